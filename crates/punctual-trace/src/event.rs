@@ -11,8 +11,55 @@
 //! assert!(event.time < 2_000);
 //! ```
 
+use std::borrow::Cow;
+use std::fmt;
+
 /// Kernel thread ID; 0 is the idle thread of each CPU.
 pub type Tid = u32;
+
+/// Name of a thread as the kernel stores it (`comm`): at most 15 bytes.
+///
+/// Any process can choose any bytes, so [`text`](Self::text) may contain control characters.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Comm([u8; 16]);
+
+impl Comm {
+    /// Truncates `name` to 15 bytes, at a character boundary.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let mut bytes = [0; 16];
+        let end = name.floor_char_boundary(15);
+        bytes[..end].copy_from_slice(&name.as_bytes()[..end]);
+        Self::from_bytes(bytes)
+    }
+
+    /// The name in a record, up to the first zero.
+    #[must_use]
+    pub fn from_bytes(mut bytes: [u8; 16]) -> Self {
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        bytes[end..].fill(0);
+        Self(bytes)
+    }
+
+    /// Returns the name, with replacement characters for bytes that are not UTF-8.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
+        String::from_utf8_lossy(&self.0[..end])
+    }
+
+    /// Returns whether the name is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0[0] == 0
+    }
+}
+
+impl fmt::Debug for Comm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text().fmt(f)
+    }
+}
 
 /// A thread at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -282,6 +329,14 @@ pub enum Kind {
         /// Its run time without interruptions, in ns.
         ns: u64,
     },
+    /// A thread has this name from the following event on. Precedes the event that shows the name,
+    /// if the name is new or may be.
+    Named {
+        /// The thread.
+        thread: Tid,
+        /// Its name.
+        name: Comm,
+    },
     /// An event unknown to the analysis, if [requested](crate::read::Events::with_others).
     Other {
         /// Event number, by which the [formats](crate::read::Trace::formats) name it.
@@ -293,4 +348,21 @@ pub enum Kind {
         /// Number of lost events, if the kernel reports it.
         count: u64,
     },
+}
+
+/// Events are copied by the million.
+const _: () = assert!(size_of::<Event>() == 40);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn truncates_names_as_the_kernel_does() {
+        assert_eq!(Comm::new("a name of seventeen").text(), "a name of seven");
+        assert_eq!(Comm::new("fourteen bytes\u{e9}").text(), "fourteen bytes", "no half character");
+        assert_eq!(Comm::from_bytes(*b"sh\0ell of before"), Comm::new("sh"));
+        assert_eq!(Comm::from_bytes(*b"\xff bytes of sixte").text(), "\u{fffd} bytes of sixte");
+        assert!(Comm::default().is_empty() && !Comm::new("sh").is_empty());
+    }
 }

@@ -138,23 +138,26 @@ impl Recorder {
 fn follow(mut live: Live, cpus: &[u32], mut owner: Owner, over: &AtomicBool) -> Result<Recorded, LiveError> {
     let mut noise = Noise::new(cpus.iter().filter_map(|&cpu| u16::try_from(cpu).ok()));
     let (mut names, mut watch, mut events) = (Names::new(), NameWatch::default(), Vec::new());
-    let mut take = |events: &mut Vec<Event>, noise: &mut Noise| {
-        events.drain(..).for_each(|event| noise.event(&event, |thread| owner.has(thread)));
+    live.threads().iter().for_each(|(thread, name)| names.thread(thread, &name.text()));
+    let mut take = |events: &mut Vec<Event>, noise: &mut Noise, names: &mut Names| {
+        for event in events.drain(..) {
+            names.see(&event);
+            noise.event(&event, |thread| owner.has(thread));
+        }
     };
     while !over.load(Ordering::Relaxed) {
         std::thread::sleep(EVERY);
         live.take(&mut events)?;
         put(&mut names, watch.news(&live));
-        take(&mut events, &mut noise);
+        take(&mut events, &mut noise, &mut names);
     }
     live.stop(&mut events)?;
-    take(&mut events, &mut noise);
+    take(&mut events, &mut noise, &mut names);
     Ok(Recorded { noise, names })
 }
 
 fn put(names: &mut Names, news: Option<NewNames>) {
     let Some(news) = news else { return };
-    news.threads.iter().for_each(|(thread, name)| names.thread(*thread, name));
     news.irqs.iter().for_each(|(irq, name)| names.irq(*irq, name));
     news.vectors.iter().for_each(|(vector, name)| names.vector(*vector, name));
 }

@@ -3,10 +3,11 @@
 
 use punctual_report::escape::Printable;
 use punctual_report::format::format_counted;
-use punctual_trace::event::{Event, Tid};
+use punctual_trace::event::{Event, Kind, Tid};
 use punctual_trace::jobs::{self, Actor, FutexWaits, Job, JobKind, Reservation, Select};
 use punctual_trace::names::Names;
 use punctual_trace::read::Trace;
+use punctual_trace::read::translate::Threads;
 use punctual_trace::recorded::Recorded;
 use punctual_trace::stats::{CapturedJob, Key, MAX_TASKS, TaskStats, Watch};
 
@@ -28,20 +29,21 @@ pub(crate) struct Analyzer {
 
 impl Analyzer {
     /// Selects jobs by the command line, or else by `otherwise`, whose `tids` and `among` apply in
-    /// both cases. Captures at least `keep` of the longest jobs.
+    /// both cases. Captures at least `keep` of the longest jobs. `history` contains every name in
+    /// the recording, if it has been searched.
     pub(crate) fn new(
         arguments: &Analysis,
         otherwise: Select,
         (monotonic, recorded): (bool, Recorded),
         (segments, keep): (bool, usize),
-        chains: Chains,
+        (chains, history): (Chains, Option<Names>),
     ) -> Self {
         let printable = |name: &String| Printable(name).to_string();
-        let filter = TaskFilter { tasks: arguments.tasks.iter().map(printable).collect() };
+        let filter = TaskFilter { tasks: arguments.tasks.iter().map(printable).collect(), history };
         let select = match (arguments.all, filter.tasks.is_empty()) {
             (true, _) => Select { priorities: Some(i32::MIN..=i32::MAX), ..otherwise },
             (false, true) => otherwise,
-            (false, false) => filter.select(otherwise),
+            (false, false) => select(&arguments.tasks, otherwise),
         };
         let select = chains.select(select);
         let config = jobs::Config {
@@ -100,14 +102,40 @@ impl Analyzer {
         self.watch.only_since(time);
     }
 
-    /// Adds names. Call it before the events of the named threads.
-    pub(crate) fn learn(&mut self, news: &NewNames) {
-        for (thread, name) in &news.threads {
-            self.names.thread(*thread, name);
-            self.watch.name(*thread, &Printable(name).to_string());
-            let kind = if name.starts_with("irq/") { JobKind::IrqThread } else { JobKind::Thread };
-            self.expect(Actor::Thread(*thread), kind);
+    /// Adds the names of threads in a list. Call it before the first event.
+    pub(crate) fn learn_listed(&mut self, threads: &Threads) {
+        for (thread, name) in threads.iter() {
+            self.names.thread(thread, &name.text());
+            self.watch.name(thread, &name.text());
+            self.expect_thread(thread);
         }
+    }
+
+    /// Adds the name that an event shows.
+    #[cold]
+    fn learn_shown(&mut self, event: &Event) {
+        self.names.see(event);
+        match event.kind {
+            Kind::Named { thread, .. } => self.expect_thread(thread),
+            Kind::Wakeup { task, new: true, .. } => {
+                // The deadlines of the thread that had the number before are not its own.
+                for kind in [JobKind::Thread, JobKind::IrqThread] {
+                    self.watch.forget_deadline(Key { kind, actor: Actor::Thread(task.id) });
+                }
+                self.expect_thread(task.id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Applies the deadlines of a thread.
+    fn expect_thread(&mut self, thread: Tid) {
+        let is_irq = self.names.of_thread(thread).is_some_and(|name| name.starts_with("irq/"));
+        self.expect(Actor::Thread(thread), if is_irq { JobKind::IrqThread } else { JobKind::Thread });
+    }
+
+    /// Adds names of tasks, interrupts and system calls. Call it before their events.
+    pub(crate) fn learn(&mut self, news: &NewNames) {
         for (task, name) in &news.tasks {
             self.names.task(*task, name);
             self.expect(Actor::Task(*task), JobKind::Thread);
@@ -134,11 +162,14 @@ impl Analyzer {
         each: &mut dyn FnMut(&Job, &Names),
         alarm: &mut dyn FnMut(&CapturedJob, &Names),
     ) {
+        if matches!(event.kind, Kind::Named { .. } | Kind::Wakeup { new: true, .. }) {
+            self.learn_shown(event);
+        }
         let Self { watch, names, filter, chains, .. } = self;
         watch.feed(
             event,
             &mut |job| {
-                chains.job(job, names);
+                chains.job(job, names, &filter.names_at(job.end, names));
                 if filter.includes_job(job, names) {
                     each(job, names);
                 }
@@ -211,8 +242,8 @@ impl Analyzer {
 
     /// Returns the limit of a job's response time, in ns, if there is one.
     pub(crate) fn limit(&self, job: &Job) -> Option<u64> {
-        let actor = Key::of(job).actor;
-        let deadline = self.deadlines.iter().find(|deadline| called(actor, &deadline.task, &self.names));
+        let (actor, names) = (Key::of(job).actor, self.names.at(job.end));
+        let deadline = self.deadlines.iter().find(|deadline| called(actor, &deadline.task, &names));
         deadline.map(|deadline| deadline.ns).or(self.max_response)
     }
 
@@ -243,32 +274,41 @@ pub(crate) fn told(arguments: &Analysis, recorded: &Recorded) -> Recorded {
     }
 }
 
-/// The tasks and threads named on the command line; if none, all.
+/// Returns the threads that may run the jobs, in addition to those with `known` IDs. Only marks show
+/// which thread runs a task of a Punctual app.
+fn select(tasks: &[String], known: Select) -> Select {
+    Select {
+        tids: tasks.iter().filter_map(|name| number(name)).chain(known.tids).collect(),
+        names: tasks.iter().flat_map(|name| [kernel_name(name).to_owned(), name.clone()]).collect(),
+        marked: true,
+        among: known.among,
+        ..Select::default()
+    }
+}
+
+/// The tasks and threads named on the command line, as they are printed; if none, all.
 struct TaskFilter {
     tasks: Vec<String>,
+    /// Every name in the recording, if it has been searched.
+    history: Option<Names>,
 }
 
 impl TaskFilter {
-    /// Returns the threads that may run the jobs, in addition to those with `known` IDs. Only marks
-    /// show which thread runs a task of a Punctual app.
-    fn select(&self, known: Select) -> Select {
-        Select {
-            tids: self.tasks.iter().filter_map(|name| number(name)).chain(known.tids).collect(),
-            names: self.tasks.iter().flat_map(|name| [kernel_name(name).to_owned(), name.clone()]).collect(),
-            marked: true,
-            among: known.among,
-            ..Select::default()
-        }
-    }
-
     #[inline]
     fn includes_job(&self, job: &Job, names: &Names) -> bool {
-        self.tasks.is_empty() || self.names_any([Some(job.actor), job.task.map(Actor::Task)], names)
+        let actors = [Some(job.actor), job.task.map(Actor::Task)];
+        self.tasks.is_empty() || self.names_any(actors, &self.names_at(job.end, names))
     }
 
     fn includes(&self, task: &TaskStats, names: &Names) -> bool {
         let thread = task.worst().first().map(|captured| captured.job.actor);
-        self.tasks.is_empty() || self.names_any([Some(task.key().actor), thread], &task.names(names))
+        let names = task.names(self.history.as_ref().unwrap_or(names));
+        self.tasks.is_empty() || self.names_any([Some(task.key().actor), thread], &names)
+    }
+
+    /// Names by which jobs that end at a time are chosen.
+    fn names_at(&self, time: u64, names: &Names) -> Names {
+        self.history.as_ref().unwrap_or(names).at(time)
     }
 
     fn names_any(&self, actors: [Option<Actor>; 2], names: &Names) -> bool {
@@ -276,20 +316,21 @@ impl TaskFilter {
     }
 }
 
-/// Returns whether `text` names the actor: by name, by number, as in tables, or by a prefix and
-/// `*`.
+/// Returns whether `text` names the actor: by any name that it has had, by number, as in tables, or
+/// by a prefix and `*`.
 pub(crate) fn called(actor: Actor, text: &str, names: &Names) -> bool {
-    let full = names.of(actor);
     let fits = |name: &str, text: &str| match text.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
         None => name == text,
     };
-    if fits(&full, text) || (text.ends_with(')') && names.listed(actor) == text) {
+    if fits(&names.of(actor), text) || (text.ends_with(')') && names.listed(actor) == text) {
         return true;
     }
     let Actor::Thread(thread) = actor else { return false };
-    let name = names.of_thread(thread);
-    name.is_some_and(|name| fits(name, kernel_name(text)) || fits(name, text)) || text.parse() == Ok(thread)
+    text.parse() == Ok(thread)
+        || names.all_of_thread(thread).any(|name| {
+            fits(name, kernel_name(text)) || fits(name, text) || fits(&format!("{name}/{thread}"), text)
+        })
 }
 
 /// Returns the TID, alone or after the name as in tables.

@@ -59,13 +59,13 @@ impl Chains {
         self.chains.iter().map(|(tasks, chain)| (tasks.as_slice(), chain))
     }
 
-    /// Processes the next job.
-    pub(crate) fn job(&mut self, job: &Job, names: &Names) {
+    /// Processes the next job. It belongs to a stage by any of the names in `chosen`.
+    pub(crate) fn job(&mut self, job: &Job, names: &Names, chosen: &Names) {
         let Self { chains, lines } = self;
         for (tasks, chain) in chains {
             let actors = [Some(job.actor), job.task.map(Actor::Task)];
             let is_of =
-                |stage: usize| actors.into_iter().flatten().any(|actor| called(actor, &tasks[stage], names));
+                |stage: usize| actors.into_iter().flatten().any(|actor| called(actor, &tasks[stage], chosen));
             chain.job(job, is_of, &mut |crossing| {
                 if let Some(lines) = lines {
                     lines.push(export::crossing(crossing, names));
@@ -100,6 +100,7 @@ pub(crate) fn wanted(
 fn find(trace: &Trace, mut analyzer: Analyzer) -> Result<Vec<Vec<String>>, Failure> {
     let mut finder = Finder::default();
     let events = trace.events()?;
+    analyzer.learn_listed(events.threads());
     std::thread::scope(|scope| {
         let reading = Reading::start(scope, events)?;
         while let Some(Batch { news, events, .. }) = reading.next() {
@@ -126,8 +127,8 @@ fn find(trace: &Trace, mut analyzer: Analyzer) -> Result<Vec<Vec<String>>, Failu
 pub(crate) fn stage_names(tasks: &[String], chain: &Chain, names: &Names) -> Vec<String> {
     match chain.longest().first() {
         Some(crossing) => {
-            let actors = crossing.jobs.iter().map(|job| job.task.map_or(job.actor, Actor::Task));
-            actors.map(|actor| names.of(actor)).collect()
+            let jobs = crossing.jobs.iter();
+            jobs.map(|job| names.at(job.end).of(job.task.map_or(job.actor, Actor::Task))).collect()
         }
         None => tasks.to_vec(),
     }

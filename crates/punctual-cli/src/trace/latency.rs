@@ -65,10 +65,12 @@ pub(crate) fn run(arguments: &LatencyArgs) -> Result<u8, Failure> {
     let mut seen: BTreeMap<u16, Seen> = BTreeMap::new();
     let (mut span, mut sections) = (None, 0_u64);
     let mut events = trace.events()?;
+    events.threads().iter().for_each(|(thread, name)| names.thread(thread, &name.text()));
     while let Some(run) = events.next_run() {
         match run {
             Ok(run) => {
                 for event in run {
+                    names.see(event);
                     span = Some((span.map_or(event.time, |(first, _)| first), event.time));
                     sections += u64::from(matches!(event.kind, Kind::Disable { .. }));
                     latency.feed(event);
@@ -86,7 +88,6 @@ pub(crate) fn run(arguments: &LatencyArgs) -> Result<u8, Failure> {
             Err(problem) => say!("warning: {problem}"),
         }
         if let Some(news) = watch.news(&events) {
-            news.threads.iter().for_each(|(thread, name)| names.thread(*thread, name));
             news.irqs.iter().for_each(|(irq, name)| names.irq(*irq, name));
             news.vectors.iter().for_each(|(vector, name)| names.vector(*vector, name));
         }

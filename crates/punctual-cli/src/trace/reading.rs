@@ -98,7 +98,7 @@ fn read(mut events: Events, send: &SyncSender<Batch>, reuse: &Receiver<Vec<Event
 
 #[cfg(test)]
 mod tests {
-    use punctual_trace::event::{Kind, SwitchOut, Task};
+    use punctual_trace::event::{Comm, Kind, SwitchOut, Task};
     use punctual_trace::read::Trace;
     use punctual_trace::write::synthetic::Synthetic;
 
@@ -124,24 +124,23 @@ mod tests {
     }
 
     #[test]
-    fn delivers_events_in_order_and_names_first() {
+    fn delivers_events_in_order_and_names_before_their_events() {
         let (mut times, mut names) = (Vec::new(), Vec::new());
         thread_scope(|reading| {
-            while let Some(Batch { news, events, problem }) = reading.next() {
+            while let Some(Batch { events, problem, .. }) = reading.next() {
                 assert!(problem.is_none() && events.len() <= BATCH);
-                let threads = news.into_iter().flat_map(|news| news.threads);
-                names.extend(threads.map(|(thread, name)| (times.len() as u64, thread, name)));
-                times.extend(events.iter().map(|event| event.time));
+                for event in &events {
+                    match event.kind {
+                        Kind::Named { thread, name } => names.push((event.time, thread, name)),
+                        _ => times.push(event.time),
+                    }
+                }
                 reading.give_back(events);
             }
         });
         assert!(times.iter().copied().eq(0..EVENTS));
-        // The list of names, which exists before the first event, contains the last one.
-        let changes: Vec<_> =
-            names.iter().map(|(at, thread, name)| (*thread, name.as_str(), *at < EVENTS / 2)).collect();
-        assert_eq!(changes.first(), Some(&(7, "first", true)), "{names:?}");
-        assert_eq!(changes.last().map(|change| (change.0, change.1)), Some((7, "second")), "{names:?}");
-        assert!(names.last().is_some_and(|(at, ..)| *at <= EVENTS / 2), "{names:?}");
+        assert_eq!(names[..2], [(0, 7, Comm::new("first")), (EVENTS / 2, 7, Comm::new("second"))]);
+        assert!(names[2..].iter().all(|(_, _, name)| *name == Comm::new("second")), "{names:?}");
     }
 
     #[test]

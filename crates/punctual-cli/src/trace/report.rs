@@ -32,14 +32,16 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
         return Err(Failure::usage("--from is later than --to, so no job can end between them"));
     }
     let mut outputs = Outputs::open(arguments)?;
-    let select = Select { tids: chosen::threads(arguments, &trace)?, marked: true, ..Select::real_time() };
+    let chosen = chosen::threads(arguments, &trace)?;
+    let select = Select { tids: chosen.threads, marked: true, ..Select::real_time() };
     let monotonic = trace.clock() == "mono";
     let recorded = trace.recorded()?;
     let told = told(&arguments.analysis, &recorded);
     let wanted = (outputs.want_segments(), outputs.want_worst());
     let analyzer_of = |chains| {
         let known = (monotonic, recorded.clone());
-        let mut analyzer = Analyzer::new(&arguments.analysis, select.clone(), known, wanted, chains);
+        let chosen = (chains, chosen.names.clone());
+        let mut analyzer = Analyzer::new(&arguments.analysis, select.clone(), known, wanted, chosen);
         analyzer.sample(outputs.want_sample());
         analyzer.learn_from(&trace);
         analyzer
@@ -47,6 +49,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let chains = chains::wanted(arguments, &trace, || analyzer_of(Chains::default()))?;
     let mut analyzer = analyzer_of(Chains::new(chains, outputs.want_crossings()));
     let mut events = trace.events()?;
+    analyzer.learn_listed(events.threads());
     if outputs.want_events() {
         events = events.with_others();
     }

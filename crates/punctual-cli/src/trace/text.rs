@@ -161,8 +161,8 @@ pub(crate) fn overview(tasks: &[&TaskStats], names: &Names) -> Table {
 }
 
 fn task(stats: &TaskStats, names: &Names, worst: usize, width: usize) -> String {
-    let names = &*stats.names(names);
-    let head = format!("{}{}", stats.names(names).listed(stats.key().actor), counts(stats));
+    let names = &stats.names(names);
+    let head = format!("{}{}", names.listed(stats.key().actor), counts(stats));
     let mut out = wrapped("", &head, 2, width);
     let _ = write!(out, "{}", table::terms(stats).indent(2));
     for assumption in explain::assumptions(stats) {

@@ -84,8 +84,9 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
         source.select(pid),
         (true, live.recorded().clone()),
         (false, 0),
-        Chains::default(),
+        (Chains::default(), None),
     );
+    analyzer.learn_listed(live.threads());
     let mut lines = Lines::new(arguments);
     lines.missing(&told(analysis, live.recorded()))?;
     analyzer.max_response(arguments.max_response);

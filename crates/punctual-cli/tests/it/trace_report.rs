@@ -9,7 +9,7 @@ use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 use crate::support::{Scratch, punctual, text};
 use crate::traces::{IDLE, Script, task, worked};
-use punctual_trace::event::{Kind, SwitchOut};
+use punctual_trace::event::{Comm, Kind, SwitchOut};
 use punctual_trace::write::{dat, synthetic::Synthetic};
 use xtask_support::golden;
 use xtask_support::schema::Schema;
@@ -431,6 +431,74 @@ fn prints_no_terminal_escapes_and_no_line_breaks_of_names() {
         assert_eq!((out.lines().count(), code), (2, 0), "{name:?}: {out}{err}");
         assert!(out.contains(",\"a\\u{1b}[2J\\n7 b\\r,"), "{out}");
     }
+}
+
+/// Names change at the event that shows them: of an ID that is reused, and of a thread that renames
+/// itself.
+#[test]
+fn applies_names_of_threads_from_their_events_on() {
+    let scratch = Scratch::new("renamed");
+    let mut synthetic = Synthetic::create(&scratch.file("raw")).unwrap();
+    let mut script = Script::new();
+    let run = |script: &mut Script, start: u64, thread, end| {
+        script.waking(start, 0, thread, 0).switch(start + 100, 0, SwitchOut::Runnable, thread);
+        script.switch(start + 200, 0, end, IDLE);
+    };
+    let (first, second, renamed) = (task(200, 49), task(200, 29), task(201, 49));
+    let name = |script: &mut Script, thread, name| {
+        script.at(0, 0, Kind::Named { thread, name: Comm::new(name) });
+    };
+    name(&mut script, 200, "aaa");
+    run(&mut script, 1_000, first, SwitchOut::Sleeping);
+    run(&mut script, 2_000, first, SwitchOut::Gone);
+    name(&mut script, 200, "sh");
+    script.at(3_000, 0, Kind::Wakeup { task: second, cpu: 0, new: true });
+    script.switch(3_100, 0, SwitchOut::Runnable, second);
+    name(&mut script, 200, "bbb");
+    script.switch(3_200, 0, SwitchOut::Sleeping, IDLE);
+    run(&mut script, 4_000, second, SwitchOut::Sleeping);
+    name(&mut script, 201, "old");
+    run(&mut script, 5_000, renamed, SwitchOut::Sleeping);
+    name(&mut script, 201, "new");
+    run(&mut script, 6_000, renamed, SwitchOut::Sleeping);
+    script.events.iter().for_each(|event| synthetic.push(event).unwrap());
+    synthetic.finish().unwrap();
+
+    let (out, err, code) = report(&scratch.0, &["raw", "--csv", "jobs.csv"]);
+    assert_eq!((err.as_str(), code), ("", 0));
+    for row in ["aaa/200  ", "bbb/200  ", "new/201  "] {
+        assert_eq!(out.lines().filter(|line| line.starts_with(row)).count(), 1, "{row}: {out}");
+    }
+    let names = |csv: &str| -> Vec<String> {
+        csv.lines().skip(1).map(|line| line.split(',').nth(4).unwrap().to_owned()).collect()
+    };
+    let csv = fs::read_to_string(scratch.file("jobs.csv")).unwrap();
+    assert_eq!(names(&csv), ["aaa", "aaa", "bbb", "bbb", "old", "new"]);
+    for (chosen, expected) in [
+        ("aaa", &["aaa", "aaa"][..]),
+        ("bbb", &["bbb", "bbb"]),
+        ("sh", &["bbb", "bbb"]),
+        ("old", &["old", "new"]),
+        ("new/201", &["old", "new"]),
+        ("old/201", &["old", "new"]),
+        ("200", &["aaa", "aaa", "bbb", "bbb"]),
+    ] {
+        let (out, err, code) = report(&scratch.0, &["raw", "--csv", "-", "--task", chosen]);
+        assert_eq!((names(&out), err.as_str(), code), (names_of(expected), "", 0), "{chosen}");
+        let (out, err, code) = report(&scratch.0, &["raw", "--task", chosen]);
+        assert!(err.is_empty() && code == 0 && out.contains("longest job"), "{chosen}: {out}{err}");
+    }
+    // A deadline applies to the thread, not to later threads with its ID.
+    let (out, _, _) = report(&scratch.0, &["raw", "--deadline", "aaa=0.05"]);
+    let missed = |row: &str| {
+        let line = out.lines().find(|line| line.starts_with(row)).unwrap();
+        line.split_whitespace().last().unwrap().to_owned()
+    };
+    assert_eq!([missed("aaa/200  "), missed("bbb/200  ")], ["2", "0"], "{out}");
+}
+
+fn names_of(names: &[&str]) -> Vec<String> {
+    names.iter().copied().map(str::to_owned).collect()
 }
 
 #[test]

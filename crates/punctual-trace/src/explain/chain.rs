@@ -17,6 +17,7 @@ pub fn crossing(crossing: &Crossing, names: &Names) -> Vec<String> {
     let stages = crossing.jobs.iter().zip(&crossing.stages).zip(next);
     stages
         .map(|((job, stage), next)| {
+            let names = &names.at(job.end);
             let who = names.of(Key::of(job).actor);
             let until = match next {
                 Some(next) => format!("until it woke {}", names.of(Key::of(next).actor)),

@@ -69,6 +69,7 @@ fn likely(bounds: Bounds, likely: Option<u64>) -> String {
 /// the first sentence describes it.
 #[must_use]
 pub fn job(job: &Job, names: &Names) -> Vec<String> {
+    let names = &names.at(job.end);
     let of_response = match job.response {
         Bounds::Unknown => format!("of {} W", value(job.window)),
         response => format!("of {} R", value(response)),

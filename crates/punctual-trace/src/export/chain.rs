@@ -77,7 +77,7 @@ struct StageObject {
 impl StageObject {
     fn new(job: &Job, stage: &Stage, names: &Names) -> Self {
         Self {
-            name: names.of(Key::of(job).actor),
+            name: names.at(job.end).of(Key::of(job).actor),
             number: job.number,
             from_ns: stage.from,
             to_ns: stage.to,

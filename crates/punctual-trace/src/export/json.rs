@@ -101,6 +101,7 @@ struct JobObject<'a> {
 
 impl<'a> JobObject<'a> {
     fn new(job: &'a Job, names: &Names) -> Self {
+        let names = &names.at(job.end);
         let causes = |causes: &[Cause]| {
             let object =
                 |cause: &Cause| CauseObject { by: names.of(cause.actor), ns: cause.ns, times: cause.times };

@@ -11,6 +11,8 @@ use super::page::{Cursor, Header, Missed, PageError, PageProblem};
 use super::translate::{SLACK, Translator};
 use crate::event::{Event, Kind};
 
+/// Number of events from which on no record is added to a batch: two names may precede a switch.
+const FULL: usize = BATCH - 2;
 /// Bytes per read, unless the trace has very many CPUs or large pages.
 const CHUNK: usize = 256 << 10;
 /// The limit for the buffers of all CPUs together.
@@ -206,7 +208,7 @@ impl CpuStream {
     ) -> Result<(), ReadError> {
         let page = &self.buffer[self.page..];
         let mut last = self.last;
-        while into.len() < BATCH {
+        while into.len() < FULL {
             let Some(record) = cursor.next(order, page).map_err(|error| self.page_error(error))? else {
                 self.page += self.layout.size;
                 self.cursor = None;
@@ -232,7 +234,7 @@ impl CpuStream {
     }
 
     fn fill(&mut self, translator: &mut Translator, into: &mut Vec<Event>) -> Result<(), ReadError> {
-        while into.len() < BATCH {
+        while into.len() < FULL {
             if let Some(cursor) = self.cursor {
                 self.fill_from_page(cursor, translator, into)?;
             } else if !self.next_page(into)? {

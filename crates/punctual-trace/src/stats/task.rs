@@ -1,7 +1,5 @@
 //! Statistics of one task.
 
-use std::borrow::Cow;
-
 use super::quantity::{Quantity, Summary};
 use super::recent::CapturedJob;
 use crate::jobs::{Actor, Bounds, Flaw, FutexRole, Job, JobKind, Reservation};
@@ -151,8 +149,8 @@ impl Term {
 #[derive(Debug, Clone)]
 pub struct TaskStats {
     id: TaskId,
-    /// Name of the thread.
-    name: Option<String>,
+    /// End of the last job.
+    last: u64,
     /// Highest and lowest priority of its jobs, as the kernel counts.
     priorities: Option<(i32, i32)>,
     jobs: u64,
@@ -188,7 +186,7 @@ impl TaskStats {
         let quantities = std::array::from_fn(|_| Quantity::default());
         Self {
             id,
-            name: None,
+            last: 0,
             priorities: None,
             jobs: 0,
             flawed: 0,
@@ -211,6 +209,7 @@ impl TaskStats {
 
     /// Adds a job; returns whether it counts.
     pub fn record(&mut self, job: &Job) -> bool {
+        self.last = self.last.max(job.end);
         let (first, last) = self.priorities.unwrap_or((job.priority, job.priority));
         if job.complete() || self.priorities.is_none() {
             self.priorities = Some((first.min(job.priority), last.max(job.priority)));
@@ -299,17 +298,10 @@ impl TaskStats {
         self.priorities
     }
 
-    pub(super) fn set_name(&mut self, name: &str) {
-        self.name = Some(name.to_owned());
-    }
-
-    /// Returns the names, with the name that the thread had before its ID was reused.
+    /// Returns the names at the end of the last job.
     #[must_use]
-    pub fn names<'a>(&self, names: &'a Names) -> Cow<'a, Names> {
-        match (self.id.key.actor, &self.name) {
-            (Actor::Thread(tid), Some(name)) => names.with_thread(tid, name),
-            _ => Cow::Borrowed(names),
-        }
+    pub fn names(&self, names: &Names) -> Names {
+        names.at(self.last)
     }
 
     /// Returns the number of jobs that count.

@@ -5,8 +5,8 @@ use std::hash::BuildHasherDefault;
 
 use super::recent::{CapturedJob, EventRing, MAX_EVENTS};
 use super::task::{Key, TaskId, TaskStats};
-use crate::event::{Event, Tid};
-use crate::jobs::{Actor, Config, Counters, Decomposer, Flaw, IntHasher, Job, Reservation};
+use crate::event::{Event, Kind, Tid};
+use crate::jobs::{Config, Counters, Decomposer, Flaw, IntHasher, Job, Reservation};
 
 /// Maximum number of tasks with statistics; jobs of further ones are counted in
 /// [`Watch::left_out`]. The histograms of a task take about 125 kB.
@@ -23,8 +23,6 @@ pub struct Watch {
 struct Tasks {
     stats: Vec<TaskStats>,
     index: HashMap<u64, usize, BuildHasherDefault<IntHasher>>,
-    /// Latest names of threads.
-    names: HashMap<Tid, String, BuildHasherDefault<IntHasher>>,
     left_out: u64,
     keep: usize,
     /// Maximum number of sampled jobs per task.
@@ -45,7 +43,6 @@ impl Watch {
         let tasks = Tasks {
             stats: Vec::new(),
             index: HashMap::default(),
-            names: HashMap::default(),
             left_out: 0,
             keep,
             sample: 0,
@@ -76,6 +73,11 @@ impl Watch {
         self.tasks.deadlines.insert(task, ns);
     }
 
+    /// Forgets the deadline of a task: another thread has its number.
+    pub fn forget_deadline(&mut self, task: Key) {
+        self.tasks.deadlines.remove(&task);
+    }
+
     /// Excludes jobs that end before this time, on the trace's clock. Earlier events still
     /// contribute to later jobs.
     pub fn only_since(&mut self, time: u64) {
@@ -85,7 +87,6 @@ impl Watch {
     /// Sets the name of a thread: see [`Decomposer::name`].
     pub fn name(&mut self, tid: Tid, name: &str) {
         self.decomposer.name(tid, name);
-        self.tasks.name(tid, self.decomposer.life(tid), name);
     }
 
     /// Sets the SCHED_DEADLINE reservation of a thread: see [`Decomposer::reserve`]. Jobs that
@@ -105,7 +106,9 @@ impl Watch {
     /// took too long, with all their events.
     pub fn feed(&mut self, event: &Event, each: &mut dyn FnMut(&Job), alarm: &mut dyn FnMut(&CapturedJob)) {
         let tasks = &mut self.tasks;
-        tasks.recent.push(event);
+        if !matches!(event.kind, Kind::Named { .. }) {
+            tasks.recent.push(event);
+        }
         self.decomposer.feed(event, &mut |job| {
             if job.end < tasks.since {
                 return;
@@ -167,20 +170,7 @@ fn beyond(job: &Job, limit: u64) -> bool {
     job.response.lo().is_some_and(|ns| ns > limit)
 }
 
-/// Maximum number of stored thread names.
-const MAX_NAMES: usize = 65_536;
-
 impl Tasks {
-    fn name(&mut self, tid: Tid, life: u32, name: &str) {
-        if self.names.len() >= MAX_NAMES {
-            self.names.clear();
-        }
-        self.names.insert(tid, name.to_owned());
-        let is_it =
-            |stats: &&mut TaskStats| stats.key().actor == Actor::Thread(tid) && stats.id().life == life;
-        self.stats.iter_mut().filter(is_it).for_each(|stats| stats.set_name(name));
-    }
-
     fn deadline(&self, key: Key) -> Option<u64> {
         if self.deadlines.is_empty() { None } else { self.deadlines.get(&key).copied() }
     }
@@ -205,13 +195,7 @@ impl Tasks {
             }
             None => {
                 self.index.insert(id.packed(), self.stats.len());
-                let mut stats = TaskStats::new(id);
-                if let Actor::Thread(tid) = key.actor
-                    && let Some(name) = self.names.get(&tid)
-                {
-                    stats.set_name(name);
-                }
-                self.stats.push(stats);
+                self.stats.push(TaskStats::new(id));
                 self.stats.len() - 1
             }
         };

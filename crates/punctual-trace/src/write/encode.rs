@@ -87,7 +87,8 @@ impl Encoder {
 
     /// Encodes an event; `name` returns the names of threads.
     ///
-    /// [`Kind::Lost`] has no record: pages report it.
+    /// [`Kind::Lost`] has no record: pages report it. Neither has [`Kind::Named`]: other records
+    /// contain names.
     pub fn encode<'a>(
         &self,
         event: &Event,
@@ -248,6 +249,7 @@ fn values(kind: &Kind) -> (Code, &'static str, [u64; 5]) {
             Noise::Softirq(vector) => (Code::NoiseSoftirq, "Noise", &[ns, signed(vector)]),
             Noise::Thread(tid) => (Code::NoiseThread, "Noise", &[ns, tid.into()]),
         },
+        Kind::Named { .. } => (Code::Unknown, "Named", &[]),
         Kind::Lost { .. } => (Code::Unknown, "Lost", &[]),
         Kind::Other { .. } => (Code::Unknown, "Other", &[]),
     };

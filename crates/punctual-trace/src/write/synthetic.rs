@@ -76,6 +76,10 @@ impl Synthetic {
         if let Kind::Lost { count } = event.kind {
             return self.append(time, cpu, |pages, _| pages.missed(count));
         }
+        if let Kind::Named { thread, name } = event.kind {
+            self.name(thread, &name.text());
+            return Ok(());
+        }
         let names = &self.names;
         self.encoder.encode(event, |thread| names.get(&thread).map(String::as_str), &mut self.record)?;
         self.append(time, cpu, |pages, record| pages.push(time, record))

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::trace_cmd::{event_of, printed};
-use punctual_trace::event::{Event, Kind};
+use punctual_trace::event::{Comm, Event, Kind, Tid};
 use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, Job, Select};
 use punctual_trace::machines::{MergeError, Relation, merge};
 use punctual_trace::read::{ReadError, Trace};
@@ -150,12 +150,12 @@ const KINDS: [Kinds; 19] = [
     (|kind| matches!(kind, Kind::ScheduleEnter | Kind::ScheduleExit), Some(Source::Scheduler)),
 ];
 
-/// Returns the jobs of threads without flaws, from events with the names that threads had by then.
-fn jobs_of(events: &[(Event, Vec<(u32, String)>)], config: Config, gone: fn(Kind) -> bool) -> Vec<Job> {
+/// Returns the jobs of threads without flaws, from events and listed names.
+fn jobs_of((events, listed): (&[Event], &[(Tid, Comm)]), config: Config, gone: fn(Kind) -> bool) -> Vec<Job> {
     let mut decomposer = Decomposer::new(config);
     let mut jobs = Vec::new();
-    for (event, names) in events {
-        names.iter().for_each(|(thread, name)| decomposer.name(*thread, name));
+    listed.iter().for_each(|(thread, name)| decomposer.name(*thread, &name.text()));
+    for event in events {
         if !gone(event.kind) {
             decomposer.feed(event, &mut |job| jobs.extend(job.complete().then(|| job.clone())));
         }
@@ -175,13 +175,8 @@ fn knows_less_without_a_kind_of_events_and_nothing_wrong() {
         let Ok(trace) = Trace::open(&file) else { continue };
         let recorded = trace.recorded().unwrap();
         let mut reader = trace.events().unwrap();
-        let (mut events, mut named) = (Vec::new(), 0);
-        while let Some(event) = reader.next() {
-            let names = reader.threads().since(named).map(|(thread, name)| (thread, name.to_owned()));
-            let names: Vec<_> = names.collect();
-            named = reader.threads().changes();
-            events.push((event.unwrap(), names));
-        }
+        let listed: Vec<_> = reader.threads().iter().collect();
+        let events: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
         let config = |recorded: &Recorded| Config {
             select: Select { priorities: Some(i32::MIN..=i32::MAX), ..Select::real_time() },
             monotonic: trace.clock() == "mono",
@@ -189,16 +184,16 @@ fn knows_less_without_a_kind_of_events_and_nothing_wrong() {
             ..Config::default()
         };
         let mut whole: BTreeMap<Actor, Vec<Job>> = BTreeMap::new();
-        for job in jobs_of(&events, config(&recorded), |_| false) {
+        for job in jobs_of((&events, &listed), config(&recorded), |_| false) {
             whole.entry(job.actor).or_default().push(job);
         }
         for (index, (gone, source)) in KINDS.into_iter().enumerate() {
-            if !events.iter().any(|(event, _)| gone(event.kind)) {
+            if !events.iter().any(|event| gone(event.kind)) {
                 continue;
             }
             let kept = source.map_or(recorded.clone(), |source| recorded.clone().without(source));
             let locks = kept.has(Source::Futexes) && kept.has(Source::Contention);
-            for job in jobs_of(&events, config(&kept), gone) {
+            for job in jobs_of((&events, &listed), config(&kept), gone) {
                 let jobs = whole.get(&job.actor).map_or(&[][..], Vec::as_slice);
                 let before = jobs.partition_point(|known| known.end < job.end);
                 let Some(known) = jobs.get(before).filter(|known| known.start <= job.start) else { continue };

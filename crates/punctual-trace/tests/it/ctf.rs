@@ -9,7 +9,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
-use punctual_trace::event::{Event, Kind, SwitchOut, Task};
+use crate::support::{is_record, records};
+use punctual_trace::event::{Comm, Event, Kind, SwitchOut, Task};
 use punctual_trace::machines::{Relation, merge};
 use punctual_trace::read::{Bytes, ReadError, Trace};
 use punctual_trace::recorded::Source;
@@ -27,7 +28,7 @@ fn open(metadata: &str, streams: &[Vec<u8>]) -> Result<Trace, ReadError> {
 }
 
 fn events(trace: &Trace) -> Vec<Event> {
-    trace.events().unwrap().with_others().map(Result::unwrap).collect()
+    trace.events().unwrap().with_others().map(Result::unwrap).filter(is_record).collect()
 }
 
 #[test]
@@ -39,7 +40,7 @@ fn reads_packets_in_either_order_of_bytes() {
         let (metadata, streams) = small::trace(big);
         let trace = open(&metadata, &streams).unwrap();
         assert_eq!((trace.clock(), trace.cpus(), trace.system()), ("mono", 2, "Linux vm 6.1.0-rt"));
-        let known: Vec<_> = trace.events().unwrap().map(Result::unwrap).collect();
+        let known: Vec<_> = records(&trace).unwrap().map(Result::unwrap).collect();
         let known: Vec<_> = known.iter().map(|e| (e.time - START, e.cpu, e.by, e.kind)).collect();
         let expected = [
             (50, 1, 0, Kind::SoftirqEntry { softirq: 1 }),
@@ -78,7 +79,10 @@ fn knows_names_and_says_what_it_cannot_know() {
     let trace = open(&metadata, &streams).unwrap();
     let mut events = trace.events().unwrap();
     events.by_ref().for_each(drop);
-    assert_eq!((events.threads().get(7), events.threads().get(9)), (Some("control"), Some("logger")));
+    assert_eq!(
+        (events.threads().get(7), events.threads().get(9)),
+        (Some(Comm::new("control")), Some(Comm::new("logger")))
+    );
     assert_eq!(events.interrupts().irqs().collect::<Vec<_>>(), [(24, "eth0")]);
     let names: Vec<_> = events.skipped_names(trace.formats());
     let expected = [("lttng:lttng_statedump_process_state", 1), ("lttng:net_dev_queue", 3)];

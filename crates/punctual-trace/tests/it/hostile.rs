@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+use crate::support::records;
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::read::{ReadError, Trace};
 use punctual_trace::write::{dat, synthetic::Synthetic};
@@ -214,7 +215,7 @@ fn reports_error_for_every_truncation() {
         match open(&bytes[..length]) {
             Err(error) => assert!(error.to_string().contains("x.dat: "), "{error}"),
             Ok(trace) => {
-                let results: Vec<_> = trace.events().unwrap().collect();
+                let results: Vec<_> = records(&trace).unwrap().collect();
                 let errors = results.iter().filter_map(|result| result.as_ref().err());
                 let cut = errors.filter(|error| matches!(error, ReadError::Truncated { .. })).count();
                 assert!((1..=2).contains(&cut), "{length}: {cut} CPUs are cut off");
@@ -239,7 +240,7 @@ fn salvages_file_with_circular_options() {
     bytes[last..last + 8].copy_from_slice(&options.to_le_bytes());
     let trace = open(&bytes).unwrap();
     assert!(trace.damage()[0].contains("refer to each other without end"), "{:?}", trace.damage());
-    assert_eq!(trace.events().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), events);
+    assert_eq!(records(&trace).unwrap().collect::<Result<Vec<_>, _>>().unwrap(), events);
 }
 
 #[test]
@@ -274,7 +275,7 @@ fn ends_only_the_cpu_of_a_corrupt_page() {
         .find(|&at| bytes[at..at + 8] == 5u64.to_le_bytes())
         .expect("the page that begins with the first event");
     bytes[page + 8..page + 10].copy_from_slice(&0xffffu16.to_le_bytes());
-    let results: Vec<_> = open(&bytes).unwrap().events().unwrap().collect();
+    let results: Vec<_> = records(&open(&bytes).unwrap()).unwrap().collect();
     let errors: Vec<_> = results.iter().filter_map(|result| result.as_ref().err()).collect();
     let [ReadError::Page { place, .. }] = errors[..] else { panic!("{errors:?}") };
     assert_eq!((place.cpu, place.offset), (0, page as u64 + 8));

@@ -6,7 +6,8 @@ use crate::trace_cmd;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use punctual_trace::event::{Event, Kind, SwitchOut, Task};
+use crate::support::records;
+use punctual_trace::event::{Comm, Event, Kind, SwitchOut, Task};
 use punctual_trace::jobs::{Actor, Config, Decomposer, Job, Select};
 use punctual_trace::machines::exchange::Message;
 use punctual_trace::machines::{ClockError, IRQS, MergeError, Merged, Relation, THREADS, merge};
@@ -95,7 +96,7 @@ fn exchanged(clock: impl Fn(u64) -> u64) -> (Vec<Message>, Vec<Message>) {
 }
 
 fn events(trace: &Trace) -> Vec<Event> {
-    trace.events().unwrap().map(Result::unwrap).collect()
+    records(trace).unwrap().map(Result::unwrap).collect()
 }
 
 fn jobs(trace: &Trace, thread: u32) -> Vec<Job> {
@@ -155,7 +156,10 @@ fn brings_times_together_to_within_what_it_says() {
         }
         let mut names = trace.events().unwrap();
         names.by_ref().for_each(drop);
-        assert_eq!((names.threads().get(411), names.threads().get(higher)), (Some("control"), Some("motor")));
+        assert_eq!(
+            (names.threads().get(411), names.threads().get(higher)),
+            (Some(Comm::new("control")), Some(Comm::new("motor")))
+        );
         assert!(trace.system().contains("its times ±"), "{}", trace.system());
     }
 }

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use punctual_trace::event::{Event, Kind};
+use crate::support::records;
+use punctual_trace::event::{Comm, Event, Kind};
 use punctual_trace::jobs::{Actor, Config, Decomposer, Job, Select};
 use punctual_trace::read::{ReadError, Trace};
 
@@ -22,7 +23,7 @@ fn open(bytes: Vec<u8>) -> Result<Trace, ReadError> {
 }
 
 fn events(bytes: Vec<u8>) -> Vec<Event> {
-    open(bytes).unwrap().events().unwrap().map(Result::unwrap).collect()
+    records(&open(bytes).unwrap()).unwrap().map(Result::unwrap).collect()
 }
 
 #[test]
@@ -31,7 +32,7 @@ fn reads_as_many_events_as_perf_script_prints() {
     assert_eq!((trace.clock(), trace.cpus(), trace.damage()), ("mono", 2, &[][..]));
     assert!(trace.system().starts_with("Linux vm 6.18"), "{}", trace.system());
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    let events: Vec<_> = trace.events().unwrap().map(Result::unwrap).collect();
+    let events: Vec<_> = records(&trace).unwrap().map(Result::unwrap).collect();
     for event in &events {
         *counts
             .entry(match event.kind {
@@ -64,15 +65,17 @@ fn reads_as_many_events_as_perf_script_prints() {
 #[test]
 fn decomposes_jobs_of_a_file_of_perf() {
     let trace = open(recorded()).unwrap();
-    let select = Select { names: vec!["dls".into()], ..Select::default() };
+    // It has the name of its parent until it executes its program.
+    let is_named = |event: Event| match event.kind {
+        Kind::Named { thread, name } => (name == Comm::new("dls")).then_some(thread),
+        _ => None,
+    };
+    let tids = trace.events().unwrap().map(Result::unwrap).filter_map(is_named).collect();
+    let select = Select { tids, ..Select::default() };
     let recorded = trace.recorded().unwrap();
     let mut decomposer = Decomposer::new(Config { select, recorded, monotonic: true, ..Config::default() });
     let mut jobs: Vec<Job> = Vec::new();
-    let mut events = trace.events().unwrap();
-    let mut named = 0;
-    while let Some(event) = events.next() {
-        events.threads().since(named).for_each(|(thread, name)| decomposer.name(thread, name));
-        named = events.threads().changes();
+    for event in trace.events().unwrap() {
         decomposer.feed(&event.unwrap(), &mut |job| jobs.push(job.clone()));
     }
     jobs.retain(|job| job.priority < 0);
@@ -107,7 +110,7 @@ fn puts_rounds_in_order_and_tells_losses() {
         let trace = open(small::perf_data(big)).unwrap();
         let mut events = trace.events().unwrap();
         assert!(events.next().is_some());
-        assert_eq!(events.threads().get(17), Some("reader"));
+        assert_eq!(events.threads().get(17), Some(Comm::new("reader")));
         assert_eq!(trace.damage(), ["1 samples are left out, which are no tracepoint's or not whole"]);
     }
 }

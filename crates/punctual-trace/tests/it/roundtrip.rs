@@ -7,7 +7,8 @@ use std::process::Command;
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 use crate::recording::Place;
-use punctual_trace::event::{Event, Kind, SwitchOut, Task};
+use crate::support::{is_record, records};
+use punctual_trace::event::{Comm, Event, Kind, SwitchOut, Task};
 use punctual_trace::read::{ReadError, Trace};
 use punctual_trace::write::{WriteError, dat, synthetic::Synthetic};
 use test_skip::{Need, skip};
@@ -108,7 +109,7 @@ fn write(directory: &std::path::Path, events: &[Event]) {
 }
 
 fn read(path: &std::path::Path) -> Vec<Event> {
-    Trace::open(path).unwrap().events().unwrap().collect::<Result<_, _>>().unwrap()
+    records(&Trace::open(path).unwrap()).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
 #[test]
@@ -153,9 +154,9 @@ fn names_threads_and_tasks() {
     let trace = Trace::open(&place.join("raw")).unwrap();
     assert_eq!((trace.clock(), trace.cpus()), ("mono", 1));
     let mut events = trace.events().unwrap();
-    assert_eq!(events.by_ref().count(), 1);
-    assert_eq!(events.threads().get(17), Some("level 4"));
-    assert_eq!(events.threads().get(0), Some("idle"));
+    assert_eq!(events.by_ref().map(Result::unwrap).filter(is_record).count(), 1);
+    assert_eq!(events.threads().get(17), Some(Comm::new("level 4")));
+    assert_eq!(events.threads().get(0), Some(Comm::new("idle")));
 }
 
 #[test]

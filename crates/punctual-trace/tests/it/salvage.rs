@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::recording::Place;
-use punctual_trace::event::{Event, Kind, SwitchOut, Task};
+use crate::support::records;
+use punctual_trace::event::{Comm, Event, Kind, SwitchOut, Task};
 use punctual_trace::read::{ReadError, Trace};
 use punctual_trace::write::{WriteError, dat, synthetic::Synthetic};
 use rustix::fs::{FallocateFlags, fallocate};
@@ -18,7 +19,7 @@ fn corpus(name: &str) -> PathBuf {
 }
 
 fn events_of(trace: &Trace) -> Vec<Event> {
-    trace.events().unwrap().collect::<Result<_, _>>().unwrap()
+    records(trace).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
 /// Creates a directory with `switches` switches on each of two CPUs.
@@ -54,7 +55,7 @@ fn salvages_data_of_file_whose_index_is_cut_off() {
     }
     // The data of the second CPU is incomplete.
     let trace = Trace::from_bytes("cut", Arc::new(bytes[..options - 4_000].to_vec())).unwrap();
-    let results: Vec<_> = trace.events().unwrap().collect();
+    let results: Vec<_> = records(&trace).unwrap().collect();
     assert!(results.iter().flatten().count() >= whole.len() / 2);
     assert!(results.iter().any(|result| matches!(result, Err(ReadError::Truncated { .. }))), "{results:?}");
     // With neither pages nor formats there is nothing to recover.
@@ -77,7 +78,7 @@ fn salvages_compressed_data_whose_index_is_cut_off() {
     // It ends in the chunks of the second CPU, and in those of the first.
     let found = |length: usize| {
         let trace = Trace::from_bytes("cut", Arc::new(bytes[..length].to_vec())).ok()?;
-        let results: Vec<_> = trace.events().unwrap().collect();
+        let results: Vec<_> = records(&trace).unwrap().collect();
         assert!(results.iter().any(|result| matches!(result, Err(ReadError::Truncated { .. }))), "{length}");
         Some(results.into_iter().flatten().collect::<Vec<_>>())
     };
@@ -95,7 +96,7 @@ fn reads_cut_off_file_as_far_as_it_goes() {
     // A page before the end, which belongs to the second CPU.
     let cut = Trace::from_bytes("cut", Arc::new(bytes[..bytes.len() - 4_096].to_vec())).unwrap();
     assert_eq!(cut.damage(), [""; 0]);
-    let results: Vec<_> = cut.events().unwrap().collect();
+    let results: Vec<_> = records(&cut).unwrap().collect();
     let errors: Vec<_> = results.iter().filter_map(|result| result.as_ref().err()).collect();
     assert!(matches!(errors[..], [ReadError::Truncated { .. }]), "{errors:?}");
     let found: Vec<_> = results.into_iter().flatten().collect();
@@ -113,7 +114,7 @@ fn converts_any_trace_to_a_whole_one() {
         let (old, new) = (Trace::open(&corpus(name)).unwrap(), Trace::open(&out).unwrap());
         assert_eq!((events_of(&new), new.damage()), (whole.clone(), &[][..]), "{name}");
         assert_eq!((old.clock(), old.formats(), old.system()), (new.clock(), new.formats(), new.system()));
-        assert_eq!(new.events().unwrap().threads().get(17), Some("level 4"));
+        assert_eq!(new.events().unwrap().threads().get(17), Some(Comm::new("level 4")));
     }
     let bytes = fs::read(corpus("seven")).unwrap();
     let options = u64::from_le_bytes(bytes[24..32].try_into().unwrap()) as usize;

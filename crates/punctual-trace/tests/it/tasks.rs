@@ -2,7 +2,7 @@
 
 use crate::support::{IDLE, Script, task};
 use punctual_trace::event::SwitchOut::{Gone, Runnable, Sleeping};
-use punctual_trace::event::{Event, Kind, Task};
+use punctual_trace::event::{Comm, Event, Kind, Task};
 use punctual_trace::jobs::{Actor, Config, Counters, Decomposer, Select};
 use punctual_trace::names::Names;
 use punctual_trace::stats::{Term, Watch};
@@ -63,9 +63,10 @@ fn tells_threads_apart_that_had_one_number_in_turn() {
     let mut names = Names::new();
     for (index, event) in s.events.iter().enumerate() {
         if index % 6 == 1 {
-            let name = format!("worker-{}", index / 6);
-            watch.name(7, &name);
-            names.thread(7, &name);
+            let name = Comm::new(&format!("worker-{}", index / 6));
+            let named = Event { kind: Kind::Named { thread: 7, name }, ..*event };
+            names.see(&named);
+            watch.feed(&named, &mut |_| {}, &mut |_| {});
         }
         watch.feed(event, &mut |_| {}, &mut |_| {});
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use punctual_process::child::{BoundedChild, TEST_LIMIT};
 
 use crate::recording::{Place, instances_of, play, whole};
-use punctual_trace::event::Kind;
+use punctual_trace::event::{Comm, Kind};
 use punctual_trace::jobs::{self, Actor, Decomposer, Job, Select};
 use punctual_trace::read::{ReadError, Trace, marker};
 use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError, Recording};
@@ -80,7 +80,7 @@ fn records_events_and_leaves_nothing_behind() {
         if !whole(decomposer.counters()) {
             return;
         }
-        assert_eq!(events.threads().get(partner), Some("partner"));
+        assert_eq!(events.threads().get(partner), Some(Comm::new("partner")));
         assert!(switched.contains(&partner));
         assert!(futexes > 100 && callers.contains(&partner), "{futexes} by {callers:?}");
         assert!(callers.is_subset(&ours), "{callers:?} called, and ours are {ours:?}");
@@ -185,13 +185,10 @@ fn all_jobs(trace: &Trace) -> Vec<Job> {
     );
     let select = Select { priorities: Some(-1..=139), ..Select::default() };
     let mut decomposer = Decomposer::new(jobs::Config { select, recorded, ..jobs::Config::default() });
-    let mut events = trace.events().unwrap();
-    let (mut found, mut changes) = (Vec::new(), 0);
-    while let Some(event) = events.next() {
-        for (id, name) in events.threads().since(changes) {
-            decomposer.name(id, name);
-        }
-        changes = events.threads().changes();
+    let events = trace.events().unwrap();
+    events.threads().iter().for_each(|(id, name)| decomposer.name(id, &name.text()));
+    let mut found = Vec::new();
+    for event in events {
         decomposer.feed(&event.unwrap(), &mut |job| found.push(job.clone()));
     }
     decomposer.finish(&mut |job| found.push(job.clone()));
@@ -212,7 +209,7 @@ fn records_only_traced_threads_when_narrow() {
     let mut events = trace.events().unwrap();
     let all: Vec<_> = events.by_ref().collect::<Result<_, _>>().unwrap();
     // Partners in other tests have had the name too, and the kernel may still remember them.
-    let named = |id| events.threads().get(id) == Some("partner");
+    let named = |id| events.threads().get(id) == Some(Comm::new("partner"));
     let traced = |id, priority| named(id) || (0..99).contains(&priority);
     assert!(named(partner) && all.len() > 500);
     for event in all {
@@ -326,13 +323,13 @@ fn delivers_events_live() {
             .unwrap();
     }
     eprintln!("{} late of {}", live.late(), events.len());
-    let names: Vec<_> = partners.iter().map(|&id| live.threads().get(id).map(str::to_owned)).collect();
+    let names: Vec<_> = partners.iter().map(|&id| live.threads().get(id)).collect();
     live.stop(&mut events).unwrap();
     let mut decomposer = Decomposer::new(jobs::Config::default());
     events.iter().for_each(|event| decomposer.feed(event, &mut |_| {}));
     // A switch to it carries its name.
     if whole(decomposer.counters()) {
-        assert!(names.iter().any(|name| name.as_deref() == Some("partner")), "{names:?}");
+        assert!(names.iter().any(|name| *name == Some(Comm::new("partner"))), "{names:?}");
     }
     assert!(events.is_sorted_by_key(|event| (event.time, event.cpu)));
     let futexes =

@@ -81,11 +81,13 @@ fn infer(arguments: &Rta, recording: Recording, name: &str) -> std::result::Resu
             Jobs::Sleeps => Reading::Sleeps,
             Jobs::Timers => Reading::Timers,
         };
+        let names = observer.names_of(*whose, &names);
         let called = |deadline: &&Deadline| is_called(*whose, thread, &deadline.task, &names);
         thread.deadline = arguments.deadlines.iter().find(called).map(|deadline| deadline.ns);
     }
     let is_used = |deadline: &&Deadline| {
-        found.iter().any(|(whose, thread)| is_called(*whose, thread, &deadline.task, &names))
+        let names = |whose| observer.names_of(whose, &names);
+        found.iter().any(|(whose, thread)| is_called(*whose, thread, &deadline.task, &names(*whose)))
     };
     if let Some(stray) = arguments.deadlines.iter().find(|deadline| !is_used(deadline)) {
         return Err(format!("--deadline {}: the recording has no job of such a thread", stray.task));
@@ -103,7 +105,7 @@ fn infer(arguments: &Rta, recording: Recording, name: &str) -> std::result::Resu
                 On::Lock(address) => format!("kernel lock {address:#x}"),
                 On::Kernel => "the kernel (uninterruptible sleep)".into(),
             },
-            holder: key.holder.map(|tid| names.of(Actor::Thread(tid))),
+            holder: key.holder.map(|tid| names.at(waits.last).of(Actor::Thread(tid))),
             times: waits.times,
             longest: waits.longest,
             total: waits.total,
@@ -145,7 +147,7 @@ fn infer(arguments: &Rta, recording: Recording, name: &str) -> std::result::Resu
 /// Returns whether `text` names the thread: by name, by number, or by both as in tables.
 fn is_called(whose: Whose, thread: &InferredThread, text: &str, names: &Names) -> bool {
     let by_part = match whose {
-        Whose::Thread(tid, _) => names.of_thread(tid) == Some(text) || text.parse() == Ok(tid),
+        Whose::Thread(tid, _) => text.parse() == Ok(tid) || names.all_of_thread(tid).any(|name| name == text),
         Whose::Task(_) => false,
     };
     by_part || thread.name == text

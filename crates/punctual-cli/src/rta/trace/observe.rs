@@ -31,6 +31,8 @@ pub(crate) enum Whose {
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) thread: Thread,
+    /// End of its last job.
+    last: u64,
     /// As the kernel counts, the least and the most urgent.
     priorities: Option<(i32, i32)>,
     cpus: Vec<u32>,
@@ -65,6 +67,8 @@ impl Seen {
 /// Waits of a thread for one object held by one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Waits {
+    /// Time of the last wait.
+    pub(crate) last: u64,
     pub(crate) times: u64,
     pub(crate) longest: u64,
     pub(crate) total: u64,
@@ -122,6 +126,7 @@ impl Observer {
     pub(crate) fn event(&mut self, event: &Event) {
         self.priorities.see(event);
         match event.kind {
+            Kind::Named { thread, name } => self.name(thread, &name.text()),
             Kind::SoftirqEntry { .. } if self.softirq_threads.contains(&event.by) => {
                 self.in_thread.insert(event.cpu);
             }
@@ -175,6 +180,7 @@ impl Observer {
         let Actor::Thread(tid) = job.actor else { return };
         let whose = job.task.map_or(Whose::Thread(tid, job.life), Whose::Task);
         let seen = self.threads.entry(whose).or_default();
+        seen.last = job.end;
         if job.task.is_some() {
             seen.workers.insert(tid);
         }
@@ -248,6 +254,7 @@ impl Observer {
                 continue;
             }
             let waits = self.waits.entry(key).or_default();
+            waits.last = job.end;
             waits.times += 1;
             waits.longest = waits.longest.max(wait.ns());
             waits.total += wait.ns();
@@ -286,8 +293,14 @@ impl Observer {
         threads
     }
 
+    /// Names at the end of the last job of one of them.
+    pub(crate) fn names_of(&self, whose: Whose, names: &Names) -> Names {
+        names.at(self.threads.get(&whose).map_or(u64::MAX, |seen| seen.last))
+    }
+
     fn thread(&self, whose: Whose, seen: &Seen, names: &Names) -> InferredThread {
         let (least, most) = seen.priorities.unwrap_or((0, 0));
+        let names = names.at(seen.last);
         let name = match whose {
             Whose::Thread(tid, 0) => names.of(Actor::Thread(tid)),
             Whose::Thread(tid, life) => format!("{}, {}", names.of(Actor::Thread(tid)), life + 1),

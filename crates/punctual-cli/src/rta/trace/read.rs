@@ -43,13 +43,17 @@ pub(super) fn read(path: &Path, keeps_jobs: bool) -> Result<Recording, String> {
     let (mut observer, mut names, mut watch) = (Observer::default(), Names::new(), NameWatch::default());
     observer.keeps_jobs = keeps_jobs;
     trace.processes().for_each(|(thread, process)| names.process(thread, process));
+    for (thread, name) in events.threads().iter() {
+        names.thread(thread, &name.text());
+        observer.name(thread, &name.text());
+        decomposer.name(thread, &name.text());
+    }
     let mut span: Option<(u64, u64)> = None;
     while let Some(run) = events.next_run() {
         match run {
             Ok(run) => {
-                // The names in a batch are known after it has been read, and its jobs are
-                // identified by numbers.
                 for event in run {
+                    names.see(event);
                     span = Some((span.map_or(event.time, |(first, _)| first), event.time));
                     observer.event(event);
                     decomposer.feed(event, &mut |job| observer.job(job));
@@ -58,11 +62,6 @@ pub(super) fn read(path: &Path, keeps_jobs: bool) -> Result<Recording, String> {
             Err(problem) => say!("warning: {problem}"),
         }
         if let Some(news) = watch.news(&events) {
-            for (thread, name) in &news.threads {
-                names.thread(*thread, name);
-                observer.name(*thread, name);
-                decomposer.name(*thread, name);
-            }
             news.tasks.iter().for_each(|(task, name)| names.task(*task, name));
             news.irqs.iter().for_each(|(irq, name)| names.irq(*irq, name));
             news.vectors.iter().for_each(|(vector, name)| names.vector(*vector, name));

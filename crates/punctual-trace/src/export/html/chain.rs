@@ -67,7 +67,7 @@ fn draw(crossing: &Crossing, names: &Names, class: &'static str, width: f64, lef
     let mut svg = Svg::new(width);
     for (index, (job, stage)) in crossing.jobs.iter().zip(&crossing.stages).enumerate() {
         let y = TOP + index as f64 * ROW;
-        let name = fitted(&names.of(Key::of(job).actor), left - 16.0);
+        let name = fitted(&names.at(job.end).of(Key::of(job).actor), left - 16.0);
         svg.text("name", (left - 12.0, y + BAR - 4.0), Anchor::End, &name);
         for segment in &job.segments {
             let (start, end) = (segment.start.max(stage.from), segment.end.min(stage.to));

@@ -42,6 +42,9 @@ impl Collector {
 
     /// Processes the next event.
     pub fn event(&mut self, event: &Event) {
+        if matches!(event.kind, Kind::Named { .. }) {
+            return;
+        }
         let cpu = usize::from(event.cpu);
         if self.cpus.len() <= cpu {
             self.cpus.resize(cpu + 1, CpuCounts::default());

@@ -50,7 +50,7 @@ const NARROW: Size = Size { class: "timeline narrow", width: 420.0, left: 96.0 }
 
 /// Draws a job. `must_see` returns whether all switches of a thread are recorded.
 pub(super) fn draw(captured: &CapturedJob, names: &Names, must_see: impl Fn(Tid) -> bool) -> String {
-    let scene = scene(captured, must_see);
+    let (scene, names) = (scene(captured, must_see), &names.at(captured.job.end));
     let beside = beside(captured, names);
     sized(&WIDE, &captured.job, &scene, &beside, names)
         + &sized(&NARROW, &captured.job, &scene, &beside, names)

@@ -27,7 +27,7 @@ use super::futexes::Futexes;
 use super::job::{Job, JobKind};
 use super::known::Known;
 use super::open_job::OpenJob;
-use crate::event::{Event, Kind, Noise, Tid};
+use crate::event::{Comm, Event, Kind, Noise, Tid};
 
 /// CPUs with higher numbers are ignored: Linux supports no more.
 const MAX_CPUS: usize = 8192;
@@ -101,21 +101,34 @@ impl Decomposer {
         }
     }
 
-    /// Sets the name of a thread. Call it before the thread's events: threads are selected by name,
-    /// and some names reveal the thread's purpose.
+    /// Names a thread until an event [shows](Kind::Named) its name: threads are selected by name, and
+    /// some names reveal the thread's purpose.
     pub fn name(&mut self, tid: Tid, name: &str) {
         if tid == 0 {
             return;
         }
-        let chosen = self.config.select.by_name(name) || self.config.select.tids.contains(&tid);
         let slot = self.threads.slot(tid);
-        self.threads.at(slot).set_name(name, chosen);
-        self.is_named(slot, name);
+        self.set_name(slot, Comm::new(name));
     }
 
-    /// Returns the number of earlier threads with jobs that had this ID.
-    pub(crate) fn life(&self, tid: Tid) -> u32 {
-        self.threads.life(tid)
+    /// An event shows the name of a thread.
+    #[inline]
+    fn named(&mut self, tid: Tid, name: Comm) {
+        if tid == 0 {
+            return;
+        }
+        let slot = self.threads.slot(tid);
+        if self.threads.at(slot).name != name {
+            self.set_name(slot, name);
+        }
+    }
+
+    #[cold]
+    fn set_name(&mut self, slot: u32, name: Comm) {
+        let (tid, text) = (self.threads.at(slot).tid, name.text());
+        let chosen = self.config.select.by_name(&text) || self.config.select.tids.contains(&tid);
+        self.threads.at(slot).set_name(name, chosen);
+        self.is_named(slot, &text);
     }
 
     /// Returns the counters.
@@ -127,6 +140,9 @@ impl Decomposer {
     /// Processes the next event; passes the jobs that it ends to `sink`.
     #[inline]
     pub fn feed(&mut self, event: &Event, sink: &mut dyn FnMut(&Job)) {
+        if let Kind::Named { thread, name } = event.kind {
+            return self.named(thread, name);
+        }
         self.counters.events += u64::from(!matches!(event.kind, Kind::Lost { .. } | Kind::Other { .. }));
         if event.time >= self.time {
             self.time = event.time;
@@ -226,7 +242,7 @@ impl Decomposer {
             Kind::Enable { section, .. } => self.cpu(cpu).sections.end(time, section),
             // All other noise has events of its own.
             Kind::Noise { source: Noise::Nmi, ns } => self.with_running(event, |open| open.nmi(ns)),
-            Kind::Noise { .. } | Kind::Other { .. } => {}
+            Kind::Noise { .. } | Kind::Other { .. } | Kind::Named { .. } => {}
             Kind::Lost { .. } => self.lost(event),
             // Half of a pair is useless without the other half.
             Kind::IrqEntry { .. }

@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use super::cpu::HandlerFrame;
 use super::deadline::DeadlineThread;
-use crate::event::Tid;
+use crate::event::{Comm, Tid};
 use crate::jobs::history::{State, ThreadHistory};
 use crate::jobs::job::{Flaw, JobKind};
 use crate::jobs::open_job::{OpenJob, Wake};
@@ -39,6 +39,7 @@ pub(super) struct Wait {
 #[derive(Debug)]
 pub(super) struct Thread {
     pub(super) tid: Tid,
+    pub(super) name: Comm,
     /// Number of earlier threads with jobs that had its ID.
     pub(super) life: u32,
     pub(super) priority: i32,
@@ -109,6 +110,7 @@ impl Thread {
     fn new(tid: Tid) -> Self {
         Self {
             tid,
+            name: Comm::default(),
             life: 0,
             priority: 120,
             cpu: 0,
@@ -161,7 +163,9 @@ impl Thread {
     }
 
     /// Sets its name, which may reveal its purpose.
-    pub(super) fn set_name(&mut self, name: &str, chosen: bool) {
+    pub(super) fn set_name(&mut self, name: Comm, chosen: bool) {
+        self.name = name;
+        let name = name.text();
         self.chosen = chosen;
         self.kind = if name.starts_with("irq/") { JobKind::IrqThread } else { JobKind::Thread };
         self.kernel = KERNEL.iter().any(|beginning| name.starts_with(beginning));

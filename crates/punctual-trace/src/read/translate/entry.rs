@@ -80,6 +80,9 @@ pub(super) struct Entry {
     pub(super) slots: [Slot; SLOTS],
     /// Where the fields are in the record, `by` last.
     pub(super) offsets: [u16; SLOTS + 1],
+    /// Offsets of thread names: of the woken thread, or of the previous and the next one; 0 if the
+    /// event has no names.
+    pub(super) comms: [u16; 2],
 }
 
 pub(super) const NOTHING: Entry = Entry {
@@ -89,6 +92,7 @@ pub(super) const NOTHING: Entry = Entry {
     by: Slot::NOTHING,
     slots: [Slot::NOTHING; SLOTS],
     offsets: [0; SLOTS + 1],
+    comms: [0; 2],
 };
 
 impl Entry {
@@ -126,5 +130,16 @@ pub(super) fn resolve(format: &EventFormat, code: Code, names: &[&str]) -> Resul
         entry.offsets[place] = field.offset;
         *entry.slots.get_mut(place).unwrap_or(&mut entry.by) = slot;
     }
+    let end = entry.needs;
+    let comm = |name: &str| {
+        let field = format.field(name).filter(|field| field.shape == Shape::Array(16) && field.size == 16);
+        field.map(|field| field.offset).filter(|offset| offset + 16 <= end)
+    };
+    let comms = match code {
+        Code::Switch => comm("prev_comm").zip(comm("next_comm")).map(|(out, coming)| [out, coming]),
+        Code::Waking | Code::Wakeup | Code::WakeupNew => comm("comm").map(|woken| [woken, 0]),
+        _ => None,
+    };
+    entry.comms = comms.unwrap_or_default();
     Ok(entry)
 }

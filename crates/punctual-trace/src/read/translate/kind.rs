@@ -6,7 +6,7 @@ use super::interrupts::Interrupts;
 use super::names::Threads;
 use super::recipe::Code;
 use super::state::States;
-use crate::event::{Kind, Noise, Section, Task};
+use crate::event::{Comm, Event, Kind, Noise, Section, Task};
 use crate::read::page::Record;
 use crate::read::{Order, marker};
 
@@ -14,8 +14,6 @@ use crate::read::{Order, marker};
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) states: States,
-    /// The offset in a switch of the next thread's name.
-    pub(super) comm: Option<usize>,
     /// The addresses of the kernel's functions that enter the scheduler.
     pub(super) schedule: Vec<u64>,
     /// The address of the function of the timers that give deadline threads their runtime, or 0.
@@ -45,11 +43,7 @@ impl Known {
         let task = |slot| Task { id: get(slot) as u32, priority: get(slot + 1) as i32 };
         Some(match entry.code {
             Code::Switch => {
-                let (from, to) = (task(0), task(3));
-                if let Some(comm) = self.comm.and_then(|at| record.window.get(at..)?.first_chunk()) {
-                    self.threads.see(to.id, comm);
-                }
-                Kind::Switch { from, reason: self.states.switch_out(get(2)), to }
+                Kind::Switch { from: task(0), reason: self.states.switch_out(get(2)), to: task(3) }
             }
             Code::Waking => Kind::Waking { task: task(0), cpu: get(2) as u16 },
             Code::Wakeup => Kind::Wakeup { task: task(0), cpu: get(2) as u16, new: false },
@@ -116,6 +110,34 @@ impl Known {
             }
             Code::Unknown => return self.other(id),
         })
+    }
+
+    /// Sends the names of threads that a record has, unless they are known.
+    #[inline(always)]
+    pub(super) fn names(&mut self, entry: &Entry, record: &Record<'_>, event: &Event, into: &mut Vec<Event>) {
+        let threads = &mut self.threads;
+        let mut send = |thread, name: Option<Comm>| {
+            if let Some(name) = name {
+                into.push(Event { kind: Kind::Named { thread, name }, ..*event });
+            }
+        };
+        let at = |index: usize| record.window.get(usize::from(entry.comms[index])..)?.first_chunk::<16>();
+        match event.kind {
+            Kind::Switch { from, to, .. } => {
+                let (Some(out), Some(coming)) = (at(0), at(1)) else { return };
+                send(from.id, threads.see_out(event.cpu, from.id, out));
+                send(to.id, threads.see_in(event.cpu, to.id, coming));
+            }
+            Kind::Wakeup { task, new: true, .. } => {
+                let Some(name) = at(0) else { return };
+                send(task.id, threads.see_created(event.cpu, task.id, name));
+            }
+            Kind::Waking { task, .. } | Kind::Wakeup { task, .. } => {
+                let Some(name) = at(0) else { return };
+                send(task.id, threads.see(event.cpu, task.id, name));
+            }
+            _ => {}
+        }
     }
 
     /// Handles an event that the analysis does not understand.

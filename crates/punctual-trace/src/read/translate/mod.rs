@@ -42,7 +42,7 @@ pub(crate) use recipe::{Code, recipe};
 use self::entry::{Entry, HEAD, Head, NOTHING, REACH, Slot, padded, resolve};
 use self::kind::Known;
 use self::state::States;
-use super::format::{EventFormat, Shape};
+use super::format::EventFormat;
 use super::page::Record;
 use super::{Order, marker};
 use crate::event::Event;
@@ -76,14 +76,11 @@ impl fmt::Display for ShortRecord {
 
 impl std::error::Error for ShortRecord {}
 
-/// Whether two formats of `sched_switch` have the next thread's name in one place and the same states: of these a translator knows
-/// one form only.
+/// Returns whether two formats of `sched_switch` have the same states. A translator supports one
+/// set of states.
 pub(crate) fn is_read_alike(one: &EventFormat, other: &EventFormat) -> bool {
-    let form = |format: &EventFormat| {
-        let name = format.field("next_comm").map(|field| (field.offset, field.size));
-        (name, States::parse(&format.print).unwrap_or_default())
-    };
-    form(one) == form(other)
+    let states = |format: &EventFormat| States::parse(&format.print).unwrap_or_default();
+    states(one) == states(other)
 }
 
 /// Makes events of records.
@@ -140,9 +137,6 @@ impl Translator {
         }
         if entry.code == Code::Switch {
             self.known.states = States::parse(&format.print).unwrap_or_default();
-            let comm = format.field("next_comm");
-            let comm = comm.filter(|field| field.shape == Shape::Array(16) && field.size == 16);
-            self.known.comm = comm.map(|field| usize::from(field.offset));
         }
         self.table[id] = Entry { needs: entry.needs.max(self.unknown.needs), ..entry };
     }
@@ -186,7 +180,11 @@ impl Translator {
         };
         if let Some(kind) = self.known.kind(order, id, entry, head, record) {
             let by = entry.by.load(order, head) as u32;
-            into.push(Event { time: record.time, cpu, by, kind });
+            let event = Event { time: record.time, cpu, by, kind };
+            if entry.comms[0] != 0 {
+                self.known.names(entry, record, &event, into);
+            }
+            into.push(event);
         }
         Ok(())
     }

@@ -1,71 +1,80 @@
-//! The names of threads.
+//! Names of threads.
+//!
+//! A list of names (`saved_cmdlines`) contains the last name of each thread. Records of the scheduler
+//! contain the current one, which becomes an event ([`Named`](crate::event::Kind::Named)) before the
+//! event of the record. The CPUs are decoded in turn, each ahead of the delivered events, so a name
+//! that one CPU has sent may be later than the next events of another. So each CPU sends the name of
+//! a thread once, and every time if the thread has had several names.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
-use crate::event::Tid;
+use crate::event::{Comm, Tid};
+use crate::jobs::IntHasher;
 
-/// Names of further threads are ignored: no system has more.
-const LIMIT: usize = 1 << 17;
-/// How many of the last names are kept where comparing is cheap.
-const RECENT: usize = 1 << 10;
-/// How many of the last changes are remembered one by one.
-const CHANGES: usize = 1 << 10;
+/// Linux has no more CPUs.
+const MAX_CPUS: usize = 8192;
+/// Maximum number of names of threads, and of names sent by all CPUs. Beyond it, all names are
+/// forgotten and sent again.
+const MAX_NAMES: usize = 1 << 17;
+/// Number of recent names per CPU that are compared without a search.
+const RECENT: usize = 1 << 8;
 
-/// The names of threads; the latest if there were several.
-#[derive(Debug)]
+type Bytes = [u8; 16];
+type ByThread<T> = HashMap<Tid, T, BuildHasherDefault<IntHasher>>;
+
+/// Latest decoded names of threads.
+#[derive(Debug, Default)]
 pub struct Threads {
-    known: HashMap<Tid, Box<str>>,
-    recent: Vec<(Tid, [u8; 16])>,
-    /// Who got the latest names; that of change `n` is at `n % CHANGES`.
-    changed: Vec<Tid>,
-    changes: u64,
+    known: ByThread<Known>,
+    cpus: Vec<Option<Box<Shown>>>,
+    /// Number of names that all CPUs have sent.
+    sent: usize,
 }
 
-impl Default for Threads {
+#[derive(Debug)]
+struct Known {
+    name: Comm,
+    /// A record has shown it.
+    shown: bool,
+    /// Records have shown another name before.
+    several: bool,
+}
+
+/// Names that the records of a CPU have shown.
+#[derive(Debug)]
+struct Shown {
+    recent: [(Tid, Bytes); RECENT],
+    /// Thread that was switched in last.
+    running: (Tid, Bytes),
+    sent: ByThread<Comm>,
+}
+
+impl Default for Shown {
     fn default() -> Self {
-        let (recent, changed) = (vec![(0, [0; 16]); RECENT], vec![0; CHANGES]);
-        Self { known: HashMap::new(), recent, changed, changes: 0 }
+        Self { recent: [(0, [0; 16]); RECENT], running: (0, [0; 16]), sent: ByThread::default() }
     }
 }
 
 impl Threads {
-    /// The name of that thread.
-    pub fn get(&self, thread: Tid) -> Option<&str> {
+    /// The name of a thread.
+    pub fn get(&self, thread: Tid) -> Option<Comm> {
         if thread == 0 {
-            return Some("idle");
+            return Some(Comm::new("idle"));
         }
-        self.known.get(&thread).map(|name| &**name)
+        self.known.get(&thread).map(|known| known.name)
     }
 
-    /// Every name.
-    pub fn iter(&self) -> impl Iterator<Item = (Tid, &str)> {
-        self.known.iter().map(|(&thread, name)| (thread, &**name))
+    /// The name of every thread.
+    pub fn iter(&self) -> impl Iterator<Item = (Tid, Comm)> {
+        self.known.iter().map(|(&thread, known)| (thread, known.name))
     }
 
-    /// How often a thread has got a name, or another one.
-    #[inline]
-    pub fn changes(&self) -> u64 {
-        self.changes
-    }
-
-    /// The names given since the number of [changes](Self::changes) was this, for callers that keep names of
-    /// their own. All names if that was long ago.
-    pub fn since(&self, changes: u64) -> impl Iterator<Item = (Tid, &str)> {
-        let few = self.changes.saturating_sub(changes) <= CHANGES as u64;
-        let range = if few { changes..self.changes } else { 0..0 };
-        let latest = range.map(|change| self.changed[change as usize % CHANGES]);
-        let latest = latest.filter_map(|thread| Some((thread, self.known.get(&thread)?.as_ref())));
-        latest.chain((!few).then(|| self.iter()).into_iter().flatten())
-    }
-
-    /// Names a thread.
+    /// Names a thread, until a record shows its name.
     pub fn insert(&mut self, thread: Tid, name: &str) {
-        let known = self.known.get(&thread);
-        let room = self.known.len() < LIMIT || known.is_some();
-        if thread != 0 && room && known.is_none_or(|known| **known != *name) {
-            self.known.insert(thread, name.into());
-            self.changed[self.changes as usize % CHANGES] = thread;
-            self.changes += 1;
+        let room = self.known.len() < MAX_NAMES || self.known.contains_key(&thread);
+        if thread != 0 && room {
+            self.known.insert(thread, Known { name: Comm::new(name), shown: false, several: false });
         }
     }
 
@@ -80,20 +89,81 @@ impl Threads {
         }
     }
 
-    /// Takes the name in a switch to the thread, which rarely is a new one.
+    /// Processes a name in a record of `cpu`. Returns it if it has to be sent.
     #[inline]
-    pub(super) fn see(&mut self, thread: Tid, name: &[u8; 16]) {
-        let recent = &mut self.recent[thread as usize % RECENT];
-        if thread != 0 && *recent != (thread, *name) {
-            *recent = (thread, *name);
-            self.rename(thread, name);
+    pub(super) fn see(&mut self, cpu: u16, thread: Tid, bytes: &Bytes) -> Option<Comm> {
+        let Some(Some(shown)) = self.cpus.get(usize::from(cpu)) else {
+            return self.see_new(cpu, thread, bytes);
+        };
+        if shown.recent[thread as usize % RECENT] == (thread, *bytes) || thread == 0 {
+            return None;
+        }
+        self.see_new(cpu, thread, bytes)
+    }
+
+    /// The same for the previous thread of a switch, which ran there since it was switched in.
+    #[inline]
+    pub(super) fn see_out(&mut self, cpu: u16, thread: Tid, bytes: &Bytes) -> Option<Comm> {
+        match self.cpus.get(usize::from(cpu)) {
+            Some(Some(shown)) if shown.running == (thread, *bytes) => None,
+            _ => self.see(cpu, thread, bytes),
         }
     }
 
+    /// The same for the next thread of a switch.
+    #[inline]
+    pub(super) fn see_in(&mut self, cpu: u16, thread: Tid, bytes: &Bytes) -> Option<Comm> {
+        let name = self.see(cpu, thread, bytes);
+        if let Some(Some(shown)) = self.cpus.get_mut(usize::from(cpu)) {
+            shown.running = (thread, *bytes);
+        }
+        name
+    }
+
+    /// The same for a new thread. Earlier names of its ID belong to another thread.
+    pub(super) fn see_created(&mut self, cpu: u16, thread: Tid, bytes: &Bytes) -> Option<Comm> {
+        self.see(cpu, thread, bytes);
+        let name = Comm::from_bytes(*bytes);
+        (thread != 0 && !name.is_empty()).then_some(name)
+    }
+
     #[cold]
-    fn rename(&mut self, thread: Tid, name: &[u8; 16]) {
-        let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
-        self.insert(thread, &String::from_utf8_lossy(&name[..end]));
+    fn see_new(&mut self, cpu: u16, thread: Tid, bytes: &Bytes) -> Option<Comm> {
+        let (name, at) = (Comm::from_bytes(*bytes), usize::from(cpu));
+        if thread == 0 || name.is_empty() || at >= MAX_CPUS {
+            return None;
+        }
+        if self.known.len() >= MAX_NAMES || self.sent >= MAX_NAMES {
+            *self = Self::default();
+        }
+        if self.cpus.len() <= at {
+            self.cpus.resize_with(at + 1, || None);
+        }
+        if self.has_several(thread, name) {
+            return Some(name);
+        }
+        let shown = self.cpus[at].get_or_insert_default();
+        shown.recent[thread as usize % RECENT] = (thread, *bytes);
+        let is_new = shown.sent.insert(thread, name) != Some(name);
+        self.sent += usize::from(is_new);
+        is_new.then_some(name)
+    }
+
+    /// Records a name; returns whether the thread has had several.
+    fn has_several(&mut self, thread: Tid, name: Comm) -> bool {
+        let known = self.known.entry(thread).or_insert(Known { name, shown: true, several: false });
+        let is_renamed = known.shown && known.name != name;
+        (known.name, known.shown) = (name, true);
+        if is_renamed && !known.several {
+            known.several = true;
+            for shown in self.cpus.iter_mut().flatten() {
+                let recent = &mut shown.recent[thread as usize % RECENT];
+                if recent.0 == thread {
+                    *recent = (0, [0; 16]);
+                }
+            }
+        }
+        known.several
     }
 }
 
@@ -101,26 +171,60 @@ impl Threads {
 mod tests {
     use super::*;
 
-    #[test]
-    fn returns_each_change_once() {
-        let mut threads = Threads::default();
-        threads.insert_lines(b"7 sh\n9 cat\n");
-        assert_eq!(threads.since(0).collect::<Vec<_>>(), [(7, "sh"), (9, "cat")]);
-        let seen = threads.changes();
-        threads.insert(9, "cat");
-        assert_eq!(threads.changes(), seen, "it had the name before");
-        threads.insert(7, "app");
-        threads.insert(0, "idle");
-        assert_eq!(threads.since(seen).collect::<Vec<_>>(), [(7, "app")]);
-        assert_eq!(threads.since(threads.changes()).count(), 0);
+    fn bytes(name: &str) -> Bytes {
+        let mut bytes = [0; 16];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        bytes
     }
 
     #[test]
-    fn returns_all_names_after_many_changes() {
+    fn sends_a_name_once_for_each_cpu() {
         let mut threads = Threads::default();
-        let many = 3 * CHANGES as u32;
-        (1..=many).for_each(|thread| threads.insert(thread, "worker"));
-        assert_eq!(threads.since(1).count(), many as usize);
-        assert_eq!(threads.since(u64::from(many) - 5).count(), 5);
+        threads.insert_lines(b"7 after\n9 cat\n");
+        assert_eq!(threads.get(7), Some(Comm::new("after")));
+        for cpu in [0, 1] {
+            assert_eq!(threads.see_in(cpu, 7, &bytes("app")), Some(Comm::new("app")), "CPU {cpu}");
+            assert_eq!(threads.see_out(cpu, 7, &bytes("app")), None);
+            assert_eq!(threads.see(cpu, 7, &bytes("app")), None);
+            assert_eq!(threads.see(cpu, 7 + RECENT as Tid, &bytes("other")), Some(Comm::new("other")));
+            assert_eq!(
+                threads.see(cpu, 7, &bytes("app")),
+                None,
+                "another thread at its place changes nothing"
+            );
+        }
+        assert_eq!(threads.get(7), Some(Comm::new("app")), "a list comes after what records show");
+        assert_eq!(threads.see(0, 9, &[0; 16]), None, "without a name in the record the list counts");
+        assert_eq!(threads.get(9), Some(Comm::new("cat")));
+        assert_eq!(threads.see(0, 0, &bytes("swapper")), None);
+        assert_eq!(
+            threads.see_created(0, 7, &bytes("app")),
+            Some(Comm::new("app")),
+            "another of the same name"
+        );
+    }
+
+    /// A CPU that was decoded first may have sent a name that was changed in between.
+    #[test]
+    fn repeats_the_names_of_threads_that_have_had_several() {
+        let mut threads = Threads::default();
+        assert!(threads.see(0, 7, &bytes("one")).is_some() && threads.see(1, 7, &bytes("one")).is_some());
+        assert_eq!(threads.see(1, 7, &bytes("two")), Some(Comm::new("two")));
+        for _ in 0..2 {
+            assert_eq!(threads.see_in(0, 7, &bytes("one")), Some(Comm::new("one")));
+            assert_eq!(threads.see_out(0, 7, &bytes("one")), None, "it ran there all the time");
+            assert_eq!(threads.see_in(1, 7, &bytes("two")), Some(Comm::new("two")));
+        }
+        assert_eq!(threads.see_out(1, 7, &bytes("three")), Some(Comm::new("three")), "renamed while it ran");
+    }
+
+    #[test]
+    fn bounds_memory_for_any_number_of_names() {
+        let mut threads = Threads::default();
+        for thread in 1..3 * MAX_NAMES as Tid {
+            assert!(threads.see(0, thread, &bytes("worker")).is_some());
+        }
+        assert!(threads.known.len() <= MAX_NAMES && threads.sent <= MAX_NAMES);
+        assert_eq!(threads.see(9_000, 1, &bytes("worker")), None, "no such CPU");
     }
 }

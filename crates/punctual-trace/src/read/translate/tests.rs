@@ -1,5 +1,5 @@
 use super::*;
-use crate::event::{Kind, Noise, Section, SwitchOut, Task};
+use crate::event::{Comm, Kind, Noise, Section, SwitchOut, Task};
 
 fn format(path: &str) -> EventFormat {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/events/");
@@ -51,6 +51,7 @@ fn kind(path: &str, values: &[(&str, u64)]) -> Kind {
         let error =
             translator.translate(1, &Record { length: needs - 1, ..followed }, &mut events).unwrap_err();
         assert_eq!(error, ShortRecord { event: Some(format.id), needs, has: needs - 1 });
+        events.retain(|event| !matches!(event.kind, Kind::Named { .. }));
         assert_eq!(events.len(), 2, "{events:?}");
         for event in events {
             assert_eq!((event.time, event.cpu, event.by), (5, 1, 99));
@@ -153,18 +154,30 @@ fn skips_and_names_event_without_required_fields() {
 }
 
 #[test]
-fn learns_thread_names_from_switches() {
+fn names_threads_before_the_event_that_shows_the_name() {
     let format = format("sched/sched_switch");
     let mut translator = Translator::new(Order::Little, std::slice::from_ref(&format), &[]);
-    let comm = usize::from(format.field("next_comm").unwrap().offset);
-    let mut bytes = record(Order::Little, &format, &[("next_pid", 17)]);
-    for name in ["bash\0aaaaaaaaaaa", "level 4\0\0\0\0\0\0\0\0\0"] {
+    let mut bytes = record(Order::Little, &format, &[("prev_pid", 9), ("next_pid", 17)]);
+    let mut put = |field: &str, name: &str| {
+        let comm = usize::from(format.field(field).unwrap().offset);
         bytes[comm..comm + 16].copy_from_slice(name.as_bytes());
-        translator.translate(0, &Record::new(1, &bytes), &mut Vec::new()).unwrap();
-    }
+        let mut events = Vec::new();
+        translator.translate(0, &Record::new(1, &bytes), &mut events).unwrap();
+        assert!(matches!(events.pop().unwrap().kind, Kind::Switch { .. }));
+        let name = |event: Event| match event.kind {
+            Kind::Named { thread, name } => (thread, name.text().into_owned()),
+            kind => panic!("{kind:?}"),
+        };
+        events.into_iter().map(name).collect::<Vec<_>>()
+    };
+    let named = |thread, name: &str| (thread, name.to_owned());
+    put("prev_comm", "cat\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    assert_eq!(put("next_comm", "bash\0aaaaaaaaaaa"), [named(17, "bash")]);
+    assert_eq!(put("next_comm", "level 4\0\0\0\0\0\0\0\0\0"), [named(17, "level 4")]);
+    assert_eq!(put("prev_comm", "tac\0\0\0\0\0\0\0\0\0\0\0\0\0"), [named(9, "tac"), named(17, "level 4")]);
     translator.threads_mut().insert_lines(b"411 logger thread\nnonsense\n");
-    assert_eq!(translator.threads().get(17), Some("level 4"));
-    assert_eq!(translator.threads().get(411), Some("logger thread"));
+    assert_eq!(translator.threads().get(17), Some(Comm::new("level 4")));
+    assert_eq!(translator.threads().get(411), Some(Comm::new("logger thread")));
     assert_eq!(translator.threads().get(5), None);
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let (span, mut problems, events) = read?;
     problems.splice(0..0, damage);
     let is_whole = problems.is_empty() && trace.unusable().next().is_none();
-    let skipped = events.skipped_names(trace.formats());
+    let skipped = trace.skipped(&events);
     // The rest of the trace was not read.
     let is_unread = outputs.is_unread();
     analyzer.finish(&mut |job, names| outputs.job(job, names));
@@ -229,8 +229,8 @@ fn losses(trace: &Trace, counters: &Counters) {
         say!("LOST: {} of CPU {cpu}", format_counted(count, "event"));
     }
     say!(
-        "LOST: events are missing in {}; the jobs affected are counted as flawed and left out. Record again \
-         with a larger --buffer, fewer --events or --narrow",
-        format_counted(counters.gaps, "place")
+        "LOST: events are missing in {}; the jobs affected are counted as flawed and left out. Record again {}",
+        format_counted(counters.gaps, "place"),
+        trace.recorder().more_room()
     );
 }

@@ -1,7 +1,7 @@
 //! The unit of a trace's timestamps.
 
 use super::error::ReadError;
-use super::trace::{Buffer, Trace};
+use super::trace::{Buffer, Recorder, Trace};
 
 /// The unit of the kernel's trace clock of that name, unless it is ns.
 pub(crate) fn counted(clock: &str) -> Option<&'static str> {
@@ -14,6 +14,10 @@ pub(crate) fn counted(clock: &str) -> Option<&'static str> {
         _ => None,
     }
 }
+
+/// Clocks that count ns: those of the kernel's tracing, and those of perf.
+const NANOSECONDS: [&str; 10] =
+    ["", "local", "global", "perf", "mono", "mono_raw", "boot", "tai", "realtime", "tsc2nsec"];
 
 impl Trace {
     /// Checks that the times of these buffers can be converted to ns and merged into one order.
@@ -35,6 +39,12 @@ impl Trace {
                 }
                 Some(counted) if self.scale.is_none() => {
                     return wrong(format!("it counts {counted}, and how long one takes was not recorded"));
+                }
+                // LTTng records the frequency of its clock.
+                None if !NANOSECONDS.contains(&clock) && self.recorder() != Recorder::Lttng => {
+                    return wrong(
+                        "no kernel has a clock of that name, and so its unit is not known".to_owned(),
+                    );
                 }
                 _ => {}
             }

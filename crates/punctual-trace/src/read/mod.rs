@@ -40,4 +40,4 @@ pub mod translate;
 
 pub use bytes::{Bytes, Order, Range};
 pub use error::{Place, ReadError};
-pub use trace::{Buffer, Events, Trace};
+pub use trace::{Buffer, Events, Recorder, Trace};

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use super::error::ReadError;
 use super::format::{EventFormat, FormatError, PageLayout, check_header_event};
-use super::trace::{Buffer, CpuData, Trace};
+use super::trace::{Buffer, CpuData, Recorder, Trace};
 use super::{Order, dat};
 
 /// Files that describe have some KiB, those with names of threads and functions some MiB.
@@ -67,7 +67,8 @@ pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
             declared(&text, &beside("saved_tgids"), &beside("saved_reservations"))
         }),
         damage: Vec::new(),
-        is_ctf: false,
+        recorder: Recorder::Punctual,
+        other_samples: 0,
     })
 }
 

@@ -46,8 +46,37 @@ pub struct Trace {
     /// What its recorder says about which events it has: see [`Recorded::declared`].
     pub(super) declared: Option<String>,
     pub(super) damage: Vec<String>,
-    /// Whether LTTng recorded it.
-    pub(super) is_ctf: bool,
+    pub(super) recorder: Recorder,
+    /// Number of perf samples of other events than tracepoints.
+    pub(super) other_samples: u64,
+}
+
+/// Program that made a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorder {
+    /// `punctual trace record`.
+    Punctual,
+    /// `trace-cmd record`.
+    TraceCmd,
+    /// `perf record`, or simpleperf.
+    Perf,
+    /// LTTng.
+    Lttng,
+}
+
+impl Recorder {
+    /// Returns advice for a recording that loses fewer events.
+    #[must_use]
+    pub fn more_room(self) -> &'static str {
+        match self {
+            Self::Punctual => "with a larger --buffer, fewer --events or --narrow",
+            Self::TraceCmd => "with larger buffers, as `trace-cmd record -b 20000` has them, or fewer events",
+            Self::Perf => "with larger buffers, as `perf record -m 16M` has them, or fewer events",
+            Self::Lttng => {
+                "with larger buffers, as `lttng enable-channel --kernel --subbuf-size 4M` has them, or fewer events"
+            }
+        }
+    }
 }
 
 /// A ring buffer of the kernel, with data of each CPU.
@@ -97,12 +126,13 @@ impl CpuData {
 }
 
 impl Trace {
-    /// Opens a trace.dat or perf.data file, a directory that was recorded, or one of LTTng.
+    /// Opens a trace.dat or perf.data file, a directory that was recorded, one of `perf record --threads`, or one of LTTng.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let open = |error| ReadError::Open { path: path.to_owned(), error };
         if std::fs::metadata(path).map_err(open)?.is_dir() {
             return match ctf::find(path) {
                 Some(path) => ctf::open(&path),
+                None if perf::is_directory(path) => perf::open_directory(path),
                 None => raw::open(path),
             };
         }
@@ -212,7 +242,7 @@ impl Trace {
         }
         // Only x86 has vectors beside its interrupts. LTTng does not say which processor it was.
         let x86 = ["x86", "i386", "i486", "i586", "i686", "amd64"];
-        let is_known = !self.system.is_empty() && !self.is_ctf;
+        let is_known = !self.system.is_empty() && self.recorder != Recorder::Lttng;
         if is_known && !x86.iter().any(|name| self.system.contains(name)) {
             seen = seen.with(Source::Vectors);
         }
@@ -270,6 +300,18 @@ impl Trace {
     /// What is missing from the file or had to be guessed.
     pub fn damage(&self) -> &[String] {
         &self.damage
+    }
+
+    /// Returns the program that made the recording.
+    pub fn recorder(&self) -> Recorder {
+        self.recorder
+    }
+
+    /// Returns the number of records skipped in `events` because the analysis does not know their
+    /// event, by its name.
+    pub fn skipped(&self, events: &Events) -> Vec<(String, u64)> {
+        let others = (self.other_samples > 0).then(|| ("no tracepoint".to_owned(), self.other_samples));
+        events.skipped_names(&self.formats).into_iter().chain(others).collect()
     }
 
     /// The formats of the events.
@@ -332,7 +374,7 @@ impl Events {
     }
 
     /// The same, by the names that the formats have.
-    pub fn skipped_names(&self, formats: &[EventFormat]) -> Vec<(String, u64)> {
+    fn skipped_names(&self, formats: &[EventFormat]) -> Vec<(String, u64)> {
         let name = |id: u16| {
             let format = formats.iter().find(|format| format.id == id);
             format.map_or(format!("event {id}"), |format| format!("{}:{}", format.system, format.name))

@@ -48,7 +48,7 @@ fn read(file: &Path) -> (BTreeMap<String, u64>, u64) {
         });
     }
     decomposer.finish(&mut |_| {});
-    let skipped = events.skipped_names(trace.formats());
+    let skipped = trace.skipped(&events);
     let name = |event: String| event.rsplit(':').next().unwrap_or_default().to_owned();
     (skipped.into_iter().map(|(event, count)| (name(event), count)).collect(), known)
 }

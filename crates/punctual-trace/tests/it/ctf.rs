@@ -84,7 +84,7 @@ fn knows_names_and_says_what_it_cannot_know() {
         (Some(Comm::new("control")), Some(Comm::new("logger")))
     );
     assert_eq!(events.interrupts().irqs().collect::<Vec<_>>(), [(24, "eth0")]);
-    let names: Vec<_> = events.skipped_names(trace.formats());
+    let names: Vec<_> = trace.skipped(&events);
     let expected = [("lttng:lttng_statedump_process_state", 1), ("lttng:net_dev_queue", 3)];
     assert_eq!(names.iter().map(|(name, count)| (name.as_str(), *count)).collect::<Vec<_>>(), expected);
     assert!(trace.damage()[0].contains("2 events of CPU 1"), "{:?}", trace.damage());

@@ -88,6 +88,6 @@ pub(super) fn read(path: &Path, keeps_jobs: bool) -> Result<Recording, String> {
         format_counted(trace.cpus() as u64, "CPU"),
         format_nanos(length as f64)
     );
-    head += &text::missing(&recorded, counters.events, &events.skipped_names(trace.formats()));
+    head += &text::missing(&recorded, counters.events, &trace.skipped(&events));
     Ok(Recording { observer, names, length, head })
 }

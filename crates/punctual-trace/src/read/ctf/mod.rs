@@ -24,7 +24,7 @@ use self::tsdl::Metadata;
 use super::error::ReadError;
 use super::format::PageLayout;
 use super::store::{MAX_IN_MEMORY, Store};
-use super::trace::{Buffer, CpuData, Trace};
+use super::trace::{Buffer, CpuData, Recorder, Trace};
 use super::{Bytes, Order, dat};
 use crate::event::Tid;
 use crate::write::page::PageWriter;
@@ -159,7 +159,8 @@ pub(super) fn read(
         scale: None,
         declared: None,
         damage,
-        is_ctf: true,
+        recorder: Recorder::Lttng,
+        other_samples: 0,
     })
 }
 

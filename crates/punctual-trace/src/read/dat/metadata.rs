@@ -7,7 +7,7 @@ use super::reader::Reader;
 use crate::read::error::ReadError;
 use crate::read::format::{EventFormat, FormatError, PageLayout, check_header_event};
 use crate::read::stream::Scale;
-use crate::read::trace::{Buffer, Trace};
+use crate::read::trace::{Buffer, Recorder, Trace};
 use crate::read::{Bytes, Order};
 
 /// Format files take a few KiB; those of drivers with long lists of flags, tens.
@@ -233,9 +233,11 @@ impl Metadata {
             system: self.system,
             statistics: self.statistics,
             scale: self.scale,
+            // Only our recorder declares which events it has recorded.
+            recorder: if self.declared.is_some() { Recorder::Punctual } else { Recorder::TraceCmd },
             declared: self.declared,
             damage: self.damage,
-            is_ctf: false,
+            other_samples: 0,
         })
     }
 }

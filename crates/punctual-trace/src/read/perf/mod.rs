@@ -4,20 +4,27 @@
 //! the samples of each CPU are sorted and written into pages like the ring buffer's; from there on it is a trace
 //! like any other. The pages of a large file go to an unnamed temporary file.
 //!
-//! Reads version 2 in either byte order. Samples of anything but tracepoints are counted and left out.
+//! Reads version 2 in either byte order: files, also those written through a pipe (`-o -`) or
+//! compressed (`-z`), and directories (`--threads`). Samples of other events than tracepoints are
+//! counted and skipped. A recording of some threads (without `-a`) is rejected: it contains the
+//! switches from these threads, but not those to them.
 
 mod file;
+mod records;
 mod sample;
 
 use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
-use self::file::{Attributes, Header, Record};
+use self::file::{Attributes, Header, Parsed};
+use self::records::{Record, Records};
 use super::error::ReadError;
 use super::format::PageLayout;
 use super::store::{MAX_IN_MEMORY, Store};
-use super::trace::{Buffer, CpuData, Trace};
+use super::trace::{Buffer, CpuData, Recorder, Trace};
 use super::{Bytes, dat};
 use crate::write::page::PageWriter;
 
@@ -36,14 +43,71 @@ pub(crate) fn is_perf(start: &[u8]) -> bool {
 }
 
 pub(super) fn open(name: Arc<str>, bytes: Arc<dyn Bytes>) -> Result<Trace, ReadError> {
-    let header = Header::read(&name, &bytes)?;
-    let attributes = header.attributes(&name, &bytes)?;
+    open_all(name, bytes, Vec::new())
+}
+
+/// Returns whether `perf record --threads` wrote a directory.
+pub(super) fn is_directory(path: &Path) -> bool {
+    let mut start = [0; 8];
+    File::open(path.join("data")).is_ok_and(|file| io::Read::read_exact(&mut &file, &mut start).is_ok())
+        && is_perf(&start)
+}
+
+/// Opens a directory of `perf record --threads`: `data` contains the header, and `data.N` the
+/// samples of each thread of perf.
+pub(super) fn open_directory(path: &Path) -> Result<Trace, ReadError> {
+    let open = |file: &Path| -> Result<(Arc<str>, Arc<dyn Bytes>), ReadError> {
+        let opened = File::open(file).map_err(|error| ReadError::Open { path: file.to_owned(), error })?;
+        Ok((file.display().to_string().into(), Arc::new(opened)))
+    };
+    let entries = fs::read_dir(path).map_err(|error| ReadError::Open { path: path.to_owned(), error })?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let number = |name: String| name.strip_prefix("data.")?.parse::<u32>().ok();
+    let mut numbers: Vec<u32> = names.filter_map(number).collect();
+    numbers.sort_unstable();
+    let files = numbers.iter().map(|number| open(&path.join(format!("data.{number}"))));
+    let (name, bytes) = open(&path.join("data"))?;
+    open_all(name, bytes, files.collect::<Result<_, _>>()?)
+}
+
+/// Opens a file, and further files that contain only records.
+fn open_all(
+    name: Arc<str>,
+    bytes: Arc<dyn Bytes>,
+    others: Vec<(Arc<str>, Arc<dyn Bytes>)>,
+) -> Result<Trace, ReadError> {
+    let mut header = Header::read(&name, &bytes)?;
+    let mut attributes = header.attributes(&name, &bytes)?;
     let mut layout = PageLayout::usual(PAGE);
     layout.order = header.order;
-    let length = bytes.length().map_err(|error| ReadError::Io { file: name.clone(), offset: 0, error })?;
-    let mut pages = Pages { layout, in_memory: length <= MAX_IN_MEMORY, cpus: BTreeMap::new() };
+    let length_of = |(name, bytes): (&Arc<str>, &Arc<dyn Bytes>)| {
+        bytes.length().map_err(|error| ReadError::Io { file: name.clone(), offset: 0, error })
+    };
+    let length = length_of((&name, &bytes))?;
+    let mut inputs = vec![(name.clone(), bytes.clone(), header.data)];
+    for (name, bytes) in others {
+        let end = length_of((&name, &bytes))?;
+        inputs.push((name, bytes, (0, end)));
+    }
+    let in_memory = inputs.iter().map(|(.., (start, end))| end - start).sum::<u64>() <= MAX_IN_MEMORY;
+    let mut pages = Pages { layout, in_memory, cpus: BTreeMap::new() };
     let mut found = Found::default();
-    read(&header, &attributes, &name, &bytes, &mut pages, &mut found)?;
+    for (name, bytes, range) in inputs {
+        let records = || Records::new(&bytes, range, layout.order);
+        let (header, attributes) = (&mut header, &mut attributes);
+        let is_packed = read(records(), header, attributes, &name, &mut pages, &mut found)?;
+        if is_packed {
+            // Rounds are not compressed, so they do not delimit compressed records. The records of
+            // each CPU are in order.
+            let unpacked = records().unpacked(&name)?;
+            read(unpacked, header, attributes, &name, &mut pages, &mut found)?;
+        }
+    }
+    if found.of_threads {
+        let what = "it was recorded without -a, and so has no switches to the recorded threads; record with `perf record -a -e \
+                    'sched:*'`";
+        return Err(ReadError::Unsupported { file: name, offset: header.data.0, what: what.to_owned() });
+    }
     let clock = attributes.clock();
     let failed = |error| ReadError::Io { file: name.clone(), offset: length, error };
     let cpus = pages.finish(&name).map_err(failed)?;
@@ -51,7 +115,9 @@ pub(super) fn open(name: Arc<str>, bytes: Arc<dyn Bytes>) -> Result<Trace, ReadE
     let buffer = Buffer { name: String::new(), clock: clock.to_owned(), page_size: None, cpus };
     let mut trace = dat::embedded(name, bytes, (start, end), (layout, buffer))?;
     trace.clock = clock.to_owned();
-    trace.system = header.system.clone();
+    trace.system = header.system();
+    trace.recorder = Recorder::Perf;
+    trace.other_samples = found.others;
     trace.damage.append(&mut found.damage());
     for (thread, name) in found.names {
         trace.threads.extend(format!("{thread} {name}\n").bytes());
@@ -63,8 +129,12 @@ pub(super) fn open(name: Arc<str>, bytes: Arc<dyn Bytes>) -> Result<Trace, ReadE
 #[derive(Default)]
 struct Found {
     names: BTreeMap<u32, String>,
-    /// Samples that are incomplete or not from tracepoints.
+    /// Samples of other events than tracepoints.
+    others: u64,
+    /// Samples that are incomplete, or of an event that the file does not describe.
     left_out: u64,
+    /// Only some threads were recorded.
+    of_threads: bool,
     disordered: u64,
     /// Lost events of unknown position.
     lost: u64,
@@ -84,7 +154,10 @@ impl Found {
                 damage.push(format!("{count} {what}"));
             }
         };
-        add(self.left_out, "samples are left out, which are no tracepoint's or not whole");
+        add(
+            self.left_out,
+            "samples are left out, which are not whole or of an event that the file does not describe",
+        );
         add(
             self.disordered,
             "samples come later in the file than they may, and count as of the time of those before",
@@ -97,28 +170,31 @@ impl Found {
     }
 }
 
-/// Reads the records, ordered as far as the file promises.
+/// Reads the records, ordered as far as the file promises. Returns whether some of them contain
+/// compressed records.
 fn read(
-    header: &Header,
-    attributes: &Attributes,
+    mut records: Records,
+    header: &mut Header,
+    attributes: &mut Attributes,
     name: &Arc<str>,
-    bytes: &Arc<dyn Bytes>,
     pages: &mut Pages,
     found: &mut Found,
-) -> Result<(), ReadError> {
-    let failed = |error| ReadError::Io { file: name.clone(), offset: header.data.0, error };
-    let mut records = header.records(bytes).with(attributes);
+) -> Result<bool, ReadError> {
+    let failed = |error| ReadError::Io { file: name.clone(), offset: 0, error };
+    records.set_places(attributes.places());
+    let mut is_packed = false;
     // Nothing before the end of a round is older than what was flushed at the end of the previous one.
     let (mut safe, mut newest, mut waiting) = (0, 0, 0);
     while let Some(record) = records.next(name)? {
         match record {
             Record::Sample(body) => match attributes.sample(header.order, body) {
-                Some(sample) if sample.cpu < MAX_CPUS && sample.raw.len() <= MAX_RECORD => {
+                Parsed::Tracepoint(sample) if sample.cpu < MAX_CPUS && sample.raw.len() <= MAX_RECORD => {
                     newest = newest.max(sample.time);
                     waiting += sample.raw.len() + 32;
                     pages.cpu(sample.cpu).waiting.push((sample.time, What::Record(sample.raw.into())));
                 }
-                _ => found.left_out += 1,
+                Parsed::Other => found.others += 1,
+                Parsed::Tracepoint(_) | Parsed::Damaged => found.left_out += 1,
             },
             Record::Lost { count, time, cpu } => match cpu.filter(|&cpu| cpu < MAX_CPUS) {
                 Some(cpu) => pages.cpu(cpu).waiting.push((time, What::Lost(count))),
@@ -127,27 +203,28 @@ fn read(
             Record::Name { thread, name } if found.names.len() < MAX_NAMES => {
                 found.names.insert(thread, name.replace('\n', " "));
             }
-            Record::Name { .. } => {}
             Record::Formats(start, end) => found.formats = Some((start, end)),
+            Record::Attribute(body) => {
+                attributes.add_record(header.order, body);
+                records.set_places(attributes.places());
+            }
+            Record::Feature(feature, content) => header.describe(feature, content),
+            Record::OfThreads => found.of_threads = true,
             Record::Round => {
                 found.disordered += pages.flush(safe).map_err(failed)?;
                 (safe, waiting) = (newest, 0);
             }
-            Record::Packed => {
-                let what = "its data is compressed; record it without -z, or write it anew with `perf inject -i FILE -o OTHER`";
-                let (file, offset) = (name.clone(), records.offset());
-                return Err(ReadError::Unsupported { file, offset, what: what.to_owned() });
-            }
-            Record::Other => {}
+            Record::Packed => is_packed = true,
+            Record::Name { .. } | Record::Other => {}
         }
         if waiting > MAX_WAITING {
             found.disordered += pages.flush(newest).map_err(failed)?;
             waiting = 0;
         }
     }
-    found.cut = records.cut();
+    found.cut = found.cut.or(records.cut());
     found.disordered += pages.flush(u64::MAX).map_err(failed)?;
-    Ok(())
+    Ok(is_packed)
 }
 
 enum What {

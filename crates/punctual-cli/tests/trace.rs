@@ -104,7 +104,8 @@ fn whole(file: &Path) -> bool {
     for event in Trace::open(file).unwrap().events().unwrap() {
         decomposer.feed(&event.unwrap(), &mut |_| {});
     }
-    let Counters { switches, unseen_switches, .. } = decomposer.counters();
+    let Counters { switches, unseen_switches, bounded_switches, .. } = decomposer.counters();
+    let unseen_switches = unseen_switches + bounded_switches;
     let whole = unseen_switches * 50 <= switches;
     if !whole {
         let lost = format!("{unseen_switches} of {switches} switches are not in the recording");

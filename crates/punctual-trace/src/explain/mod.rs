@@ -157,6 +157,11 @@ pub fn assumptions(stats: &TaskStats) -> Vec<String> {
         }
     };
     say(
+        stats.jobs_with_bounded_switches(),
+        "{n} job{s} began or went on by a switch from idle that the kernel did not record: it lies between the last event \
+         of the idle thread and the first of the job, which bound J, W, SS and C.",
+    );
+    say(
         stats.ended_on_likely_conditions(),
         "{n} job{s} ended in a wait on a futex that is taken for a condition or a semaphore; if it is a lock, use --futex \
          block.",

@@ -133,6 +133,9 @@ pub struct Job {
     pub waker: Option<Waker>,
     /// Time at which it first ran.
     pub start: u64,
+    /// Uncertainty of the start in ns: it started this much before `start` or later, because the
+    /// switch to it was not recorded.
+    pub start_slack: u64,
     /// Time of its end.
     pub end: u64,
     /// If it ended in a wait on a futex that is not taken for a lock: the word's address, and its
@@ -175,6 +178,8 @@ pub struct Job {
     pub throttled: u64,
     /// Number of throttlings.
     pub throttles: u32,
+    /// Number of switches to it that were not recorded and are bounded by two events.
+    pub bounded_switches: u32,
     /// Number of migrations to another CPU.
     pub migrations: u32,
     /// Number of preemptions by threads.
@@ -239,14 +244,16 @@ impl Job {
     /// # Errors
     /// Returns the equation that fails.
     pub fn check(&self) -> Result<(), &'static str> {
-        let window = match self.window {
-            Bounds::Exact(window) | Bounds::AtLeast(window) => window,
-            _ => return Err("W is exact, or at least so much"),
-        };
-        if self.end.checked_sub(self.start) != Some(window) {
+        let unsure = self.start_slack;
+        let least_w = self.window.lo();
+        if least_w.is_none() || self.end.checked_sub(self.start) != least_w {
             return Err("W = end - start");
         }
-        if self.response != self.jitter.plus(self.window) {
+        let window = least_w.unwrap_or(0) + if self.window.hi().is_some() { unsure } else { 0 };
+        if self.window.hi().is_some_and(|most| most != window) {
+            return Err("W is at most end - earliest start");
+        }
+        if self.response != self.jitter_and_window() {
             return Err("R = J + W");
         }
         // R - J is W, however precisely R and J are known.
@@ -271,6 +278,22 @@ impl Job {
         Ok(())
     }
 
+    /// Computes R from J and W. If the start is not exact, its uncertainty cancels out in their sum.
+    pub(crate) fn jitter_and_window(&self) -> Bounds {
+        let (Some(jitter), Some(window)) = (self.jitter.lo(), self.window.lo()) else {
+            return Bounds::Unknown;
+        };
+        let earliest = self.start.saturating_sub(self.start_slack);
+        // It did not start before its release.
+        let released =
+            self.released.map_or(earliest, |released| released.1.clamp(earliest, self.start.max(earliest)));
+        let least = jitter.saturating_add(window).saturating_add(self.start.saturating_sub(released));
+        match self.jitter.hi().zip(self.window.hi()) {
+            Some((jitter, _)) => Bounds::between(least, jitter.saturating_add(window)),
+            None => Bounds::AtLeast(least),
+        }
+    }
+
     /// Creates an empty job.
     pub(crate) fn empty(actor: Actor, kind: JobKind) -> Self {
         Self {
@@ -286,6 +309,7 @@ impl Job {
             woken: None,
             waker: None,
             start: 0,
+            start_slack: 0,
             end: 0,
             ended_on: None,
             started: true,
@@ -305,6 +329,7 @@ impl Job {
             reservation: None,
             throttled: 0,
             throttles: 0,
+            bounded_switches: 0,
             migrations: 0,
             preemptions: 0,
             flaw: None,

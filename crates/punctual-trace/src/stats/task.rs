@@ -171,6 +171,8 @@ pub struct TaskStats {
     on_conditions: u64,
     likely_locks: u64,
     doubtful_locks: u64,
+    /// How many jobs began, or went on, by a switch that was not recorded.
+    bounded: u64,
 }
 
 /// Severity of a job: its response time, or its running time if its release is unknown.
@@ -204,6 +206,7 @@ impl TaskStats {
             on_conditions: 0,
             likely_locks: 0,
             doubtful_locks: 0,
+            bounded: 0,
         }
     }
 
@@ -224,6 +227,7 @@ impl TaskStats {
         self.jobs += 1;
         self.reservation = job.reservation.or(self.reservation);
         self.throttled += u64::from(job.throttles > 0);
+        self.bounded += u64::from(job.bounded_switches > 0);
         self.migrations += u64::from(job.migrations);
         self.preemptions += u64::from(job.preemptions);
         if let (Some(overhead), Some(execution)) = (job.likely_overhead, job.likely_execution()) {
@@ -385,6 +389,12 @@ impl TaskStats {
     #[must_use]
     pub fn waits_for_doubtful_locks(&self) -> u64 {
         self.doubtful_locks
+    }
+
+    /// Returns the number of jobs that lack a switch from the idle thread, which two events bound.
+    #[must_use]
+    pub fn jobs_with_bounded_switches(&self) -> u64 {
+        self.bounded
     }
 
     /// Returns jobs that were unfinished at the end, a few at most.

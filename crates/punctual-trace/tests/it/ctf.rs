@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use crate::support::{is_record, records};
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use punctual_trace::event::{Comm, Event, Kind, SwitchOut, Task};
 use punctual_trace::machines::{Relation, merge};
 use punctual_trace::read::{Bytes, ReadError, Trace};

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use crate::support::records;
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::read::{ReadError, Trace};
 use punctual_trace::write::{dat, synthetic::Synthetic};

@@ -7,7 +7,8 @@ use punctual_trace::event::{Event, Kind, Noise, Section, Task};
 use punctual_trace::explain;
 use punctual_trace::export::json;
 use punctual_trace::jobs::{
-    Actor, Bounds, Cause, Config, Decomposer, DisabledSection, Flaw, FutexWaits, JobKind, ReleasedBy, Select,
+    Actor, Bounds, Cause, Config, Decomposer, DisabledSection, Flaw, FutexWaits, Job, JobKind, ReleasedBy,
+    Select,
 };
 use punctual_trace::names::Names;
 use punctual_trace::stats::{Key, Watch};
@@ -174,10 +175,11 @@ fn ends_job_at_condition_wait_if_only_mutexes_block() {
     assert_eq!(of(&jobs, 7).iter().map(|job| job.blocking).collect::<Vec<_>>(), [Bounds::Exact(120)]);
 }
 
-/// Kernels occasionally omit a switch without counting a loss. The affected jobs are flagged.
+/// Kernels occasionally omit a switch without counting a loss. Two events bound a switch from the
+/// idle thread; jobs without the switch to it are flagged.
 #[test]
-fn flags_only_job_with_missing_switch() {
-    let flaws = |lost: usize| {
+fn bounds_job_without_switch_from_idle_and_flags_that_without_switch_to_idle() {
+    let without = |lost: usize| {
         let mut s = Script::new();
         for release in [1_000, 2_000, 3_000] {
             s.waking(release, 0, HIGH, 0).switch(release + 10, 0, Runnable, HIGH);
@@ -187,14 +189,19 @@ fn flags_only_job_with_missing_switch() {
             s.at(release + 610, 0, Kind::VectorExit { vector: 236 });
         }
         s.events.remove(lost);
-        let jobs = s.jobs(Config::default());
-        jobs.iter().map(|job| (job.released.unwrap().0, job.flaw)).collect::<Vec<_>>()
+        s.jobs(Config::default())
     };
+    let jobs = without(6);
+    assert!(jobs.iter().all(Job::complete) && jobs.len() == 3);
+    let terms: Vec<_> = jobs.iter().map(|job| (job.response, job.jitter, job.window)).collect();
+    let whole = (Bounds::Exact(400), Bounds::Exact(10), Bounds::Exact(390));
+    // It may have begun to run at any time from its wake-up to its end, which is its next event.
+    let between = Bounds::Between { lo: 0, hi: 400 };
+    assert_eq!(terms, [whole, (Bounds::Exact(400), between, between), whole]);
+    assert_eq!(jobs.iter().map(|job| job.bounded_switches).collect::<Vec<_>>(), [0, 1, 0]);
     let bad = Some(Flaw::Contradiction);
-    // Without the switch to the thread, or the one from it: the job is there, the next one is in
-    // doubt, and later ones are fine.
-    assert_eq!(flaws(1), [(1_000, bad), (2_000, bad), (3_000, None)]);
-    let from: Vec<_> = flaws(2).into_iter().map(|job| job.1).collect();
+    // The job is there, the next one is in doubt, and later ones are fine.
+    let from: Vec<_> = without(2).iter().map(|job| job.flaw).collect();
     assert!(from.starts_with(&[bad]) && from.ends_with(&[None]), "{from:?}");
 }
 

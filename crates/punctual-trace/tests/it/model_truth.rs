@@ -204,3 +204,49 @@ fn lose(events: &[Event], random: &mut Random, cpus: usize) -> Vec<Event> {
     }
     kept
 }
+
+/// Some kernels trace no switch from the idle thread: the test removes all of these, or every third.
+/// The true terms are within the bounds of each job, no job is missing, and unaffected jobs stay
+/// exact.
+#[test]
+fn bounds_jobs_without_the_switches_from_idle() {
+    let (mut jobs, mut bounded, mut exact) = (0, 0, 0);
+    for seed in 0..seeds() {
+        let style = style(&mut Random::new(seed));
+        let mut machine = Machine::new(seed, style);
+        machine.run(2_000);
+        let is_from_idle =
+            |event: &Event| matches!(event.kind, Kind::Switch { from, to, .. } if from.id == 0 && to.id != 0);
+        for every in [1, 3] {
+            let mut count = 0;
+            let mut events = machine.events.clone();
+            events.retain(|event| {
+                count += usize::from(is_from_idle(event));
+                !is_from_idle(event) || count % every != 0
+            });
+            let found = decompose(&events);
+            assert_eq!(found.len(), machine.truths.len(), "seed {seed} {style:?}");
+            for (truth, job) in machine.truths.iter().zip(&found) {
+                let is_true = std::panic::catch_unwind(|| {
+                    assert!(job.complete());
+                    assert_eq!(job.check(), Ok(()));
+                    assert_eq!(job.response, Bounds::Exact(truth.end - truth.release), "R");
+                    assert!(job.jitter.allows(truth.start - truth.release), "J");
+                    assert!(job.window.allows(truth.end - truth.start), "W");
+                    assert!(job.blocking.allows(truth.blocking), "B");
+                    assert!(job.interference.allows(truth.interference), "I");
+                    assert!(job.overhead.allows(truth.overhead), "SS");
+                    assert!(job.execution.allows(truth.execution), "C");
+                    if job.bounded_switches == 0 {
+                        check_terms(truth, job, style.edges);
+                    }
+                });
+                is_true.unwrap_or_else(|_| panic!("seed {seed} {style:?}\n{truth:#?}\n{job:#?}"));
+                jobs += 1;
+                bounded += usize::from(job.bounded_switches > 0);
+                exact += usize::from(matches!(job.jitter, Bounds::Exact(_)));
+            }
+        }
+    }
+    assert!(bounded > jobs / 10 && exact > jobs / 10, "{bounded} bounded, {exact} exact of {jobs}");
+}

@@ -8,7 +8,7 @@ use punctual_analysis::infer::long::Run;
 use punctual_analysis::infer::system::{Handler, InferredThread};
 use punctual_analysis::infer::thread::{JOBS, Observation, RELEASES, Thread};
 use punctual_trace::event::{Event, Kind, Tid};
-use punctual_trace::jobs::{Actor, Bounds, Flaw, Job, JobKind, ReleasedBy, WaitTarget};
+use punctual_trace::jobs::{Actor, Flaw, Job, JobKind, ReleasedBy, WaitTarget};
 use punctual_trace::names::Names;
 
 use super::actors::Priorities;
@@ -350,7 +350,7 @@ pub(crate) const MAX_CALLS: i64 = 32;
 /// others. `None` if unknown.
 fn own_time(job: &Job) -> Option<u64> {
     let is_known = job.blocking.hi().is_some() && job.interference.hi().is_some();
-    let Bounds::Exact(window) = job.window else { return None };
+    let window = job.window.hi()?;
     let others = job.blocking.lo()?.checked_add(job.interference.lo()?)?;
     if is_known { window.checked_sub(others) } else { None }
 }

@@ -85,6 +85,10 @@ pub(super) struct Cpu {
     pub(super) last: u64,
     /// Time of the event before.
     pub(super) before: u64,
+    /// Thread that ran after the last event, if known.
+    pub(super) ran: Option<Tid>,
+    /// Time of the last event that showed the idle thread running.
+    pub(super) idle_until: u64,
     /// Sections with interrupts or preemption disabled.
     pub(super) sections: DisabledSections,
     /// Start of the current gap.
@@ -104,6 +108,8 @@ impl Cpu {
             occupants: Occupants::new(history, Actor::Unseen),
             last: 0,
             before: 0,
+            ran: None,
+            idle_until: 0,
             sections: DisabledSections::default(),
             gap: None,
         }

@@ -3,6 +3,7 @@
 mod cpu;
 mod deadline;
 mod holders;
+mod idle;
 mod interrupts;
 mod locks;
 mod lost;
@@ -51,6 +52,9 @@ pub struct Counters {
     /// Switches that must be missing: a thread was switched out that was not the last one switched
     /// in, without a gap.
     pub unseen_switches: u64,
+    /// Missing switches from the idle thread, bounded by its last event and the first event of the
+    /// next thread.
+    pub bounded_switches: u64,
     /// Events that contradict earlier ones.
     pub contradictions: u64,
     /// Timers that expired without a recorded start, so that their due times are unknown.
@@ -59,6 +63,23 @@ pub struct Counters {
     pub disordered: u64,
     /// Jobs on CPUs without Linux of which their app could not tell.
     pub offline_lost: u64,
+}
+
+/// A thread that leaves contends for locks right behind the event of its switch.
+#[inline]
+fn is_contention(event: &Event) -> bool {
+    matches!(event.kind, Kind::ContentionBegin { .. } | Kind::ContentionEnd { .. })
+}
+
+/// The thread that runs on a CPU after an event there, if it ran after the one before.
+#[inline]
+fn ran_after(event: &Event, before: Option<Tid>) -> Option<Tid> {
+    match event.kind {
+        Kind::Switch { to, .. } => Some(to.id),
+        Kind::Lost { .. } => None,
+        _ if is_contention(event) => before,
+        _ => Some(event.by),
+    }
 }
 
 /// Decomposes a stream of events into jobs. See the [module](super).
@@ -158,11 +179,19 @@ impl Decomposer {
         let index = usize::from(event.cpu);
         let Some(Some(cpu)) = self.cpus.get_mut(index) else { return self.take_first(event, sink) };
         cpu.before = std::mem::replace(&mut cpu.last, event.time);
+        let ran = cpu.ran;
+        cpu.ran = ran_after(event, ran);
         if self.gaps > 0
             && !matches!(event.kind, Kind::Lost { .. })
             && let Some(since) = cpu.gap.take()
         {
             self.gap_ends(event, since);
+        } else if ran == Some(0) && event.by != 0 {
+            self.runs_after_idle(event);
+        }
+        let cpu = self.cpu(event.cpu);
+        if cpu.ran == Some(0) && !is_contention(event) {
+            cpu.idle_until = event.time;
         }
         self.route(event, sink);
     }

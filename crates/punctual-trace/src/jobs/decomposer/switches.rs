@@ -28,7 +28,7 @@ impl Decomposer {
         let coming = (to.id != 0).then(|| self.threads.slot(to.id));
         if let Some(slot) = coming {
             self.shows(slot, to, from.id == 0);
-            self.switch_in(event, slot, to);
+            self.switch_in(event, slot, to, event.time);
         }
         let occupant = self.occupant(to.id);
         let cpu = self.cpu(event.cpu);
@@ -58,7 +58,7 @@ impl Decomposer {
 
     /// Only a softirq that runs in a thread, as all do under PREEMPT_RT, can be switched out. It
     /// migrates with its thread.
-    fn park(&mut self, event: &Event, leaving: Option<u32>) {
+    pub(super) fn park(&mut self, event: &Event, leaving: Option<u32>) {
         let cpu = self.cpu(event.cpu);
         cpu.firing = None;
         if cpu.frames.is_empty() {
@@ -133,7 +133,8 @@ impl Decomposer {
         }
     }
 
-    fn switch_in(&mut self, event: &Event, slot: u32, task: Task) {
+    /// Switches a thread in: at the event, or at `earliest` or later if the switch was not recorded.
+    pub(super) fn switch_in(&mut self, event: &Event, slot: u32, task: Task, earliest: u64) {
         let time = event.time;
         if self.threads.at(slot).deadline.is_some() {
             self.comes_by_deadline(slot);
@@ -171,7 +172,7 @@ impl Decomposer {
             if self.gaps > 0 {
                 open.flaw(Flaw::Lost);
             }
-            ends_wait = open.switched_in(event, moved, parked.is_some() && !own, &cpu.sections);
+            ends_wait = open.switched_in(event, earliest, moved, parked.is_some() && !own, &cpu.sections);
         }
         if ends_wait {
             self.end_wait(time, slot);

@@ -47,6 +47,8 @@ pub(super) struct Thread {
     pub(super) state: State,
     /// Start of the current state.
     pub(super) since: u64,
+    /// In a run queue, and off the CPU where it slept.
+    pub(super) queued: bool,
     /// Time since which it has been running or ready without a sleep; 0 if it sleeps, or if
     /// unknown.
     pub(super) awake_since: u64,
@@ -116,6 +118,7 @@ impl Thread {
             cpu: 0,
             state: State::Unknown,
             since: 0,
+            queued: false,
             awake_since: 0,
             shown: false,
             boosted: false,
@@ -151,7 +154,7 @@ impl Thread {
     #[inline]
     pub(super) fn set_state(&mut self, time: u64, state: State, cpu: u16) {
         let state = if self.partly { State::Unknown } else { state };
-        self.state = state;
+        (self.state, self.queued) = (state, false);
         self.cpu = cpu;
         self.since = time;
         self.awake_since = match state {

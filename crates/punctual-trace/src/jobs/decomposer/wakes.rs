@@ -63,6 +63,8 @@ impl Decomposer {
             // It was about to sleep and stays awake.
             State::Running => {}
         }
+        let thread = self.threads.at(slot);
+        thread.queued = thread.state == State::Ready;
     }
 
     pub(super) fn migrate(&mut self, time: u64, task: Task, to: u16) {

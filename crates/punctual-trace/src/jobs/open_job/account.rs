@@ -6,6 +6,7 @@
 //! execution.
 
 use super::{OpenJob, Stage};
+use crate::jobs::blocking::WaitTarget;
 use crate::jobs::bounds::Bounds;
 use crate::jobs::cause::{Actor, blame};
 use crate::jobs::history::{Occupants, State};
@@ -38,6 +39,10 @@ pub(super) struct Sums {
     pub(super) suspended: u64,
     /// Part of that which is likely overhead; `None` without evidence.
     likely: Option<u64>,
+    /// Blocking, and interference, that may have been overhead or execution, because the switch that
+    /// ended it was not recorded.
+    maybe_blocking: u64,
+    maybe_interference: u64,
 }
 
 /// Upper bounds of the last few entries or exits of the scheduler.
@@ -107,12 +112,25 @@ impl Sums {
         self.execution += window - both;
     }
 
+    /// The thread was switched in at some time in the last `ns`, which count as its wait or
+    /// displacement. A wait that continues does not change.
+    pub(super) fn may_have_run(&mut self, ns: u64, wait: Option<WaitTarget>) {
+        match wait {
+            None => self.maybe_interference += ns,
+            Some(WaitTarget::Kernel) => self.maybe_blocking += ns,
+            Some(_) => return,
+        }
+        if ns > 0 {
+            self.likely = None;
+        }
+    }
+
     /// Writes the terms of the busy window into the job.
     pub(super) fn fill_in(&self, job: &mut Job, certain: Certain) {
         job.suspended = self.suspended;
         job.likely_overhead = None;
-        job.interference = Bounds::at_least(self.interference);
-        job.blocking = Bounds::at_least(self.blocking);
+        job.interference = Bounds::at_least(self.interference.saturating_sub(self.maybe_interference));
+        job.blocking = Bounds::at_least(self.blocking.saturating_sub(self.maybe_blocking));
         if !certain.whole {
             // The rest of the job is unknown, and the last part of this may have been on the way to
             // a lock.
@@ -124,17 +142,21 @@ impl Sums {
         let all = certain.locks && certain.handlers;
         let least = |ns| if all { ns } else { 0 };
         let between = |ns: u64, maybe: u64| Bounds::between(least(ns), ns + maybe);
-        job.overhead = between(self.entry + self.exit, self.maybe);
-        job.overhead_entry = between(self.entry, self.maybe_entry);
+        // Around switches that were not recorded: before the job's start, and within it.
+        let before = job.start_slack;
+        let within = self.maybe_blocking + self.maybe_interference;
+        let unsure = before + within;
+        job.overhead = between(self.entry + self.exit, self.maybe + unsure);
+        job.overhead_entry = between(self.entry, self.maybe_entry + unsure);
         job.overhead_exit = between(self.exit, self.maybe_exit);
         if certain.locks {
-            job.blocking = Bounds::Exact(self.blocking);
+            job.blocking = Bounds::between(self.blocking.saturating_sub(self.maybe_blocking), self.blocking);
         }
         if certain.handlers && certain.wakeups {
-            let lo = if certain.locks { self.interference } else { 0 };
-            job.interference = Bounds::between(lo, self.interference);
+            let lo = self.interference.saturating_sub(self.maybe_interference);
+            job.interference = Bounds::between(if certain.locks { lo } else { 0 }, self.interference);
         }
-        if all && self.maybe > 0 {
+        if all && self.maybe > 0 && unsure == 0 {
             job.likely_overhead = self.likely.map(|likely| self.entry + self.exit + likely.min(self.maybe));
         }
         let execution = self.execution + self.suspended;
@@ -143,7 +165,7 @@ impl Sums {
             Certain { locks: true, wakeups: true, .. } => self.suspended,
             _ => 0,
         };
-        job.execution = Bounds::between(lo, execution + self.maybe);
+        job.execution = Bounds::between(lo, execution + self.maybe + unsure);
     }
 }
 

@@ -172,7 +172,7 @@ impl OpenJob {
         job.blockings.clear();
         job.blockings_left_out = 0;
         job.segments.clear();
-        (job.throttled, job.throttles) = (0, 0);
+        (job.throttled, job.throttles, job.bounded_switches) = (0, 0, 0);
         // Valid only while the thread is under SCHED_DEADLINE.
         job.reservation = self.reservation.filter(|_| priority < 0);
         self.sums = Sums::new();
@@ -206,7 +206,8 @@ impl OpenJob {
     /// Starts the job, at its first switch or mark.
     fn start(&mut self, time: u64, cpu: u16, side: SchedulerSide) {
         self.segments.until(&mut self.job.segments, Phase::Jitter, time, cpu);
-        (self.job.start, self.job.first_cpu, self.job.last_cpu) = (time, cpu, cpu);
+        (self.job.start, self.job.start_slack) = (time, 0);
+        (self.job.first_cpu, self.job.last_cpu) = (cpu, cpu);
         (self.settled_until, self.stage, self.side) = (time, Stage::Active, side);
     }
 
@@ -257,11 +258,13 @@ impl OpenJob {
         }
     }
 
-    /// Its thread gets a CPU. Returns whether that ends a wait, as it does if no event shows when
-    /// the lock was acquired.
+    /// Its thread gets a CPU: at the event, or at `earliest` or later if the switch was not
+    /// recorded. Returns whether that ends a wait, as it does if no event shows when the lock was
+    /// acquired.
     pub(super) fn switched_in(
         &mut self,
         event: &Event,
+        earliest: u64,
         moved: bool,
         in_handler: bool,
         sections: &DisabledSections,
@@ -274,10 +277,16 @@ impl OpenJob {
             Stage::Idle => return false,
             Stage::Released => {
                 self.start(time, event.cpu, SchedulerSide::Entering);
+                self.job.start_slack = time - earliest;
                 self.job.disabled = self.job.released.and_then(|(from, _)| sections.longest(from, time));
             }
-            Stage::Active => self.job.last_cpu = event.cpu,
+            Stage::Active => {
+                self.job.last_cpu = event.cpu;
+                let target = self.wait.as_ref().map(|wait| wait.target);
+                self.sums.may_have_run(time - earliest, target);
+            }
         }
+        self.job.bounded_switches += u32::from(earliest < time);
         self.job.migrations += u32::from(moved);
         match self.wait.as_ref().map(|wait| wait.target) {
             Some(WaitTarget::Kernel) => return true,
@@ -489,6 +498,7 @@ impl OpenJob {
         }
         (job.number, job.end, job.last_cpu) = (number, time.max(job.start), cpu);
         let window = job.end - job.start;
+        let most = window + job.start_slack;
         let calls = self.known.futexes && (self.calls || !self.known.calls_of_some);
         // A job woken by another thread or a timer may be the rest of one, after a wait for a lock,
         // and so has no certain beginning.
@@ -499,16 +509,17 @@ impl OpenJob {
             handlers: self.known.handlers(),
             wakeups: self.known.wakeups || sums.suspended == 0,
         };
-        job.window = if certain.whole { Bounds::Exact(window) } else { Bounds::AtLeast(window) };
+        job.window = if certain.whole { Bounds::between(window, most) } else { Bounds::AtLeast(window) };
         job.jitter = job.released.map_or(Bounds::Unknown, |(lo, hi)| {
-            Bounds::between(job.start.saturating_sub(hi), job.start.saturating_sub(lo))
+            let earliest = job.start.saturating_sub(job.start_slack);
+            Bounds::between(earliest.saturating_sub(hi), job.start.saturating_sub(lo))
         });
         if rest {
             job.jitter = Bounds::Unknown;
         } else if self.late {
             job.jitter = Bounds::AtLeast(job.jitter.lo().unwrap_or(0));
         }
-        job.response = job.jitter.plus(job.window);
+        job.response = job.jitter_and_window();
         sums.fill_in(job, certain);
         self.stage = Stage::Idle;
         (self.futex, self.wait) = (None, None);

@@ -70,7 +70,8 @@ pub fn start(config: Config, directory: &Path) -> Option<Recording> {
 /// kernels omit all of a CPU's switches from the idle thread for minutes, in every tool's
 /// recordings, and count none as lost. Then there are few jobs to test.
 pub fn whole(counters: Counters) -> bool {
-    let Counters { switches, unseen_switches, .. } = counters;
+    let Counters { switches, unseen_switches, bounded_switches, .. } = counters;
+    let unseen_switches = unseen_switches + bounded_switches;
     let whole = unseen_switches * 50 <= switches;
     if !whole {
         let lost = format!("{unseen_switches} of {switches} switches are not in the recording");

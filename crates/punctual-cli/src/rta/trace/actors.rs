@@ -8,11 +8,16 @@ use punctual_trace::jobs::{Actor, Cause};
 /// Maximum number of stored threads; when it is exceeded, all are dropped.
 const MAX_THREADS: usize = 65_536;
 
+/// Priorities from here on are not real time.
+const ORDINARY: i32 = 100;
+
 /// A priority as the kernel counts: lower is more urgent.
 #[derive(Debug, Clone, Copy)]
 struct Priority {
     own: i32,
     inherited: Option<i32>,
+    /// Whether it has inherited a priority at any time.
+    has_inherited: bool,
 }
 
 /// Number of a thread's real-time priorities for which the last run is stored.
@@ -33,6 +38,8 @@ pub(crate) struct Displacement {
     pub(crate) above: u64,
     /// Of these, by threads of the same priority.
     pub(crate) equal: u64,
+    /// By threads of ordinary priority that never inherited another one, and by the idle thread.
+    pub(crate) ordinary: u64,
 }
 
 impl Priorities {
@@ -48,9 +55,10 @@ impl Priorities {
                 self.shows(to);
             }
             Kind::Inherit { task, old, new } => {
-                let known =
-                    self.threads.entry(task).or_insert(Priority { own: old.max(new), inherited: None });
+                let unknown = Priority { own: old.max(new), inherited: None, has_inherited: false };
+                let known = self.threads.entry(task).or_insert(unknown);
                 known.inherited = (new < known.own).then_some(new);
+                known.has_inherited |= known.inherited.is_some();
             }
             _ => {}
         }
@@ -61,9 +69,10 @@ impl Priorities {
             self.threads.clear();
             self.ran.clear();
         }
-        let known = self.threads.entry(id).or_insert(Priority { own: priority, inherited: None });
+        let new = Priority { own: priority, inherited: None, has_inherited: false };
+        let known = self.threads.entry(id).or_insert(new);
         if known.inherited != Some(priority) {
-            *known = Priority { own: priority, inherited: None };
+            *known = Priority { has_inherited: known.has_inherited, ..new };
         }
     }
 
@@ -102,10 +111,14 @@ impl Priorities {
                 Actor::Irq(_) | Actor::Vector(_) | Actor::Softirq(_) | Actor::Task(_) => {
                     sum.above += cause.ns
                 }
-                Actor::Thread(thread) => match self.own(thread) {
-                    Some(other) if other <= priority && thread != 0 => {
+                Actor::Thread(0) => sum.ordinary += cause.ns,
+                Actor::Thread(thread) => match self.threads.get(&thread) {
+                    Some(other) if other.own <= priority => {
                         sum.above += cause.ns;
-                        sum.equal += if other == priority { cause.ns } else { 0 };
+                        sum.equal += if other.own == priority { cause.ns } else { 0 };
+                    }
+                    Some(other) if other.own >= ORDINARY && !other.has_inherited => {
+                        sum.ordinary += cause.ns;
                     }
                     _ => {}
                 },
@@ -171,6 +184,6 @@ mod tests {
         let mut causes: Vec<Cause> = threads.map(|(id, ns)| cause(Actor::Thread(id), ns)).into();
         causes.push(cause(Actor::Softirq(1), 10_000));
         causes.push(cause(Actor::Others, 1_000));
-        assert_eq!(priorities.sort(50, &causes), Displacement { above: 10_011, equal: 10 });
+        assert_eq!(priorities.sort(50, &causes), Displacement { above: 10_011, equal: 10, ordinary: 2_000 });
     }
 }

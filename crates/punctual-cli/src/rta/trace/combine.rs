@@ -83,7 +83,8 @@ pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded
     let is_app = |tid: Tid| {
         workers.contains(&tid) || names.process_of(tid).is_some_and(|process| apps.contains(&process))
     };
-    let handlers = observer.handlers(&names);
+    let mut handlers = observer.handlers(&names);
+    handlers.extend(observer.throttling(&names));
     for (partition, cpus) in cpus.iter().enumerate() {
         for handler in handlers.iter().filter(|handler| cpus.contains(&handler.cpu)) {
             let name = format!("{}, CPU {}", handler.name, handler.cpu);

@@ -131,8 +131,16 @@ fn infer(arguments: &Rta, recording: Recording, name: &str) -> std::result::Resu
         fits.push(found);
     }
     let threads: Vec<InferredThread> = found.into_iter().map(|(_, thread)| thread).collect();
-    let handlers = observer.handlers(&names);
+    let mut handlers = observer.handlers(&names);
+    handlers.extend(observer.throttling(&names));
     let mut inferred = system(name, &threads, &handlers, length);
+    if observer.throttling(&names).next().is_some() {
+        inferred.system.assumptions.push(
+            "`throttling` displaced real-time threads for ordinary ones, as often as in the recording: RT throttling, or since \
+             Linux 6.12 the fair server."
+                .to_owned(),
+        );
+    }
     inferred.system.scale(arguments.scale);
     let analysis = analyse(&inferred.system);
     let has_deadline = inferred.system.tasks.iter().any(|task| task.deadline.is_some());

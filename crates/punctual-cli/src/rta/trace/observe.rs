@@ -97,6 +97,8 @@ pub(crate) struct Observer {
     pub(crate) threads: BTreeMap<Whose, Seen>,
     handlers: HashMap<(Actor, u16), HandlerSeen>,
     pub(crate) waits: HashMap<WaitKey, Waits>,
+    /// Throttling of real-time threads on each CPU.
+    throttling: BTreeMap<u16, HandlerSeen>,
     /// CPUs on which a thread of ordinary priority is running softirqs, which displace no relevant
     /// thread.
     in_thread: HashSet<u16>,
@@ -110,6 +112,19 @@ struct HandlerSeen {
     curves: Curves,
     executions: Executions,
     is_unknown: bool,
+}
+
+impl Default for HandlerSeen {
+    fn default() -> Self {
+        Self { curves: Curves::new(RELEASES), executions: Executions::new(JOBS), is_unknown: false }
+    }
+}
+
+impl HandlerSeen {
+    fn handler(&self, name: String, cpu: u16) -> Handler {
+        let (curves, executions) = (self.curves.clone(), self.executions.clone());
+        Handler { name, cpu: u32::from(cpu), curves, executions, is_unknown: self.is_unknown }
+    }
 }
 
 impl Observer {
@@ -134,7 +149,8 @@ impl Observer {
                 self.in_thread.remove(&event.cpu);
             }
             Kind::Lost { .. } => {
-                for ((_, cpu), handler) in &mut self.handlers {
+                let handlers = self.handlers.iter_mut().map(|((_, cpu), handler)| (cpu, handler));
+                for (cpu, handler) in handlers.chain(&mut self.throttling) {
                     if *cpu == event.cpu {
                         handler.curves.interrupt();
                         handler.executions.interrupt();
@@ -159,11 +175,7 @@ impl Observer {
         if job.kind == JobKind::Softirq && self.in_thread.contains(&job.first_cpu) {
             return;
         }
-        let handler = self.handlers.entry((job.actor, job.first_cpu)).or_insert_with(|| HandlerSeen {
-            curves: Curves::new(RELEASES),
-            executions: Executions::new(JOBS),
-            is_unknown: false,
-        });
+        let handler = self.handlers.entry((job.actor, job.first_cpu)).or_default();
         if !job.complete() {
             handler.curves.interrupt();
             handler.executions.interrupt();
@@ -227,6 +239,9 @@ impl Observer {
         let blocked = job.blocking.hi().unwrap_or(0);
         let displaced = job.interference.hi().unwrap_or(0);
         let above = within.above.min(displaced);
+        // A job that runs is displaced by an ordinary thread only if the kernel throttles it.
+        let throttled = within.ordinary.min(displaced - above);
+        let waited = displaced - above - throttled;
         let lateness = released
             .map_or(0, |(earliest, _)| job.start.saturating_sub(earliest).saturating_sub(before.above));
         let waits = job.blockings.len() as u64 + u64::from(job.blockings_left_out);
@@ -237,12 +252,17 @@ impl Observer {
             end: job.end,
             lateness,
             execution,
-            waiting: blocked + (displaced - above),
-            waits: waits + u64::from(displaced > above),
+            waiting: blocked + waited,
+            waits: waits + u64::from(waited > 0),
             suspended: 0,
             suspensions: 0,
-            displaced: before.above + above,
+            displaced: before.above + above + throttled,
         });
+        if throttled > 0 {
+            let throttling = self.throttling.entry(job.last_cpu).or_default();
+            throttling.curves.push((job.end, job.end));
+            throttling.executions.push(throttled);
+        }
         for wait in &job.blockings {
             let on = match wait.target {
                 WaitTarget::Futex { word } => On::Futex(word),
@@ -266,19 +286,20 @@ impl Observer {
         self.threads.values_mut().for_each(|seen| seen.thread.finish());
     }
 
+    /// Returns the throttling of real-time threads on each CPU, as a source like an interrupt: RT
+    /// throttling, or the fair server since Linux 6.12, runs ordinary threads instead.
+    pub(crate) fn throttling(&self, names: &Names) -> impl Iterator<Item = Handler> {
+        let name = names.of(Actor::Throttling);
+        self.throttling.iter().map(move |(&cpu, seen)| seen.handler(name.clone(), cpu))
+    }
+
     /// Returns the interrupts, by their names.
     pub(crate) fn handlers(&self, names: &Names) -> Vec<Handler> {
         let mut handlers: Vec<Handler> = self
             .handlers
             .iter()
             .filter(|(_, seen)| seen.is_unknown || seen.curves.releases() > 0)
-            .map(|(&(actor, cpu), seen)| Handler {
-                name: names.of(actor),
-                cpu: u32::from(cpu),
-                curves: seen.curves.clone(),
-                executions: seen.executions.clone(),
-                is_unknown: seen.is_unknown,
-            })
+            .map(|(&(actor, cpu), seen)| seen.handler(names.of(actor), cpu))
             .collect();
         handlers.sort_by(|a, b| (a.cpu, &a.name).cmp(&(b.cpu, &b.name)));
         handlers

@@ -1,26 +1,29 @@
 //! Runs a command on CPUs that are taken for the duration of the run.
 
-use std::ffi::OsString;
+use std::cell::Cell;
+use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use punctual_isolate::isolate::{Plan, take};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::Access;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use rustix::thread::CpuSet;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::beside::Beside;
 use super::{BAD_INPUT, FAILED, Place};
 use crate::output::say;
+use crate::trace::signals::{self, Notice};
 
 pub(super) fn run(plan: &Plan, command: &[OsString], record: bool, place: &mut Place) -> Result<u8, String> {
+    resolve(&command[0], std::env::var_os("PATH").as_deref())?;
     let signals = Signals::catch().map_err(|error| format!("cannot handle signals: {error}"))?;
     // Dropped at the end: until then no other process gives the CPUs back.
     let (_journal, refused) =
@@ -46,6 +49,24 @@ pub(super) fn run(plan: &Plan, command: &[OsString], record: bool, place: &mut P
         0 => Ok(code),
         failed => Ok(failed.max(code)),
     }
+}
+
+/// Checks that a command can be executed, so that nothing is changed for one that cannot.
+fn resolve(command: &OsStr, path: Option<&OsStr>) -> Result<(), String> {
+    let is_executable = |file: &Path| file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok();
+    let name = command.display();
+    if command.as_bytes().contains(&b'/') {
+        if is_executable(Path::new(command)) {
+            return Ok(());
+        }
+        return Err(format!("cannot run `{name}`: it is not an executable file"));
+    }
+    // As execvp(3) without PATH.
+    let path = path.unwrap_or(OsStr::new("/bin:/usr/bin"));
+    if std::env::split_paths(path).any(|directory| is_executable(&directory.join(command))) {
+        return Ok(());
+    }
+    Err(format!("cannot run `{name}`: PATH contains no executable file with that name; give its path"))
 }
 
 /// Returns the exit code as shells report it: for a signal, 128 plus its number.
@@ -90,61 +111,52 @@ pub(super) fn enter(plan: &Plan, command: &mut Command) -> io::Result<()> {
 
 /// Forwards signals to the command, which ends, so that the CPUs are given back.
 pub(super) struct Signals {
-    child: Arc<AtomicI32>,
-    /// True after a signal.
-    come: Arc<AtomicBool>,
+    notices: signals::Signals,
+    /// The last signal, which also ends commands that are started later.
+    last: Cell<Option<Signal>>,
 }
 
 impl Signals {
     pub(super) fn catch() -> io::Result<Self> {
-        let signals = Self { child: Arc::default(), come: Arc::default() };
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
-            let (child, come) = (Arc::clone(&signals.child), Arc::clone(&signals.come));
-            let hand_on = move || {
-                // Sequentially consistent, as in `wait`: either this sees the process ID, or `wait`
-                // sees the flag.
-                come.store(true, Ordering::SeqCst);
-                end(child.load(Ordering::SeqCst));
-            };
-            // SAFETY: the handler uses atomics and sends a signal, both of which are
-            // async-signal-safe.
-            unsafe { signal_hook::low_level::register(signal, hand_on) }?;
-        }
-        Ok(signals)
+        Ok(Self { notices: signals::Signals::listen()?, last: Cell::new(None) })
     }
 
     /// Waits until the command has ended; after a signal has asked it to end, it is killed at a
     /// time limit.
     fn wait_for_end(&self, child: Pid) -> io::Result<()> {
         let descriptor = rustix::process::pidfd_open(child, PidfdFlags::empty())?;
-        let mut asked = None;
+        let mut asked = self.last.get().map(|signal| {
+            let _ = rustix::process::kill_process(child, signal);
+            Instant::now()
+        });
         loop {
             match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&CHECK)) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
-            if self.come.load(Ordering::SeqCst) {
-                let since = asked.get_or_insert_with(Instant::now).elapsed();
-                if since > 2 * END_TIMEOUT {
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, "it does not end at SIGKILL"));
+            while let Some(notice) = self.notices.wait(Duration::ZERO) {
+                let Notice::End { signal, from_terminal } = notice else { continue };
+                asked.get_or_insert_with(Instant::now);
+                self.last.set(Signal::from_named_raw(signal));
+                // A terminal sends its signals to the command too.
+                if let Some(signal) = self.last.get().filter(|_| !from_terminal) {
+                    let _ = rustix::process::kill_process(child, signal);
                 }
-                if since > END_TIMEOUT {
-                    let _ = rustix::process::kill_process(child, Signal::KILL);
-                }
+            }
+            let since = asked.map_or(Duration::ZERO, |asked| asked.elapsed());
+            if since > 2 * END_TIMEOUT {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "it does not end at SIGKILL"));
+            }
+            if since > END_TIMEOUT {
+                let _ = rustix::process::kill_process(child, Signal::KILL);
             }
         }
     }
 
     /// Waits until the command has ended.
     pub(super) fn wait(&self, child: Pid) -> io::Result<ExitStatus> {
-        self.child.store(child.as_raw_nonzero().get(), Ordering::SeqCst);
-        if self.come.load(Ordering::SeqCst) {
-            end(child.as_raw_nonzero().get());
-        }
         self.wait_for_end(child)?;
-        // After the next call its ID may be reused by another process.
-        self.child.store(0, Ordering::SeqCst);
         match rustix::process::waitpid(Some(child), WaitOptions::empty())? {
             Some((_, status)) => Ok(ExitStatus::from_raw(status.as_raw())),
             None => Err(io::Error::other("it has ended, but has no status")),
@@ -158,16 +170,30 @@ const END_TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval at which signals are checked.
 const CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
-/// Asks a process to end, if there is one.
-fn end(process: i32) {
-    if let Some(process) = Pid::from_raw(process) {
-        let _ = rustix::process::kill_process(process, Signal::TERM);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rejects_commands_that_cannot_be_executed() {
+        let path = Some(OsStr::new("/nonexistent:/bin"));
+        let resolve = |command: &str, path| resolve(OsStr::new(command), path);
+        for command in ["sh", "/bin/sh"] {
+            assert_eq!(resolve(command, path), Ok(()), "{command}");
+        }
+        assert_eq!(resolve("sh", None), Ok(()));
+        for (command, why) in [
+            ("no-such-command", "PATH contains no executable file"),
+            ("sh/", "not an executable file"),
+            ("/bin", "not an executable file"),
+            ("/etc/passwd", "not an executable file"),
+            ("", "PATH contains no executable file"),
+        ] {
+            let error = resolve(command, path).unwrap_err();
+            assert!(error.contains(why), "{command}: {error}");
+        }
+        assert!(resolve("sh", Some(OsStr::new("/nonexistent"))).is_err());
+    }
 
     #[test]
     fn exit_status_is_that_of_a_shell() {

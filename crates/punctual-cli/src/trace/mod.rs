@@ -16,7 +16,7 @@ pub(crate) mod parse;
 mod reading;
 mod record;
 mod report;
-mod signals;
+pub(crate) mod signals;
 pub(crate) mod text;
 mod watch;
 mod window;

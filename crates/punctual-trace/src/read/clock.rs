@@ -3,7 +3,7 @@
 use super::error::ReadError;
 use super::trace::{Buffer, Recorder, Trace};
 
-/// The unit of the kernel's trace clock of that name, unless it is ns.
+/// Returns the unit of the kernel's trace clock of that name, unless it is ns.
 pub(crate) fn counted(clock: &str) -> Option<&'static str> {
     match clock {
         "x86-tsc" => Some("cycles of the processor"),
@@ -33,7 +33,8 @@ impl Trace {
                 Err(ReadError::Clock { file, clock, problem })
             };
             match counted(clock) {
-                // Counts of events, or of ticks that are too coarse: no scale turns them into useful times.
+                // Counts of events, or of ticks that are too coarse: no scale turns them into
+                // useful times.
                 Some(counted) if matches!(clock, "counter" | "uptime") => {
                     return wrong(format!("it counts {counted}"));
                 }
@@ -67,7 +68,7 @@ impl Trace {
         }
     }
 
-    /// The clock of a buffer, or of the trace if the buffer names none.
+    /// Returns the clock of a buffer, or of the trace if the buffer names none.
     pub(super) fn clock_of<'a>(&'a self, buffer: &'a Buffer) -> &'a str {
         if buffer.clock.is_empty() { &self.clock } else { &buffer.clock }
     }

@@ -1,8 +1,8 @@
-//! Traces, read: from files and directories to [events](crate::event), in the order of time.
+//! Reading of traces: from files and directories to [events](crate::event), in order of time.
 //!
-//! The layers only look down. [`mod@format`] says how things lie in memory, [`page`] takes pages apart into records,
-//! [`translate`] makes events of records, [`merge`] brings the CPUs together, and [`dat`] and [`raw`] know where in a file
-//! or a directory everything is. [`Trace`] puts them together:
+//! Each layer uses only the layers below it. [`mod@format`] describes binary layouts, [`page`]
+//! decodes pages into records, [`translate`] converts records to events, [`merge`] merges the CPUs,
+//! and [`dat`] and [`raw`] locate everything in a file or a directory. [`Trace`] combines them:
 //!
 //! ```no_run
 //! use punctual_trace::event::Kind;

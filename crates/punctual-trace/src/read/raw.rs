@@ -1,9 +1,11 @@
-//! A directory with what tracefs gave: format files and the pages of each CPU, under the names that tracefs has for them.
+//! A directory with the content of tracefs: format files and the pages of each CPU, under the names
+//! that tracefs has for them.
 //!
-//! It is what a recording writes first, and what is left if the recorder is killed or the disk is full. A copy made by
-//! hand is read as well. Only `events/header_page`, one `events/GROUP/EVENT/format` and one
-//! `per_cpu/cpuN/trace_pipe_raw` have to be there; `events/header_event`, `saved_cmdlines`, `trace_clock`, `kallsyms`, `uname`
-//! and `per_cpu/cpuN/stats` are used where they are. Further buffers are in `instances/NAME`, each with a `per_cpu` of its own.
+//! A recording writes this first, and it remains if the recorder is killed or the disk is full. A
+//! manual copy can be read as well. Only `events/header_page`, one `events/GROUP/EVENT/format` and
+//! one `per_cpu/cpuN/trace_pipe_raw` are required; `events/header_event`, `saved_cmdlines`,
+//! `trace_clock`, `kallsyms`, `uname` and `per_cpu/cpuN/stats` are used if they exist. Further
+//! buffers are in `instances/NAME`, each with its own `per_cpu`.
 //!
 //! ```no_run
 //! use punctual_trace::read::Trace;
@@ -23,7 +25,7 @@ use super::format::{EventFormat, FormatError, PageLayout, check_header_event};
 use super::trace::{Buffer, CpuData, Recorder, Trace};
 use super::{Order, dat};
 
-/// Files that describe have some KiB, those with names of threads and functions some MiB.
+/// Descriptions take some KiB, names of threads and functions some MiB.
 const FILE_LIMIT: u64 = 64 << 20;
 
 pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
@@ -72,8 +74,8 @@ pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
     })
 }
 
-/// What the recorder says about its events, about whose the threads are and about what they have reserved, which is one text in
-/// a file.
+/// Returns the recorder's declaration of its events, of the threads' processes and of their
+/// reservations, which is one text in a file.
 pub(crate) fn declared(recorded: &[u8], saved_tgids: &[u8], saved_reservations: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(recorded).into_owned();
     for (begin, lines) in [(PROCESS, saved_tgids), (RESERVATION, saved_reservations)] {
@@ -84,10 +86,11 @@ pub(crate) fn declared(recorded: &[u8], saved_tgids: &[u8], saved_reservations: 
     text
 }
 
-/// Begins a line with the numbers of a thread and of its process.
+/// The beginning of a line with the numbers of a thread and of its process.
 pub(crate) const PROCESS: &str = "process ";
 
-/// Begins a line with the number of a SCHED_DEADLINE thread, its runtime, deadline and period in ns.
+/// The beginning of a line with the number of a SCHED_DEADLINE thread, its runtime, deadline and
+/// period in ns.
 pub(crate) const RESERVATION: &str = "reservation ";
 
 fn format_error(path: &Path) -> impl Fn(FormatError) -> ReadError {
@@ -112,7 +115,7 @@ fn optional(path: &Path) -> Result<Option<Vec<u8>>, ReadError> {
     Ok(Some(content))
 }
 
-/// The directories in a directory, by name; none if it is not there.
+/// Returns the directories in a directory, by name; none if it does not exist.
 fn entries(path: &Path) -> Result<Vec<(String, PathBuf)>, ReadError> {
     let failed = |error| ReadError::Open { path: path.to_owned(), error };
     let directory = match fs::read_dir(path) {

@@ -1,4 +1,4 @@
-//! The events of one CPU: pages read in pieces, taken apart and translated.
+//! The events of one CPU: pages read in pieces, decoded and translated.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// As a trace.dat has it.
+    /// Returns the scale in the format of a trace.dat.
     pub(crate) fn option(self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..4].copy_from_slice(&self.factor.to_ne_bytes());
@@ -38,7 +38,8 @@ impl Scale {
 
     pub(crate) fn apply(self, time: u64) -> u64 {
         let scaled = (u128::from(time) * u128::from(self.factor)) >> self.shift.min(127);
-        // Saturating, so that times stay in order whatever a file says. The offset is in two's complement.
+        // Saturating, so that times stay in order for any content of the file. The offset is in
+        // two's complement.
         u64::try_from(scaled).unwrap_or(u64::MAX).saturating_add_signed(self.offset as i64)
     }
 }
@@ -61,21 +62,21 @@ pub(crate) struct CpuStream {
     layout: PageLayout,
     buffer: Vec<u8>,
     chunk: usize,
-    /// How much of `buffer` has been read, and where in the data that begins.
+    /// The amount of data in `buffer`, and its offset in the data.
     filled: usize,
     base: u64,
-    /// The page in hand and how far it is used.
+    /// The current page and the position in it.
     page: usize,
     cursor: Option<Cursor>,
     last: u64,
-    /// That the data ends here although it should not, to be said when it is used up.
+    /// An unexpected end of the data, to be reported once the data is used up.
     cut: Option<ReadError>,
-    /// What went wrong after the last batch.
+    /// The error after the last batch.
     pending: Option<ReadError>,
     ended: bool,
 }
 
-/// How much a stream reads at a time, as one of so many.
+/// Returns how much a stream reads at a time, as one of `streams` streams.
 fn chunk(page: usize, streams: usize) -> usize {
     let share = (BUDGET / streams.max(1)).min(CHUNK);
     (share / page).max(1) * page
@@ -177,7 +178,7 @@ impl CpuStream {
         }
         if let Some(missed) = header.missed {
             let count = if let Missed::Count(count) = missed { count } else { 0 };
-            // What follows comes after it, also if the page holds nothing more.
+            // The following events come after it, even if the page contains nothing else.
             self.last = header.time.max(self.last);
             into.push(Event { time: self.last, cpu: self.input.cpu, by: 0, kind: Kind::Lost { count } });
         }
@@ -261,7 +262,7 @@ impl Source for CpuStream {
         if let Some(scale) = self.input.scale {
             into.iter_mut().for_each(|event| event.time = scale.apply(event.time));
         }
-        // Nothing after an error can be delimited. Deliver what came before it first.
+        // Nothing after an error can be delimited. The preceding events are delivered first.
         match result {
             Ok(()) => Ok(()),
             Err(error) => {
@@ -280,7 +281,7 @@ impl Source for CpuStream {
 mod tests {
     use super::*;
 
-    /// As many bytes of zero, then a compressed block that is cut off.
+    /// This many zero bytes, then a truncated compressed block.
     struct CutBlock(usize);
 
     impl Read for CutBlock {

@@ -43,7 +43,7 @@ pub struct Trace {
     pub(super) system: String,
     pub(super) statistics: Vec<String>,
     pub(super) scale: Option<Scale>,
-    /// What its recorder says about which events it has: see [`Recorded::declared`].
+    /// The recorder's declaration of its events: see [`Recorded::declared`].
     pub(super) declared: Option<String>,
     pub(super) damage: Vec<String>,
     pub(super) recorder: Recorder,
@@ -91,7 +91,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// The CPUs with data.
+    /// Returns the CPUs with data.
     pub fn cpus(&self) -> impl Iterator<Item = u16> {
         self.cpus.iter().map(|data| data.cpu)
     }
@@ -126,7 +126,8 @@ impl CpuData {
 }
 
 impl Trace {
-    /// Opens a trace.dat or perf.data file, a directory that was recorded, one of `perf record --threads`, or one of LTTng.
+    /// Opens a trace.dat or perf.data file, a directory that was recorded, one of `perf record
+    /// --threads`, or one of LTTng.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let open = |error| ReadError::Open { path: path.to_owned(), error };
         if std::fs::metadata(path).map_err(open)?.is_dir() {
@@ -140,7 +141,7 @@ impl Trace {
         Self::from_bytes(&path.display().to_string(), Arc::new(file))
     }
 
-    /// Opens a trace from any [`Bytes`]; errors call it `name`.
+    /// Opens a trace from any [`Bytes`]; errors refer to it as `name`.
     pub fn from_bytes(name: &str, bytes: Arc<dyn Bytes>) -> Result<Self, ReadError> {
         let mut start = [0; 8];
         let read = bytes.read_at(0, &mut start);
@@ -151,8 +152,8 @@ impl Trace {
         }
     }
 
-    /// Opens a trace of LTTng that is in memory or elsewhere: its metadata file, and the files of its streams with what errors
-    /// call them.
+    /// Opens an LTTng trace in memory or elsewhere: its metadata file, and the files of its streams
+    /// with their names for errors.
     pub fn from_ctf(
         name: &str,
         metadata: &[u8],
@@ -161,23 +162,24 @@ impl Trace {
         ctf::read(name.into(), metadata, streams)
     }
 
-    /// The events, ordered by time, then by CPU.
+    /// Returns the events, ordered by time, then by CPU.
     ///
     /// An error ends the data of its CPU; the events of the other CPUs continue.
     ///
     /// # Errors
-    /// [`ReadError::Clock`] if the times cannot be converted to ns.
+    /// Returns [`ReadError::Clock`] if the times cannot be converted to ns.
     pub fn events(&self) -> Result<Events, ReadError> {
         self.events_of(|_| true)
     }
 
-    /// The events of those of its buffers.
+    /// Returns the events of the selected buffers.
     pub fn events_of(&self, buffers: impl Fn(&Buffer) -> bool) -> Result<Events, ReadError> {
         let (translator, streams) = self.streams(buffers)?;
         Ok(Events { merge: Merge::new(translator, streams) })
     }
 
-    /// The events of each CPU of those buffers, in the order of CPUs, and what translates them.
+    /// Returns the events of each CPU of the selected buffers, in the order of CPUs, and their
+    /// translator.
     fn streams(&self, buffers: impl Fn(&Buffer) -> bool) -> Result<(Translator, Vec<CpuStream>), ReadError> {
         let chosen = || self.buffers.iter().filter(|buffer| buffers(buffer));
         self.check_clocks(chosen())?;
@@ -212,12 +214,13 @@ impl Trace {
         Ok((translator, inputs.into_iter().map(|(_, stream)| stream).collect()))
     }
 
-    /// Which events it has if they happened: what its recorder declared, as ours does. Of other recordings the formats say
-    /// only what could have been recorded, and what of that was is known by its being there, so the events are read until
-    /// all of it has been seen.
+    /// Returns which events it contains if they occurred: the declaration of its recorder, such as
+    /// this crate's. For other recordings the formats show only which events are possible, and the
+    /// presence of an event shows that it was recorded, so the events are read until all possible
+    /// ones have occurred.
     ///
     /// # Errors
-    /// If a page size is not supported. Unreadable data is ignored.
+    /// Returns an error if a page size is not supported. Ignores unreadable data.
     pub fn recorded(&self) -> Result<Recorded, ReadError> {
         if let Some(text) = &self.declared {
             return Ok(Recorded::declared(text));
@@ -240,7 +243,7 @@ impl Trace {
                 }
             }
         }
-        // Only x86 has vectors beside its interrupts. LTTng does not say which processor it was.
+        // Only x86 has vectors in addition to its interrupts. LTTng does not record the processor.
         let x86 = ["x86", "i386", "i486", "i586", "i686", "amd64"];
         let is_known = !self.system.is_empty() && self.recorder != Recorder::Lttng;
         if is_known && !x86.iter().any(|name| self.system.contains(name)) {
@@ -249,12 +252,12 @@ impl Trace {
         Ok(seen)
     }
 
-    /// The ring buffers.
+    /// Returns the ring buffers.
     pub fn buffers(&self) -> &[Buffer] {
         &self.buffers
     }
 
-    /// The number of CPUs with data.
+    /// Returns the number of CPUs with data.
     pub fn cpus(&self) -> usize {
         let mut cpus: Vec<_> = self.buffers.iter().flat_map(Buffer::cpus).collect();
         cpus.sort_unstable();
@@ -262,22 +265,22 @@ impl Trace {
         cpus.len()
     }
 
-    /// The trace clock, `mono` for CLOCK_MONOTONIC; empty if the trace names none.
+    /// Returns the trace clock, `mono` for CLOCK_MONOTONIC; empty if the trace names none.
     pub fn clock(&self) -> &str {
         &self.clock
     }
 
-    /// The traced system, as from `uname`, or empty.
+    /// Returns the traced system, as from `uname`, or an empty string.
     pub fn system(&self) -> &str {
         &self.system
     }
 
-    /// The kernel's statistics of each CPU's buffer.
+    /// Returns the kernel's statistics of each CPU's buffer.
     pub fn statistics(&self) -> &[String] {
         &self.statistics
     }
 
-    /// The process of each thread that the recorder saw.
+    /// Returns the process of each thread that the recorder saw.
     pub fn processes(&self) -> impl Iterator<Item = (Tid, Tid)> {
         let lines = self.declared.iter().flat_map(|text| text.lines());
         lines.filter_map(|line| {
@@ -286,7 +289,7 @@ impl Trace {
         })
     }
 
-    /// The reservations of the SCHED_DEADLINE threads that the recorder saw.
+    /// Returns the reservations of the SCHED_DEADLINE threads that the recorder saw.
     pub fn reservations(&self) -> impl Iterator<Item = (Tid, Reservation)> {
         let lines = self.declared.iter().flat_map(|text| text.lines());
         lines.filter_map(|line| {
@@ -297,7 +300,7 @@ impl Trace {
         })
     }
 
-    /// What is missing from the file or had to be guessed.
+    /// Returns descriptions of missing or guessed parts of the file.
     pub fn damage(&self) -> &[String] {
         &self.damage
     }
@@ -314,17 +317,17 @@ impl Trace {
         events.skipped_names(&self.formats).into_iter().chain(others).collect()
     }
 
-    /// The formats of the events.
+    /// Returns the formats of the events.
     pub fn formats(&self) -> &[EventFormat] {
         &self.formats
     }
 
-    /// The events whose formats could not be parsed; their records are skipped.
+    /// Returns the events whose formats could not be parsed; their records are skipped.
     pub fn unreadable(&self) -> &[(String, FormatError)] {
         &self.unreadable
     }
 
-    /// Those of them that the analysis needs, as `group:event`.
+    /// Returns those of them that the analysis needs, as `group:event`.
     pub fn unusable(&self) -> impl Iterator<Item = (&str, &FormatError)> {
         let used =
             |event: &str| event.split_once(':').is_some_and(|(group, name)| recipe(group, name).is_some());
@@ -341,39 +344,41 @@ pub struct Events {
 }
 
 impl Events {
-    /// With what the analysis does not know, as [`Kind::Other`](crate::event::Kind::Other): for those who show it.
+    /// Includes events unknown to the analysis, as [`Kind::Other`](crate::event::Kind::Other), for
+    /// display.
     #[must_use]
     pub fn with_others(mut self) -> Self {
         self.merge.context_mut().want_others();
         self
     }
 
-    /// The names of threads, as far as the events up to here have them.
+    /// Returns the names of threads, as far as the events so far contain them.
     pub fn threads(&self) -> &Threads {
         self.merge.context().threads()
     }
 
-    /// The names of interrupts, as far as the events up to here have them.
+    /// Returns the names of interrupts, as far as the events so far contain them.
     pub fn interrupts(&self) -> &Interrupts {
         self.merge.context().interrupts()
     }
 
-    /// The names of system calls, as far as the events up to here have them.
+    /// Returns the names of system calls, as far as the events so far contain them.
     pub fn calls(&self) -> &Calls {
         self.merge.context().calls()
     }
 
-    /// The names of tasks of Punctual apps, as far as the events up to here have them.
+    /// Returns the names of tasks of Punctual apps, as far as the events so far contain them.
     pub fn tasks(&self) -> &marker::Tasks {
         self.merge.context().tasks()
     }
 
-    /// How many records were left out up to here because the analysis knows nothing of their event, by its number.
+    /// Returns how many records were skipped so far because their event is unknown to the analysis,
+    /// by event ID.
     pub fn skipped(&self) -> impl Iterator<Item = (u16, u64)> {
         self.merge.context().skipped()
     }
 
-    /// The same, by the names that the formats have.
+    /// Returns the same counts, by the names in the formats.
     fn skipped_names(&self, formats: &[EventFormat]) -> Vec<(String, u64)> {
         let name = |id: u16| {
             let format = formats.iter().find(|format| format.id == id);
@@ -382,15 +387,16 @@ impl Events {
         self.skipped().map(|(id, count)| (name(id), count)).collect()
     }
 
-    /// What is left out although the analysis has a use for it, because the kernel's event lacks a field.
+    /// Returns the events that are skipped although the analysis needs them, because the kernel's
+    /// event lacks a field.
     pub fn incomplete(&self) -> &[String] {
         self.merge.context().incomplete()
     }
 }
 
 impl Events {
-    /// The next events, all of one CPU: as many as come before those of the others. An analysis that takes them as they come
-    /// is faster so.
+    /// Returns the next events, all of one CPU: as many as precede those of the others. Processing
+    /// events in these runs is faster.
     #[inline]
     pub fn next_run(&mut self) -> Option<Result<&[Event], ReadError>> {
         self.merge.next_run()

@@ -1,11 +1,13 @@
-//! CTF, the format of LTTng: a directory with a file that says how everything lies in memory, and files of packets of events.
+//! CTF, the format of LTTng: a directory with a metadata file, which describes the binary layout,
+//! and files of packets of events.
 //!
-//! Of CTF 1.8 this reads what LTTng writes of the kernel, in either order of bytes; events of user space, and CTF 2, it
-//! refuses. Each event becomes a record as ftrace would have made it, and the records of each CPU, which LTTng may have in
-//! several files, are put in order and written into pages as the ring buffer's; from there on it is a trace like others.
+//! Of CTF 1.8 this module reads the kernel events that LTTng writes, in either byte order; it
+//! rejects events of user space, and CTF 2. Each event becomes a record as ftrace would have
+//! written it. The records of each CPU, which LTTng may store in several files, are sorted and
+//! written into pages like the ring buffer's; from there on it is a trace like any other.
 //!
-//! LTTng does not record who runs when something happens. That follows from the switches: who comes with one runs until the
-//! next, and before the first it was who left with that.
+//! LTTng does not record the running thread of each event. It follows from the switches: the next
+//! thread of a switch runs until the next switch, and before the first one its previous thread ran.
 
 mod kernel;
 mod stream;
@@ -40,12 +42,14 @@ const MAX_METADATA: u64 = 64 << 20;
 const METADATA: &str = "metadata";
 /// The magic number of a metadata file in packets.
 const PACKETS: u32 = 0x75d1_1d57;
-/// The length of such a packet's header, and the offsets in it of the sizes of its content and of the packet.
+/// The length of such a packet's header, and the offsets in it of the sizes of its content and of
+/// the packet.
 const PACKET_HEAD: usize = 37;
 const CONTENT_SIZE: usize = 24;
 const PACKET_SIZE: usize = 28;
 
-/// The directory with the metadata file: this one or, as `lttng` lays it out, one inside it.
+/// Returns the directory with the metadata file: this one or, in the layout of `lttng`, one inside
+/// it.
 pub(super) fn find(path: &Path) -> Option<PathBuf> {
     let is_it = |path: &PathBuf| path.join(METADATA).is_file();
     [path.to_owned(), path.join("kernel")].into_iter().find(is_it)
@@ -164,7 +168,7 @@ pub(super) fn read(
     })
 }
 
-/// As in `uname`, without the processor, which LTTng does not record.
+/// Returns the system as in `uname`, without the processor, which LTTng does not record.
 fn system(declared: &Metadata) -> String {
     let parts = ["sysname", "hostname", "kernel_release", "kernel_version"];
     let parts: Vec<&str> =
@@ -176,7 +180,7 @@ fn failing<T>(file: &Arc<str>, result: io::Result<T>) -> Result<T, ReadError> {
     result.map_err(|error| ReadError::Io { file: file.clone(), offset: 0, error })
 }
 
-/// The text of a metadata file, which may be in packets.
+/// Returns the text of a metadata file, which may be in packets.
 fn text(name: &Arc<str>, bytes: &[u8]) -> Result<String, ReadError> {
     let orders = [Order::Little, Order::Big];
     let Some(order) = orders.into_iter().find(|order| order.u32(bytes, 0) == Some(PACKETS)) else {
@@ -212,15 +216,15 @@ fn text(name: &Arc<str>, bytes: &[u8]) -> Result<String, ReadError> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// What the events of all CPUs tell about threads.
+/// Information about threads from the events of all CPUs.
 #[derive(Default)]
 struct Known {
     names: BTreeMap<Tid, String>,
-    /// Which system call each thread is in, for returns that do not name it.
+    /// The current system call of each thread, for returns that do not name it.
     calls: HashMap<Tid, u16>,
 }
 
-/// How many threads are remembered.
+/// The maximum number of remembered threads.
 const MAX_THREADS: usize = 1 << 17;
 
 /// The records of a CPU, in order.
@@ -230,13 +234,13 @@ struct Merged {
     running: Option<Tid>,
     /// Records from before the first switch, or the first one after a gap.
     waiting: Vec<(u64, Vec<u8>)>,
-    /// How many bytes they take.
+    /// The size of these records in bytes.
     size: usize,
-    /// How many came too late to be put in order.
+    /// The number of records that arrived too late to be sorted.
     late: u64,
 }
 
-/// How many bytes of records may wait until it is known whose they are.
+/// The maximum bytes of records that wait until their thread is known.
 const MAX_WAITING: usize = 16 << 20;
 
 impl Merged {
@@ -325,7 +329,8 @@ impl Merged {
         Ok(unknown)
     }
 
-    /// Writes the waiting records, as this thread's where theirs is unknown; returns how many had none.
+    /// Writes the waiting records, with this thread if theirs is unknown; returns how many had
+    /// none.
     fn settle(&mut self, by: Tid) -> io::Result<u64> {
         let mut count = 0;
         self.size = 0;

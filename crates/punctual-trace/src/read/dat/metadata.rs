@@ -14,9 +14,9 @@ use crate::read::{Bytes, Order};
 const FORMAT_LIMIT: u64 = 1 << 20;
 /// Event IDs have 16 bits.
 const FORMATS_LIMIT: usize = 1 << 16;
-/// How much is kept of what cannot be read.
+/// The maximum number of unreadable formats that are kept.
 const UNREADABLE_LIMIT: usize = 16;
-/// The names of the most threads a system can have, in lines of 24 bytes.
+/// The names of the maximum number of threads of a system, in lines of 24 bytes.
 const NAMES_LIMIT: u64 = 16 << 20;
 
 /// The functions of the kernel that enter the scheduler, none of which calls another.
@@ -32,24 +32,24 @@ const SCHEDULER: [&[u8]; 6] = [
 /// The function of the timers that give SCHED_DEADLINE threads their runtime.
 pub(crate) const BUDGET_TIMER: &[u8] = b"dl_task_timer";
 
-/// The addresses of functions of the kernel that events name.
+/// The addresses of functions of the kernel that events refer to.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Functions {
-    /// Those that enter the scheduler.
+    /// The functions that enter the scheduler.
     pub(crate) schedule: Vec<u64>,
-    /// That of the timers that give SCHED_DEADLINE threads their runtime; 0 if it is not known.
+    /// The function of the timers that give SCHED_DEADLINE threads their runtime; 0 if unknown.
     pub(crate) budget_timer: u64,
 }
 
 impl Functions {
-    /// Those in a file like `/proc/kallsyms`.
+    /// Returns the functions in a file like `/proc/kallsyms`.
     pub(crate) fn of(text: &[u8]) -> Self {
         let mut functions = Self::default();
         text.split(|&byte| byte == b'\n').for_each(|line| functions.take(line));
         functions
     }
 
-    /// Keeps the address in a line of such a file, if it is needed.
+    /// Stores the address in a line of such a file, if it is needed.
     fn take(&mut self, line: &[u8]) {
         let mut words = line.split(|byte| byte.is_ascii_whitespace());
         let (Some(address), Some(_), Some(name)) = (words.next(), words.next(), words.next()) else { return };
@@ -62,7 +62,7 @@ impl Functions {
     }
 }
 
-/// What has been read of a file.
+/// The data read from a file so far.
 pub(super) struct Metadata {
     pub(super) file: Arc<str>,
     pub(super) bytes: Arc<dyn Bytes>,
@@ -75,7 +75,7 @@ pub(super) struct Metadata {
     pub(super) declared: Option<String>,
     pub(super) cpus: u32,
     pub(super) layout: Option<PageLayout>,
-    /// What is missing or guessed.
+    /// Missing or guessed parts.
     pub(super) damage: Vec<String>,
     /// The parts verbatim, if requested.
     pub(super) texts: Option<Texts>,
@@ -108,20 +108,20 @@ impl Metadata {
         }
     }
 
-    /// Forgets what has been read.
+    /// Discards the data read so far.
     pub(super) fn restart(&mut self) {
         let (file, bytes) = (self.file.clone(), self.bytes.clone());
         let texts = self.texts.take().map(|_| Texts::default());
         *self = Self { texts, ..Self::new(file, bytes, self.length) };
     }
 
-    /// The error for something missing from the file.
+    /// Returns the error for a part missing from the file.
     pub(super) fn missing(&self, what: &str) -> ReadError {
         let problem = format!("there is no {what} in the file");
         ReadError::Corrupt { file: self.file.clone(), offset: self.length, problem }
     }
 
-    /// `header_page` and `header_event`.
+    /// Reads `header_page` and `header_event`.
     pub(super) fn header_info(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
         let file = self.file.clone();
         let wrong = |offset| {
@@ -164,7 +164,7 @@ impl Metadata {
         Ok(())
     }
 
-    /// The formats of the group `ftrace`.
+    /// Reads the formats of the group `ftrace`.
     pub(super) fn ftrace_events(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
         for _ in 0..reader.u32()? {
             self.format(reader, "ftrace")?;
@@ -172,7 +172,7 @@ impl Metadata {
         Ok(())
     }
 
-    /// The formats of the others.
+    /// Reads the formats of the other groups.
     pub(super) fn event_formats(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
         for _ in 0..reader.u32()? {
             let system = reader.string("the name of a group of events", 256)?;
@@ -183,7 +183,7 @@ impl Metadata {
         Ok(())
     }
 
-    /// The addresses of functions, of which those of the scheduler are kept.
+    /// Reads the addresses of functions, of which those of the scheduler are stored.
     pub(super) fn symbols(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
         let length = reader.u32()?;
         if let Some(texts) = &mut self.texts {
@@ -195,7 +195,7 @@ impl Metadata {
         reader.lines(length.into(), |line| functions.take(line))
     }
 
-    /// The format strings of `trace_printk`, which are not needed here.
+    /// Skips the format strings of `trace_printk`, which are not needed here.
     pub(super) fn printk(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
         let length = reader.u32()?;
         if let Some(texts) = &mut self.texts {
@@ -205,7 +205,7 @@ impl Metadata {
         reader.lines(length.into(), |_| {})
     }
 
-    /// The names of threads.
+    /// Reads the names of threads.
     pub(super) fn names(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
         let length = reader.u64()?;
         if length > NAMES_LIMIT {
@@ -242,7 +242,7 @@ impl Metadata {
     }
 }
 
-/// What follows a spelled-out name: a length and that many bytes.
+/// Reads the content after a name: a length and that many bytes.
 fn named(reader: &mut Reader, name: &'static str) -> Result<Vec<u8>, ReadError> {
     let found = reader.string("the headers of the ring buffer", 16)?;
     if found != name {
@@ -261,7 +261,7 @@ pub(crate) fn clock_of(text: &str) -> &str {
     text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(clock, _)| clock)
 }
 
-/// The byte order of numbers in options.
+/// Returns a number in the byte order of options.
 pub(super) fn number(order: Order, data: &[u8], at: usize) -> u64 {
     order.u64(data, at).unwrap_or_default()
 }

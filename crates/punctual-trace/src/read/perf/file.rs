@@ -58,7 +58,7 @@ fn exactly(
 }
 
 impl Header {
-    /// The byte order of a file that begins like this, if it is a perf.data.
+    /// Returns the byte order of a file that begins like this, if it is a perf.data.
     pub(super) fn order(start: &[u8]) -> Option<Order> {
         match start.get(..8)? {
             b"PERFILE2" => Some(Order::Little),
@@ -131,7 +131,7 @@ impl Header {
         ["Linux"].into_iter().chain(self.system.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
     }
 
-    /// What was recorded.
+    /// Reads the list of recorded events.
     pub(super) fn attributes(
         &self,
         name: &Arc<str>,
@@ -167,7 +167,7 @@ impl Header {
 struct Event {
     is_tracepoint: bool,
     fields: Fields,
-    /// Whether records other than samples say when and where they were written.
+    /// Whether records other than samples contain their time and CPU.
     places: bool,
     clock: Option<u32>,
 }
@@ -180,7 +180,7 @@ pub(super) enum Parsed<'a> {
     Damaged,
 }
 
-/// The recorded events, and which records belong to them.
+/// The recorded events, and the assignment of records to them.
 pub(super) struct Attributes {
     events: Vec<Event>,
     by_id: HashMap<u64, usize>,
@@ -240,7 +240,7 @@ impl Attributes {
         }
     }
 
-    /// The trace clock of the timestamps.
+    /// Returns the trace clock of the timestamps.
     pub(super) fn clock(&self) -> &'static str {
         match self.events.first().and_then(|event| event.clock) {
             None => "local",

@@ -1,8 +1,10 @@
-//! perf.data, the file of `perf record`: reads the tracepoints in it, such as those of `perf sched record`.
+//! perf.data, the file of `perf record`: reads the tracepoints in it, such as those of `perf sched
+//! record`.
 //!
-//! A sample of a tracepoint has the same bytes as the kernel's ring buffer, and the file has the same formats as a trace.dat. So
-//! the samples of each CPU are sorted and written into pages like the ring buffer's; from there on it is a trace
-//! like any other. The pages of a large file go to an unnamed temporary file.
+//! A sample of a tracepoint has the same bytes as the kernel's ring buffer, and the file has the
+//! same formats as a trace.dat. So the samples of each CPU are sorted and written into pages like
+//! the ring buffer's; from there on it is a trace like any other. The pages of a large file go to
+//! an unnamed temporary file.
 //!
 //! Reads version 2 in either byte order: files, also those written through a pipe (`-o -`) or
 //! compressed (`-z`), and directories (`--threads`). Samples of other events than tracepoints are
@@ -32,12 +34,12 @@ use crate::write::page::PageWriter;
 const PAGE: usize = 4096;
 /// Longer records do not fit into a page and are left out.
 const MAX_RECORD: usize = PAGE - 64;
-/// How much is sorted at a time if nothing in the file says what is in order.
+/// The number of bytes sorted at a time if the file does not indicate a safe order.
 const MAX_WAITING: usize = 64 << 20;
 /// CPUs with higher numbers are rejected.
 const MAX_CPUS: u32 = 8192;
 
-/// Whether a file begins like a perf.data.
+/// Returns whether a file begins like a perf.data.
 pub(crate) fn is_perf(start: &[u8]) -> bool {
     Header::order(start).is_some()
 }
@@ -125,7 +127,7 @@ fn open_all(
     Ok(trace)
 }
 
-/// What was found besides samples.
+/// The results other than samples.
 #[derive(Default)]
 struct Found {
     names: BTreeMap<u32, String>,
@@ -139,11 +141,11 @@ struct Found {
     /// Lost events of unknown position.
     lost: u64,
     cut: Option<u64>,
-    /// Where the formats of events are, if among the records.
+    /// The location of the event formats, if they are among the records.
     formats: Option<(u64, u64)>,
 }
 
-/// How many names are kept.
+/// The maximum number of stored names.
 const MAX_NAMES: usize = 1 << 17;
 
 impl Found {
@@ -183,7 +185,8 @@ fn read(
     let failed = |error| ReadError::Io { file: name.clone(), offset: 0, error };
     records.set_places(attributes.places());
     let mut is_packed = false;
-    // Nothing before the end of a round is older than what was flushed at the end of the previous one.
+    // Nothing before the end of a round is older than what was flushed at the end of the previous
+    // one.
     let (mut safe, mut newest, mut waiting) = (0, 0, 0);
     while let Some(record) = records.next(name)? {
         match record {
@@ -249,7 +252,7 @@ impl Pages {
         self.cpus.entry(cpu).or_insert_with(|| Cpu { waiting: Vec::new(), pages: None })
     }
 
-    /// Writes the records up to that time; returns how many came too late to be in order.
+    /// Writes the records up to that time; returns how many arrived too late to be in order.
     fn flush(&mut self, until: u64) -> io::Result<u64> {
         let (layout, in_memory) = (self.layout, self.in_memory);
         let mut late = 0;

@@ -4,19 +4,19 @@ use super::recipe::Code;
 use crate::read::Order;
 use crate::read::format::{EventFormat, Field, Shape};
 
-/// How much of a record is examined: enough for eight bytes at every offset below [`REACH`].
+/// The examined size of a record: enough for eight bytes at every offset below [`REACH`].
 pub(super) const HEAD: usize = 72;
 /// Offsets below this need no further check.
 pub(super) const REACH: usize = 64;
 
-/// The start of a record, and what follows it where the record is shorter.
+/// The start of a record, and the bytes after it if the record is shorter.
 pub(super) type Head = [u8; HEAD];
 
 /// A number in the head of a record, loaded without branching on its width or existence.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     offset: u8,
-    /// How many of the 64 loaded bits do not belong to the number.
+    /// The number of the 64 loaded bits that do not belong to the number.
     rest: u8,
     /// The mask of those that do, shifted to the low end.
     mask: u64,
@@ -28,10 +28,11 @@ impl Slot {
     /// Reads as 0.
     pub(super) const NOTHING: Self = Self { offset: 0, rest: 0, mask: 0, sign: 0 };
 
-    /// Where `common_type` has always been.
+    /// The position that `common_type` has always had.
     pub(super) const ID: Self = Self { offset: 0, rest: 48, mask: 0xffff, sign: 0 };
 
-    /// That field at another offset, which is below [`REACH`]; if it is a number.
+    /// Returns the slot of that field at another offset, which is below [`REACH`], if it is a
+    /// number.
     pub(super) fn of(field: &Field, offset: u8) -> Option<Self> {
         debug_assert!(usize::from(offset) < REACH);
         if field.shape != Shape::Plain || ![1, 2, 4, 8].contains(&field.size) {
@@ -43,7 +44,7 @@ impl Slot {
         Some(Self { offset, rest, mask, sign })
     }
 
-    /// The number, sign-extended if it is signed.
+    /// Returns the number, sign-extended if it is signed.
     #[inline(always)]
     pub(super) fn load(&self, order: Order, head: &Head) -> u64 {
         let at = usize::from(self.offset) % REACH;
@@ -57,7 +58,7 @@ impl Slot {
     }
 }
 
-/// What there is at `at`, and zeros after it.
+/// Returns the bytes at `at`, padded with zeros.
 pub(super) fn padded<const COUNT: usize>(bytes: &[u8], at: usize) -> [u8; COUNT] {
     let mut whole = [0; COUNT];
     let rest = bytes.get(at..).unwrap_or_default();
@@ -66,19 +67,20 @@ pub(super) fn padded<const COUNT: usize>(bytes: &[u8], at: usize) -> [u8; COUNT]
     whole
 }
 
-/// The most fields that an event takes.
+/// The maximum number of fields that an event uses.
 const SLOTS: usize = 5;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) code: Code,
-    /// Whether some field lies so far back that its bytes have to be [gathered](Self::gather) first.
+    /// Whether the offset of a field is so large that its bytes must first be
+    /// [gathered](Self::gather).
     pub(super) far: bool,
     /// The shortest record that has all the fields.
     pub(super) needs: u16,
     pub(super) by: Slot,
     pub(super) slots: [Slot; SLOTS],
-    /// Where the fields are in the record, `by` last.
+    /// The offsets of the fields in the record, `by` last.
     pub(super) offsets: [u16; SLOTS + 1],
     /// Offsets of thread names: of the woken thread, or of the previous and the next one; 0 if the
     /// event has no names.
@@ -96,7 +98,8 @@ pub(super) const NOTHING: Entry = Entry {
 };
 
 impl Entry {
-    /// Collects what the slots are loaded from, for a record with fields far back.
+    /// Collects the bytes from which the slots are loaded, for a record with fields at large
+    /// offsets.
     #[cold]
     pub(super) fn gather(&self, window: &[u8]) -> Head {
         let mut head = [0; HEAD];
@@ -107,7 +110,7 @@ impl Entry {
     }
 }
 
-/// Locates the fields of an event; `Err` says why it has to be left out.
+/// Locates the fields of an event; the error is the reason for skipping it.
 pub(super) fn resolve(format: &EventFormat, code: Code, names: &[&str]) -> Result<Entry, String> {
     let EventFormat { system, name, .. } = format;
     let find = |names: &str| {

@@ -1,4 +1,4 @@
-//! What a record says, and what else is learned from it.
+//! The meaning of a record, and other information learned from it.
 
 use super::calls::Calls;
 use super::entry::{Entry, Head};
@@ -10,7 +10,7 @@ use crate::event::{Comm, Event, Kind, Noise, Section, Task};
 use crate::read::page::Record;
 use crate::read::{Order, marker};
 
-/// What is known about a trace beyond the current event.
+/// Information about a trace beyond the current event.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) states: States,
@@ -22,14 +22,15 @@ pub(super) struct Known {
     pub(super) tasks: marker::Tasks,
     pub(super) interrupts: Interrupts,
     pub(super) calls: Calls,
-    /// How many records were left out, by event ID.
+    /// The number of skipped records, by event ID.
     pub(super) skipped: Vec<u64>,
     /// Whether events that the analysis does not understand are passed on.
     pub(super) others: bool,
 }
 
 impl Known {
-    /// What a record of event `id` says, unless the analysis has no use for it. Callers pass a constant `order`.
+    /// Returns the meaning of a record of event `id`, if the analysis uses it. Callers pass a
+    /// constant `order`.
     #[inline(always)]
     pub(super) fn kind(
         &mut self,

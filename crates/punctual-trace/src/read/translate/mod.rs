@@ -1,7 +1,7 @@
-//! Turns records into [events](crate::event), by the names of events and fields.
+//! Translates records into [events](crate::event), by the names of events and fields.
 //!
-//! The location of each event's fields is looked up once; a record then costs a few loads. Unknown events
-//! are counted and left out.
+//! The location of each event's fields is looked up once; a record then costs a few loads. Unknown
+//! events are counted and skipped.
 //!
 //! ```
 //! use punctual_trace::event::Kind;
@@ -47,7 +47,7 @@ use super::page::Record;
 use super::{Order, marker};
 use crate::event::Event;
 
-/// Records translate fastest if this many bytes may be read behind them.
+/// Translation is fastest if this many bytes may be read after a record.
 pub(super) const SLACK: usize = HEAD;
 
 /// A record that is too short for its event.
@@ -56,9 +56,9 @@ pub(super) const SLACK: usize = HEAD;
 pub struct ShortRecord {
     /// The event ID, if the record is long enough to have one.
     pub event: Option<u16>,
-    /// How many bytes it needs.
+    /// The number of bytes it needs.
     pub needs: usize,
-    /// How many it has.
+    /// The number of bytes it has.
     pub has: usize,
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn is_read_alike(one: &EventFormat, other: &EventFormat) -> bool {
     states(one) == states(other)
 }
 
-/// Makes events of records.
+/// Translates records into events.
 #[derive(Debug)]
 pub struct Translator {
     order: Order,
@@ -97,10 +97,11 @@ pub struct Translator {
 }
 
 impl Translator {
-    /// A translator for records of these formats; `schedule` has the addresses of the kernel functions that enter the
-    /// scheduler, if function_graph recorded them.
+    /// Creates a translator for records of these formats; `schedule` has the addresses of the
+    /// kernel functions that enter the scheduler, if function_graph recorded them.
     pub fn new(order: Order, formats: &[EventFormat], schedule: &[u64]) -> Self {
-        // Event IDs have 16 bits and come early on every kernel; a format that says otherwise is ignored.
+        // Event IDs have 16 bits and a small offset on every kernel; a format that differs is
+        // ignored.
         let id = formats.first().and_then(|format| format.field("common_type"));
         let id = id.filter(|field| field.size <= 2 && usize::from(field.offset) < REACH);
         // It has the same offset in all events of a kernel.
@@ -141,7 +142,7 @@ impl Translator {
         self.table[id] = Entry { needs: entry.needs.max(self.unknown.needs), ..entry };
     }
 
-    /// Translates a record of `cpu` and appends the event, unless the analysis has no use for it.
+    /// Translates a record of `cpu` and appends the event, if the analysis uses it.
     pub fn translate(
         &mut self,
         cpu: u16,
@@ -151,7 +152,8 @@ impl Translator {
         self.translate_in(self.order, cpu, record, into)
     }
 
-    /// The same, specialized for a byte order if `order` is a constant. It has to be this translator's.
+    /// Like `translate`, specialized for a byte order if `order` is a constant. It must be this
+    /// translator's.
     #[inline(always)]
     pub(super) fn translate_in(
         &mut self,
@@ -189,7 +191,7 @@ impl Translator {
         Ok(())
     }
 
-    /// The same for a record with little behind it: at the end of the data, or by itself.
+    /// The same for a record with few bytes after it: at the end of the data, or by itself.
     #[cold]
     fn translate_last(
         &mut self,
@@ -202,7 +204,8 @@ impl Translator {
         self.translate_in(order, cpu, &Record { window: &head, ..*record }, into)
     }
 
-    /// Also passes on what the analysis does not understand: [`Kind::Other`](crate::event::Kind::Other).
+    /// Also passes on events that the analysis does not understand:
+    /// [`Kind::Other`](crate::event::Kind::Other).
     pub fn want_others(&mut self) {
         self.known.others = true;
     }
@@ -213,37 +216,39 @@ impl Translator {
         self.known.budget_timer = function;
     }
 
-    /// How many records were left out, by event ID.
+    /// Returns the number of skipped records, by event ID.
     pub fn skipped(&self) -> impl Iterator<Item = (u16, u64)> {
         (0..).zip(&self.known.skipped).filter(|(_, count)| **count > 0).map(|(id, &count)| (id, count))
     }
 
-    /// Events that are left out although they are needed, because the kernel's version lacks a field.
+    /// Returns the events that are skipped although they are needed, because the kernel's version
+    /// lacks a field.
     pub fn incomplete(&self) -> &[String] {
         &self.incomplete
     }
 
-    /// The thread names seen so far.
+    /// Returns the thread names that have occurred so far.
     pub fn threads(&self) -> &Threads {
         &self.known.threads
     }
 
-    /// The same, to add names known from elsewhere.
+    /// Returns the thread names mutably, to add names from other sources.
     pub fn threads_mut(&mut self) -> &mut Threads {
         &mut self.known.threads
     }
 
-    /// The interrupt names seen so far.
+    /// Returns the interrupt names that have occurred so far.
     pub fn interrupts(&self) -> &Interrupts {
         &self.known.interrupts
     }
 
-    /// The system call names seen so far.
+    /// Returns the system call names that have occurred so far.
     pub fn calls(&self) -> &Calls {
         &self.known.calls
     }
 
-    /// The names of the tasks of Punctual apps, by the number in [`Kind::JobStart`](crate::event::Kind::JobStart).
+    /// Returns the names of the tasks of Punctual apps, by the number in
+    /// [`Kind::JobStart`](crate::event::Kind::JobStart).
     pub fn tasks(&self) -> &marker::Tasks {
         &self.known.tasks
     }

@@ -1,10 +1,10 @@
 //! Names of threads.
 //!
-//! A list of names (`saved_cmdlines`) contains the last name of each thread. Records of the scheduler
-//! contain the current one, which becomes an event ([`Named`](crate::event::Kind::Named)) before the
-//! event of the record. The CPUs are decoded in turn, each ahead of the delivered events, so a name
-//! that one CPU has sent may be later than the next events of another. So each CPU sends the name of
-//! a thread once, and every time if the thread has had several names.
+//! A list of names (`saved_cmdlines`) contains the last name of each thread. Records of the
+//! scheduler contain the current one, which becomes an event ([`Named`](crate::event::Kind::Named))
+//! before the event of the record. The CPUs are decoded in turn, each ahead of the delivered
+//! events, so a name that one CPU has sent may be later than the next events of another. So each
+//! CPU sends the name of a thread once, and every time if the thread has had several names.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -78,7 +78,7 @@ impl Threads {
         }
     }
 
-    /// Takes names from a `saved_cmdlines` file: a TID, a space and a name on each line.
+    /// Adds names from a `saved_cmdlines` file: a TID, a space and a name on each line.
     pub fn insert_lines(&mut self, lines: &[u8]) {
         for line in String::from_utf8_lossy(lines).lines() {
             if let Some((thread, name)) = line.trim_start().split_once(' ')

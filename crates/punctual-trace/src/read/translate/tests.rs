@@ -7,7 +7,7 @@ fn format(path: &str) -> EventFormat {
     EventFormat::parse(path.split('/').next().unwrap(), &text).unwrap()
 }
 
-/// A record of that event with these fields, and noise in those that do not matter.
+/// Returns a record of that event with these fields, and noise in the irrelevant ones.
 fn record(order: Order, format: &EventFormat, values: &[(&str, u64)]) -> Vec<u8> {
     let end = format.fields.iter().map(|field| field.offset + field.size).max().unwrap();
     let mut bytes = vec![0xa5; usize::from(end)];
@@ -24,8 +24,8 @@ fn record(order: Order, format: &EventFormat, values: &[(&str, u64)]) -> Vec<u8>
     bytes
 }
 
-/// What a record of that event becomes: in either order, by itself or with others behind it, with its fields where the
-/// kernel has them or far back.
+/// Returns the event of such a record: in either byte order, by itself or with others after it,
+/// with its fields at the kernel's offsets or at large ones.
 fn kind(path: &str, values: &[(&str, u64)]) -> Kind {
     let near = format(path);
     let mut far = near.clone();
@@ -39,7 +39,7 @@ fn kind(path: &str, values: &[(&str, u64)]) -> Kind {
         let mut events = Vec::new();
         let mut bytes = record(order, format, values);
         translator.translate(1, &Record::new(5, &bytes), &mut events).unwrap();
-        // One byte less than the last field that it takes is an error; what nobody takes may be missing.
+        // One byte less than the last field that it uses is an error; unused bytes may be missing.
         let needs = usize::from(translator.table[usize::from(format.id)].needs);
         let short = Record::new(5, &bytes[..needs - 1]);
         let error = translator.translate(1, &short, &mut events).unwrap_err();
@@ -218,7 +218,7 @@ fn names_interrupts_by_their_events() {
             bytes
         };
         assert_eq!(translate(&handler(24, 5 << 16 | 16, b"eth0\0")), 1);
-        // The first name stays, and what lies outside the record is no name.
+        // The first name stays, and bytes outside of the record are not part of a name.
         assert_eq!(translate(&handler(24, 4 << 16 | 16, b"usb\0")), 1);
         assert_eq!(translate(&handler(25, 40 << 16 | 16, b"usb\0")), 1);
         assert_eq!(translate(&handler(26, 4 << 16 | 4000, b"usb\0")), 1);
@@ -232,7 +232,8 @@ fn names_interrupts_by_their_events() {
     }
 }
 
-/// Of kernel 6.12, written after `trace/events/preemptirq.h` and `trace/events/osnoise.h`: the kernels at hand lack them.
+/// From kernel 6.12, written after `trace/events/preemptirq.h` and `trace/events/osnoise.h`: the
+/// available kernels lack them.
 #[test]
 fn translates_disabled_sections_and_noise() {
     use crate::write::encode::Encoder;

@@ -224,7 +224,14 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
     const SHORT: Duration = Duration::from_millis(50);
 
+    /// A shell with default signals, even if the parent of the tests ignores SIGINT.
     fn shell(script: &str) -> Command {
+        let mut command = inheriting_shell(script);
+        command.default_signals();
+        command
+    }
+
+    fn inheriting_shell(script: &str) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         command
@@ -284,8 +291,8 @@ mod tests {
         let status = "grep -E '^Sig(Ign|Blk)' /proc/self/status";
         let exe = std::env::current_exe().unwrap();
         if std::env::var_os("PUNCTUAL_TEST_IGNORES").is_some() {
-            let inherited = shell(status).output_within(LONG).unwrap();
-            let reset = shell(status).default_signals().output_within(LONG).unwrap();
+            let inherited = inheriting_shell(status).output_within(LONG).unwrap();
+            let reset = shell(status).output_within(LONG).unwrap();
             let ignored = |output: &Output| {
                 let text = String::from_utf8_lossy(&output.stdout).into_owned();
                 let of =

@@ -1,5 +1,5 @@
-//! Copies the examples of `punctual` that have a `main` of their own to where they can be included: without the comment that they begin with,
-//! which can only stand at the beginning of a file.
+//! Copies the examples of `punctual` with their own `main` to a place from which they can be
+//! included. Omits their leading comment, which is valid only at the start of a file.
 
 use std::path::Path;
 use std::{env, fs};
@@ -14,7 +14,7 @@ fn main() {
         let path = Path::new("../../crates/punctual/examples").join(example).with_extension("rs");
         println!("cargo::rerun-if-changed={}", path.display());
         let source = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        // Empty lines in their place, so that messages have the lines of the example.
+        // Keep empty lines in its place, so that messages have the line numbers of the example.
         let lines = source.lines().map(|line| if line.starts_with("//!") { "" } else { line });
         let text: String = lines.map(|line| format!("{line}\n")).collect();
         fs::write(Path::new(&out).join(example).with_extension("rs"), text).expect("OUT_DIR can be written");

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
-/// Where the image of each board is loaded and entered.
+/// The address at which the image of each board is loaded and entered.
 const ORIGINS: [(&str, &str); 5] = [
-    // Where the firmware puts `kernel7.img`.
+    // Load address of `kernel7.img` in the firmware.
     ("RASPI2B", "0x8000"),
-    // Where it puts `kernel8.img`.
+    // Load address of `kernel8.img` in the firmware.
     ("RASPI3B", "0x80000"),
     ("RASPI4B", "0x80000"),
-    // Beyond the device tree that QEMU leaves at the beginning of memory.
+    // Above the device tree that QEMU places at the start of memory.
     ("VIRT_A7", "0x40200000"),
     ("VIRT_A72", "0x40200000"),
 ];
@@ -19,11 +19,11 @@ fn main() {
     println!("cargo:rerun-if-changed=link.ld");
     println!("cargo:rerun-if-changed=amp.ld");
     let chosen = |(board, _): &&(&str, &str)| env::var_os(format!("CARGO_FEATURE_{board}")).is_some();
-    // With any other number the crate says what is wrong.
+    // If the number of enabled boards is not one, the crate reports an error.
     let read = |script: &str| fs::read_to_string(script).expect("it is part of the package");
     let script = match ORIGINS.iter().find(chosen) {
         Some((_, origin)) => read("link.ld").replace("@ORIGIN@", origin),
-        // Whoever loads it says where.
+        // The loader chooses the address.
         None if env::var_os("CARGO_FEATURE_AMP").is_some() => read("amp.ld"),
         None => return,
     };

@@ -1,14 +1,17 @@
 //! The port of `punctual-kernel` to bare boards.
 //!
-//! [`init`] makes the kernel the one that gets all interrupts; then threads are spawned, and `Kernel::run` runs them. The timer
-//! of the core is the kernel's alarm, its counter the clock. The kernel does not use the other cores, which sleep.
+//! [`init`] makes the kernel the handler of all interrupts. Then threads are spawned, and
+//! `Kernel::run` runs them. The core's timer is the kernel's alarm, and its counter is the clock.
+//! The kernel does not use the other cores, which sleep.
 //!
-//! An interrupt is handled on the stack of the thread that it interrupts, after the vectors of `punctual-bare` have saved there
-//! what a function may change, with the flags and all of that part of the FPU. If another thread goes first then, the kernel
-//! switches in the handler, which saves the rest, and the handler returns when the thread goes on.
+//! An interrupt is handled on the stack of the interrupted thread. The vectors of `punctual-bare`
+//! first save the caller-saved registers there, with the flags and the caller-saved registers of
+//! the FPU. If another thread must run next, the kernel switches in the handler, which saves the
+//! remaining registers. The handler returns when the interrupted thread continues.
 //!
-//! User mode, in which threads could not touch the kernel, is not used.
-//! The page below a stack cannot be accessed, so an overflow ends the program there, with the registers and the way to it.
+//! The port does not use user mode, in which threads could not access the kernel. The page below a
+//! stack cannot be accessed, so a stack overflow ends the program there, with a report of the
+//! registers and the backtrace.
 #![no_std]
 
 use core::arch::asm;
@@ -18,21 +21,21 @@ use punctual_bare::interrupt::{self, Handler};
 use punctual_bare::{memory, time};
 use punctual_kernel::{InterruptSlot, Kernel, Port, ThreadSlot};
 
-/// Threads that the kernel has room for.
+/// Maximum number of threads.
 pub const THREADS: usize = 16;
 
-/// Interrupts that the kernel has slots for: all that boards name.
+/// Number of interrupt slots in the kernel, enough for all interrupts that boards name.
 pub const INTERRUPTS: usize = 192;
 
 /// The port: core 0 of the board.
 #[derive(Debug)]
 pub struct Board;
 
-/// The page below a stack.
+/// The guard page below a stack.
 #[repr(C, align(4096))]
 pub struct Guard(UnsafeCell<[u8; 4096]>);
 
-// SAFETY: nobody accesses what is in it.
+// SAFETY: nothing accesses the contents.
 unsafe impl Sync for Guard {}
 
 static SLOTS: [ThreadSlot<Board>; THREADS] = [const { ThreadSlot::new() }; THREADS];
@@ -41,7 +44,7 @@ static KERNEL: Kernel<Board> = Kernel::new(&SLOTS, &INTERRUPT_SLOTS);
 
 static HANDLER: Handler = Handler { timer, interrupt: handle, after };
 
-/// Makes the kernel the one that gets all interrupts. Before `Kernel::run`.
+/// Makes the kernel the handler of all interrupts. Must be called before `Kernel::run`.
 pub fn init() {
     interrupt::handle(&HANDLER);
     time::enable_alarm();
@@ -56,24 +59,26 @@ fn timer() {
 fn handle(number: u32) {
     // SAFETY: as above.
     if !unsafe { KERNEL.interrupt(number) } {
-        // Nobody would lower its line.
+        // No thread would lower its line.
         interrupt::disable(number);
     }
 }
 
 fn after() {
-    // SAFETY: masked still, the last that the handler does, and the vectors have saved what a function may change.
+    // SAFETY: interrupts are still masked, this is the last step of the handler, and the vectors
+    // have saved the caller-saved registers.
     unsafe { KERNEL.interrupt_end() };
 }
 
-// SAFETY: only core 0 runs; the slots are private here. With IRQs masked nothing else runs on it, since FIQs are always masked.
-// `switch` and `prepare` are those of the processor.
+// SAFETY: only core 0 runs, and the slots are private to this module. With IRQs masked, nothing
+// else runs on this core, because FIQs are always masked. `switch` and `prepare` are those for this
+// processor.
 unsafe impl Port for Board {
     type Home = ();
     const HOME: () = ();
-    /// CPSR or DAIF.
+    /// Value of CPSR or DAIF.
     type Mask = usize;
-    // What an interrupt saves, and what its handler needs.
+    // The frame that an interrupt saves, and the stack of its handler.
     const MIN_STACK: usize = if cfg!(target_arch = "arm") { 1024 } else { 2048 };
 
     type Guard = Guard;
@@ -81,7 +86,8 @@ unsafe impl Port for Board {
     const GUARDED: bool = true;
 
     fn guard(guard: &'static Guard) {
-        // SAFETY: nobody has a reference to what is in it, or uses it otherwise, and core 0 is the one that runs.
+        // SAFETY: the contents of the guard are neither referenced nor used otherwise, and only
+        // core 0 runs.
         unsafe { memory::forbid(guard.0.get().cast()) };
     }
 
@@ -93,7 +99,8 @@ unsafe impl Port for Board {
     #[inline(always)]
     fn mask() -> usize {
         let before;
-        // SAFETY: nothing relies on being interrupted. Without `nomem`, accesses stay behind it.
+        // SAFETY: nothing relies on being interrupted. Without `nomem`, memory accesses stay after
+        // the mask.
         unsafe {
             #[cfg(target_arch = "arm")]
             asm!("mrs {}, cpsr", "cpsid i", out(reg) before, options(nostack, preserves_flags));
@@ -110,7 +117,8 @@ unsafe impl Port for Board {
 
     #[inline(always)]
     unsafe fn restore(mask: usize) {
-        // SAFETY: of `mask`. The vectors preserve all that the interrupted code uses. The flags in the mask are not written.
+        // SAFETY: `mask` returned this value. The vectors preserve all that the interrupted code
+        // uses. The flags in the mask are not written.
         unsafe {
             #[cfg(target_arch = "arm")]
             asm!("msr cpsr_c, {}", in(reg) mask, options(nostack, preserves_flags));
@@ -120,20 +128,20 @@ unsafe impl Port for Board {
     }
 
     unsafe fn unmask() {
-        // SAFETY: a thread begins, which the kernel's handler may interrupt.
+        // SAFETY: a thread starts here, which the kernel's handler may interrupt.
         unsafe { interrupt::unmask() };
     }
 
     #[inline(always)]
     unsafe fn prepare(top: *mut u8, entry: unsafe extern "C" fn()) -> *mut u8 {
-        // SAFETY: nobody uses the stack below `top`, and it is long enough, by this function's contract.
+        // SAFETY: by this function's contract, the stack below `top` is unused and long enough.
         unsafe { punctual_kernel::prepare(top, entry) }
     }
 
     #[inline(always)]
     unsafe fn switch(from: *mut *mut u8, to: *mut u8) {
-        // SAFETY: interrupts are masked, `from` can be written, and `to` was saved or prepared and not continued since, by this
-        // function's contract.
+        // SAFETY: by this function's contract, interrupts are masked, `from` can be written, and
+        // `to` was saved or prepared and has not been continued since.
         unsafe { punctual_kernel::switch(from, to) }
     }
 
@@ -146,9 +154,9 @@ unsafe impl Port for Board {
     }
 
     unsafe fn idle() {
-        // It ends by an interrupt that is pending, masked or not.
+        // A pending interrupt ends the wait, masked or not.
         interrupt::wait();
-        // SAFETY: of the idle loop, which the kernel's handler may interrupt.
+        // SAFETY: this is the idle loop, which the kernel's handler may interrupt.
         unsafe { interrupt::unmask() };
         interrupt::mask();
     }

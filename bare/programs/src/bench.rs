@@ -1,6 +1,6 @@
-//! Results of measurements as `punctual bench --json` writes them, printed as they come.
+//! Prints measurements in the format of `punctual bench --json`, each as soon as it is available.
 //!
-//! `docs/book/src/reference/bench-json.md` describes the format. Times are numbers of nanoseconds.
+//! `docs/book/src/reference/bench-json.md` describes the format. Times are in nanoseconds.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -8,14 +8,14 @@ use punctual_bare::{board, print, println};
 
 use crate::cycles;
 
-/// How many samples a row has.
+/// Number of samples in a row.
 pub const SAMPLES_OF_A_ROW: usize = 4096;
 
-/// The samples of the row that is being measured.
+/// The samples of the current row.
 static SAMPLES: [AtomicU32; SAMPLES_OF_A_ROW] = [const { AtomicU32::new(0) }; SAMPLES_OF_A_ROW];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Adds a sample, if there is room.
+/// Adds a sample if there is room.
 #[inline]
 pub fn record(ns: u32) {
     if let Some(place) = SAMPLES.get(COUNT.fetch_add(1, Ordering::Relaxed)) {
@@ -23,58 +23,59 @@ pub fn record(ns: u32) {
     }
 }
 
-/// How many have been recorded since the last row.
+/// Returns the number of samples recorded since the last row.
 #[inline]
 pub fn recorded() -> usize {
     COUNT.load(Ordering::Relaxed)
 }
 
-/// Begins a row anew.
+/// Discards the samples and starts a new row.
 pub fn forget() {
     COUNT.store(0, Ordering::Relaxed);
 }
 
-/// A run that is being printed.
+/// A report that is being printed.
 #[derive(Debug)]
 pub struct Report {
     began: u64,
     has_suite: bool,
-    /// Whether the next thing is the first of its list.
+    /// The next item is the first of its list.
     is_first: bool,
 }
 
-/// What a row is about.
+/// Description of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    /// As in the rows of `punctual bench`, so that they stand beside each other: the suite and the operation.
+    /// Suite and operation, as in the rows of `punctual bench`, so that both can be compared.
     pub slug: &'a str,
-    /// The same in words.
+    /// The operation in words.
     pub operation: &'a str,
-    /// `idle`, where `punctual bench` says so.
+    /// `idle`, if `punctual bench` reports this condition.
     pub condition: Option<&'a str>,
-    /// What was asked for, in nanoseconds.
+    /// The requested time in nanoseconds.
     pub nominal: Option<u32>,
 }
 
-/// A rule, and what was seen of it.
+/// A rule and its observation.
 #[derive(Clone, Copy, Debug)]
 pub struct Check<'a> {
-    /// As in the checks of `punctual bench`.
+    /// Identifier, as in the checks of `punctual bench`.
     pub slug: &'a str,
-    /// The same in words.
+    /// The rule in words.
     pub rule: &'a str,
-    /// What has to be seen.
+    /// The observation that the rule requires.
     pub expected: &'a str,
-    /// What was seen in each run if it holds, and else in the first of which it does not.
+    /// The observation of each run if the rule holds, otherwise that of the first run that violates
+    /// it.
     pub observed: &'a str,
-    /// In how many runs it was looked at.
+    /// Number of runs.
     pub runs: usize,
 }
 
 const SUBJECT: &str = "punctual-kernel";
 
 impl Report {
-    /// Begins a run.
+    /// Starts a report.
     pub fn begin() -> Self {
         cycles::enable();
         for _ in 0..SAMPLES_OF_A_ROW {
@@ -82,7 +83,7 @@ impl Report {
             record(cycles::count().wrapping_sub(before));
         }
         println!("{{\"format\": \"punctual-bench\", \"version\": 1, \"interrupted\": false,");
-        // Nothing here knows the date.
+        // No clock here provides the date.
         println!("\"started\": \"1970-01-01T00:00:00Z\",");
         println!(
             "\"settings\": {{\"samples\": {SAMPLES_OF_A_ROW}, \"quick\": false, \"cpu\": 0, \"other_cpu\": null, \"hourglass_s\": 1, \
@@ -107,7 +108,7 @@ impl Report {
         Self { began: punctual_bare::time::now(), has_suite: false, is_first: true }
     }
 
-    /// Begins a suite with rows.
+    /// Starts a suite with rows.
     pub fn suite(&mut self, name: &str, title: &str) {
         if self.has_suite {
             self.end_suite();
@@ -117,7 +118,7 @@ impl Report {
         (self.has_suite, self.is_first) = (true, true);
     }
 
-    /// From here on the suite has checks.
+    /// Switches the suite from rows to checks.
     pub fn checks(&mut self) {
         print!("],\n\"checks\": [");
         self.is_first = true;
@@ -132,14 +133,14 @@ impl Report {
         self.is_first = false;
     }
 
-    /// A row with what has been recorded.
+    /// Prints a row with the recorded samples.
     pub fn row(&mut self, row: &Row<'_>) {
         self.row_begins(row);
         print_distribution();
         print!(", \"why\": []}}");
     }
 
-    /// A row that was not measured.
+    /// Prints a row that was not measured.
     pub fn unmeasured(&mut self, row: &Row<'_>, why: &str) {
         self.row_begins(row);
         print!("null, \"why\": [\"{why}\"]}}");
@@ -163,7 +164,7 @@ impl Report {
         print!("\"quantities\": [], \"causes\": [], \"published\": [], \"figures\": ");
     }
 
-    /// A rule.
+    /// Prints a check.
     pub fn check(&mut self, check: &Check<'_>) {
         self.next();
         let Check { slug, rule, expected, observed, runs } = check;
@@ -173,7 +174,7 @@ impl Report {
         print!("\"observed\": \"{observed} (in each of {runs} runs)\", \"why\": []}}");
     }
 
-    /// Ends the run.
+    /// Ends the report.
     pub fn end(mut self) {
         self.end_suite();
         let took = punctual_bare::time::now() - self.began;
@@ -185,7 +186,7 @@ fn architecture() -> &'static str {
     if cfg!(target_arch = "arm") { "arm" } else { "aarch64" }
 }
 
-/// What has been recorded, which begins anew then.
+/// Prints the distribution of the recorded samples and discards them.
 fn print_distribution() {
     let mut values = [0; SAMPLES_OF_A_ROW];
     let count = COUNT.swap(0, Ordering::Relaxed).min(SAMPLES_OF_A_ROW);
@@ -210,7 +211,7 @@ fn print_distribution() {
     print!("]}}");
 }
 
-/// Ten buckets in a decade; empty ones are left out.
+/// Prints ten buckets per decade and omits empty ones.
 fn print_buckets(values: &[u32]) {
     /// Powers of the tenth root of ten, in thousandths.
     const UPPER: [u64; 10] = [1000, 1259, 1585, 1995, 2512, 3162, 3981, 5012, 6310, 7943];
@@ -231,7 +232,7 @@ fn print_buckets(values: &[u32]) {
     }
 }
 
-/// The square root, by Newton's method: `core` has none.
+/// Computes the square root by Newton's method, because `core` lacks it.
 fn root(square: f64) -> f64 {
     let mut root = square.max(1.0);
     for _ in 0..100 {

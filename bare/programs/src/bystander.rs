@@ -1,4 +1,4 @@
-//! A core that counts, and another that tells whether it still does.
+//! A core that counts, and a check by another core that it still does.
 
 use core::arch::asm;
 use core::fmt;
@@ -8,22 +8,22 @@ use punctual_bare::time;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// How long the other core has for what it does, in ns.
+/// Time in ns for the other core to react.
 const LONG: u64 = 1_000_000;
 
-/// Counts for ever.
+/// Counts forever.
 pub fn count() -> ! {
     loop {
         COUNT.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// The core that [counts](count), or did. Printed when it is to have stopped: whether it has.
+/// The core that [counts](count). Prints whether the count still increases.
 #[derive(Clone, Copy, Debug)]
 pub struct Bystander;
 
 impl Bystander {
-    /// Waits until it counts.
+    /// Waits until the core counts.
     pub fn wait() {
         while COUNT.load(Ordering::Relaxed) == 0 {
             let_others();
@@ -33,7 +33,7 @@ impl Bystander {
 
 impl fmt::Display for Bystander {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The bell needs its time.
+        // The doorbell takes some time.
         pause();
         let before = COUNT.load(Ordering::Relaxed);
         pause();
@@ -48,7 +48,8 @@ fn pause() {
     }
 }
 
-/// QEMU on counted time has one core run for long, unless that says that others may go first.
+/// Lets other cores run: QEMU on counted time runs one core for a long time unless that core
+/// yields.
 fn let_others() {
     // SAFETY: a hint.
     unsafe { asm!("yield", options(nomem, nostack, preserves_flags)) };

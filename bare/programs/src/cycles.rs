@@ -1,8 +1,8 @@
-//! The cycle counter of the core. In QEMU on counted time it counts instructions.
+//! The cycle counter of the core. In QEMU on counted time, it counts instructions.
 
 use core::arch::asm;
 
-/// Lets it count.
+/// Enables the counter.
 pub fn enable() {
     // SAFETY: nothing else uses the performance monitor.
     unsafe {
@@ -27,10 +27,10 @@ pub fn enable() {
     }
 }
 
-/// What it has counted.
+/// Returns the counter.
 #[inline(always)]
 pub fn count() -> u32 {
-    // SAFETY: reading it changes nothing. It stays where it is among accesses to memory.
+    // SAFETY: reading the counter changes nothing. The read is not reordered with memory accesses.
     unsafe {
         #[cfg(target_arch = "arm")]
         {
@@ -47,7 +47,8 @@ pub fn count() -> u32 {
     }
 }
 
-/// What it has counted since it was at `begin`. What is computed of `begin` is computed later.
+/// Returns the cycles since the counter had the value `begin`. Computations with `begin` happen
+/// after the read.
 #[inline(always)]
 pub fn since(mut begin: u32) -> u32 {
     // SAFETY: as in `count`.
@@ -67,7 +68,7 @@ pub fn since(mut begin: u32) -> u32 {
     }
 }
 
-/// The counter of the generic timer, and one instruction later that of cycles.
+/// Returns the counter of the generic timer, and the cycle counter one instruction later.
 #[inline(always)]
 pub fn timer_and_count() -> (u64, u32) {
     // SAFETY: as in `count`.

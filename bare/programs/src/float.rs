@@ -1,17 +1,17 @@
-//! What `std` has of `f64`, and `core` has not, as far as programs need it.
+//! Methods of `f64` that `std` provides and `core` lacks, as far as the programs need them.
 
-/// Functions that `f64` has by itself where there is `std`.
+/// Methods that `f64` has without this trait if `std` is available.
 pub trait Float {
-    /// *e* to the power of this.
+    /// Returns *e* to the power of `self`.
     fn exp(self) -> Self;
 
-    /// This times itself, so many times.
+    /// Raises `self` to the power `exponent`.
     fn powi(self, exponent: i32) -> Self;
 
-    /// The remainder of the Euclidean division.
+    /// Returns the remainder of the Euclidean division.
     fn rem_euclid(self, divisor: Self) -> Self;
 
-    /// The nearest integer; halves are rounded away from zero.
+    /// Returns the nearest integer; halves are rounded away from zero.
     fn round(self) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! How many instructions it is from an edge at a pin to whoever answers it, counted in QEMU.
+//! Counts the instructions from an edge at a pin to the code that answers it, in QEMU.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,10 +9,10 @@ use crate::{cycles, pins};
 static REACHED: AtomicU32 = AtomicU32::new(0);
 static ANSWERS: AtomicU32 = AtomicU32::new(0);
 
-/// How often it is measured.
+/// Number of measurements.
 const EDGES: u32 = 10;
 
-/// To be called first by whoever answers.
+/// Marks the arrival of the edge. The answering code must call this first.
 #[inline(always)]
 pub fn reached() {
     let now = cycles::count();
@@ -20,7 +20,8 @@ pub fn reached() {
     ANSWERS.store(ANSWERS.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// Makes edges, and prints how long it took at most. Whoever answers has to interrupt this.
+/// Makes edges and prints the maximum number of instructions. The answering code must interrupt
+/// this function.
 pub fn measure() {
     let mut longest = 0;
     for _ in 0..EDGES {

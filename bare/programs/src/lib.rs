@@ -1,10 +1,11 @@
-//! The pins that the programs use, of each board.
+//! The pins that the programs use, for each board.
 #![no_std]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
-// What examples that allocate say `std` for, which they find by `extern crate programs as std`.
+// Items that examples with an allocator import from `std`, resolved by `extern crate programs as
+// std`.
 #[cfg(feature = "alloc")]
 #[doc(hidden)]
 pub use {
@@ -17,7 +18,7 @@ pub mod process {
     pub use crate::own_main::ExitCode;
 }
 
-/// What is in scope everywhere where there is `std`.
+/// Items that are in scope everywhere if `std` is available.
 #[doc(hidden)]
 pub mod prelude {
     #[cfg(feature = "alloc")]

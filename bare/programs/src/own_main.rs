@@ -1,10 +1,11 @@
-//! Examples of `punctual` that have a `main` of their own, and what these use of `std` besides what `core` and `alloc` have.
+//! Support for examples of `punctual` with their own `main`: the items of `std` that they use
+//! beyond `core` and `alloc`.
 
 use core::fmt::Debug;
 
 use punctual_bare::println;
 
-/// Makes the example of this name, which [`build.rs`](../build.rs) has copied, the program.
+/// Makes the program from the example of this name, which [`build.rs`](../build.rs) has copied.
 #[macro_export]
 macro_rules! with_main {
     ($example:literal) => {
@@ -16,7 +17,7 @@ macro_rules! with_main {
 
             include!(concat!(env!("OUT_DIR"), "/", $example, ".rs"));
 
-            /// Runs it.
+            /// Runs the example.
             pub(crate) fn start() -> ! {
                 $crate::own_main::end(main())
             }
@@ -26,9 +27,9 @@ macro_rules! with_main {
     };
 }
 
-/// What a `main` may return.
+/// Return type of `main`.
 pub trait Termination {
-    /// The code that the program ends with.
+    /// Returns the exit code of the program.
     fn code(self) -> u8;
 }
 
@@ -38,7 +39,7 @@ impl Termination for () {
     }
 }
 
-/// As that of `std`.
+/// The equivalent of `ExitCode` in `std`.
 #[derive(Clone, Copy, Debug)]
 pub struct ExitCode(u8);
 
@@ -66,7 +67,7 @@ impl<T: Termination, E: Debug> Termination for Result<T, E> {
     }
 }
 
-/// Ends the program as `main` says.
+/// Ends the program with the code that `main` returned.
 pub fn end(result: impl Termination) -> ! {
     punctual_bare::exit(result.code().into())
 }

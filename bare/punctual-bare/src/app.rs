@@ -1,4 +1,4 @@
-//! What `punctual` asks of a board, by the names that it gives these functions.
+//! The functions that `punctual` requires of a board, by their link names.
 
 use core::alloc::Layout;
 use core::fmt::Write;
@@ -10,13 +10,13 @@ use crate::console::Console;
 use crate::interrupt::{self, Handler};
 use crate::{arch, cores, end, memory, time};
 
-/// What tells the level of this core: null, or a `fn() -> Option<u8>`.
+/// Function that returns the level of this core: null, or a `fn() -> Option<u8>`.
 static LEVEL: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
-/// The level of the app that this core is at, if it runs one.
+/// Returns the level at which this core runs its app, if it runs one.
 pub(crate) fn level() -> Option<u8> {
     let level = LEVEL.load(Ordering::Relaxed);
-    // SAFETY: not null, and then `__punctual_board_explain` has stored it.
+    // SAFETY: the pointer is not null, so `__punctual_board_explain` has stored it.
     (!level.is_null()).then(|| unsafe { mem::transmute::<*mut (), fn() -> Option<u8>>(level) })?()
 }
 
@@ -32,7 +32,8 @@ fn __punctual_board_handle(timer: fn(), interrupt: fn(u32), after: fn()) {
     time::enable_alarm();
 }
 
-/// Lets the timer interrupt another core than that which has called [`__punctual_board_handle`].
+/// Enables the timer's interrupt on a core other than the one that has called
+/// [`__punctual_board_handle`].
 #[unsafe(no_mangle)]
 fn __punctual_board_join() {
     time::enable_alarm();
@@ -102,7 +103,7 @@ fn __punctual_board_disable(number: u32) {
 /// As for [`interrupt::unmask`].
 #[unsafe(no_mangle)]
 unsafe fn __punctual_board_unmask() {
-    // SAFETY: what runs from here on can be interrupted, by this function's contract.
+    // SAFETY: the code from here on can be interrupted, by this function's contract.
     unsafe { interrupt::unmask() };
 }
 

@@ -1,4 +1,4 @@
-//! What the board has, and where.
+//! The devices and memory of the board, with their addresses.
 
 #[cfg(not(feature = "amp"))]
 use core::ops::Range;
@@ -39,11 +39,12 @@ macro_rules! boards {
     };
 }
 
-// The addresses are those of *BCM2835 ARM Peripherals*, 1.2.3 (with the peripherals of BCM2836 and BCM2837 at 0x3f000000),
-// *ARM Quad A7 core*, 3, and *BCM2711 ARM Peripherals*, 1.2 and 6.5.1; of `virt`, those of `hw/arm/virt.c` in QEMU.
-// Interrupts are numbered as the interrupt controller does: *BCM2835 ARM Peripherals*, 7.5, and the same with 96 before on the
-// BCM2711.
-// How much memory a Raspberry Pi's firmware leaves to the ARM depends on its settings; this much it always does.
+// The addresses are those of *BCM2835 ARM Peripherals*, 1.2.3 (with the peripherals of BCM2836 and
+// BCM2837 at 0x3f000000), *ARM Quad A7 core*, 3, and *BCM2711 ARM Peripherals*, 1.2 and 6.5.1; for
+// `virt`, those of `hw/arm/virt.c` in QEMU. Interrupts have the numbers of the interrupt
+// controller: *BCM2835 ARM Peripherals*, 7.5, with 96 added on the BCM2711. The settings of a
+// Raspberry Pi's firmware determine the memory that it leaves to the ARM; it always leaves at least
+// the amount given here.
 boards! {
     "raspi2b" "arm" raspi2b: "Raspberry Pi 2B",
         ram 0..0x2000_0000, devices 0x3F00_0000..0x4004_0000, uart 0x3F20_1000,
@@ -65,7 +66,7 @@ boards! {
         interrupts by gic_of_virt: UART0 = 32 + 1, RTC = 32 + 2, GPIO = 32 + 7;
 }
 
-/// The CPU beside Linux: whoever loads the image says where its memory is.
+/// A CPU that Linux gave up. The loader of the image chooses the address of its memory.
 #[cfg(feature = "amp")]
 mod amp {
     #[cfg(not(target_arch = "aarch64"))]
@@ -75,7 +76,7 @@ mod amp {
     pub const NAME: &str = "a CPU beside Linux";
 
     pub(crate) mod interrupts {
-        /// Linux rings: `Offline::ring` of `punctual-isolate`.
+        /// Rung by Linux: `Offline::ring` of `punctual-isolate`.
         pub const BELL: u32 = 8;
     }
 }
@@ -84,11 +85,12 @@ pub use amp::NAME;
 #[cfg(feature = "amp")]
 pub(crate) use {crate::amp::gic as controller, amp::interrupts};
 
-/// How many cores a board has at most. Those of a Raspberry Pi are four, those of `virt` as many as QEMU is told.
+/// Maximum number of cores of a board. A Raspberry Pi has four; `virt` has as many as QEMU is
+/// configured for.
 #[cfg(not(feature = "amp"))]
 pub(crate) const CORES: usize = 4;
 
-/// Where the memory of the program ends.
+/// Returns the end of the program's memory.
 pub(crate) fn memory_end() -> usize {
     #[cfg(feature = "amp")]
     return crate::layout::block() + crate::layout::BLOCK;
@@ -96,19 +98,19 @@ pub(crate) fn memory_end() -> usize {
     RAM.end
 }
 
-/// What is at a block of the address space of `size` bytes.
+/// Returns the kind of a block of the address space of `size` bytes.
 #[cfg(not(feature = "amp"))]
 pub(crate) fn kind(address: usize, size: usize) -> Option<Kind> {
     let overlaps = |range: &Range<usize>| range.start < address + size && address < range.end;
     if overlaps(&RAM) { Some(Kind::Memory) } else { overlaps(&DEVICES).then_some(Kind::Device) }
 }
 
-/// What can be at an address.
+/// Kinds of address ranges.
 #[cfg(not(feature = "amp"))]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Memory, which is cached.
+    /// Cached memory.
     Memory,
-    /// Registers of devices.
+    /// Device registers.
     Device,
 }

@@ -1,7 +1,8 @@
-//! The first UART, a PL011 on every board, as the place where messages go.
+//! Output of messages on the first UART, a PL011 on every board.
 //!
-//! It sends, waits while the UART is busy, and has no state, so that it also works when everything else is broken.
-//! What an interrupt and what it interrupts print at the same time may be mixed up, and what two cores do by other means than the macros.
+//! The console sends, waits while the UART is busy, and has no state, so it also works when
+//! everything else is broken. Output of an interrupt may be interleaved with that of the code that
+//! it interrupts, and so may the output of two cores, except for that of the macros.
 
 use core::fmt::{self, Write};
 
@@ -22,43 +23,45 @@ enum Register {
 
 /// UARTFR: the FIFO for transmission is full.
 const FULL: u32 = 1 << 5;
-/// UARTFR: nothing has been received.
+/// UARTFR: the FIFO for reception is empty.
 const NOTHING: u32 = 1 << 4;
-/// UARTFR: something is yet to be transmitted.
+/// UARTFR: the transmission has not ended.
 const BUSY: u32 = 1 << 3;
 /// UARTLCR_H: eight bits, with FIFOs.
 const EIGHT_BITS: u32 = 0b11 << 5 | 1 << 4;
-/// UARTCR: on, in both directions.
+/// UARTCR: enabled, in both directions.
 const ENABLE: u32 = 1 | 1 << 8 | 1 << 9;
 
-/// UARTIMSC: the interrupt of transmission.
+/// UARTIMSC: the interrupt for transmission.
 const TRANSMITTED: u32 = 1 << 5;
 
-/// In Hz, which the firmware of every Raspberry Pi sets unless its `config.txt` says otherwise. QEMU's does not matter.
+/// Clock of the UART in Hz. The firmware of every Raspberry Pi sets it, unless its `config.txt`
+/// overrides it. In QEMU, it has no effect.
 const CLOCK: u32 = 48_000_000;
 const BAUD_RATE: u32 = 115_200;
 
 fn read(register: Register) -> u32 {
-    // SAFETY: there is a UART on the board, which is mapped as a device, and no memory depends on it.
+    // SAFETY: the board has a UART at this address, mapped as a device, and no memory depends on
+    // it.
     unsafe { ((UART + register as usize) as *const u32).read_volatile() }
 }
 
 fn write(register: Register, value: u32) {
-    // SAFETY: as above; what the UART is told concerns no memory.
+    // SAFETY: as above; no memory depends on the state of the UART.
     unsafe { ((UART + register as usize) as *mut u32).write_volatile(value) }
 }
 
-/// Sets the UART up.
+/// Initializes the UART.
 ///
 /// # Safety
 /// Nothing else uses the UART, or the pins 14 and 15 of a Raspberry Pi.
 pub(crate) unsafe fn init() {
     #[cfg(any(feature = "raspi2b", feature = "raspi3b", feature = "raspi4b"))]
-    // SAFETY: there are these registers on these boards, and the pins are unused.
+    // SAFETY: these boards have the registers, and the pins are unused.
     unsafe {
         connect_pins();
     }
-    // What is being sent, perhaps by whoever has loaded us, may not be cut off.
+    // Do not cut off data in transmission, for example from the boot loader.
     flush();
     write(Register::Control, 0);
     // In 64ths of the divisor, rounded.
@@ -69,26 +72,28 @@ pub(crate) unsafe fn init() {
     write(Register::Control, ENABLE);
 }
 
-/// Makes pins 14 and 15 those of the UART. *BCM2835 ARM Peripherals*, 6.1 and 6.2; *BCM2711 ARM Peripherals*, 5.2 and 5.3.
+/// Connects pins 14 and 15 to the UART. *BCM2835 ARM Peripherals*, 6.1 and 6.2; *BCM2711 ARM
+/// Peripherals*, 5.2 and 5.3.
 ///
 /// # Safety
 /// The board is a Raspberry Pi, and nothing uses these pins.
 #[cfg(any(feature = "raspi2b", feature = "raspi3b", feature = "raspi4b"))]
 unsafe fn connect_pins() {
-    /// From the UART to the GPIO, the same distance in all memory maps.
+    /// The distance from the UART to the GPIO is the same in all memory maps.
     const GPIO: usize = UART - 0x1000;
     const FUNCTION_SELECT_1: *mut u32 = (GPIO + 0x04) as *mut u32;
-    /// Three bits for each pin from 10 on; 0b100 is alternate function 0.
+    /// Three bits for each pin, counted from pin 10; 0b100 is alternate function 0.
     const MASK: u32 = 0b111_111 << 12;
     const UART_PINS: u32 = 0b100_100 << 12;
-    // SAFETY: the register is there on a Raspberry Pi, and only the two pins that nothing uses change, by this function's contract.
+    // SAFETY: the register exists on a Raspberry Pi. Only the two pins change, which nothing uses,
+    // by this function's contract.
     unsafe {
         let others = FUNCTION_SELECT_1.read_volatile() & !MASK;
         FUNCTION_SELECT_1.write_volatile(others | UART_PINS);
     }
 }
 
-/// Has `UART0` interrupt, or not, when there is room again after something was sent.
+/// Enables or disables the interrupt `UART0` for free space in the FIFO after a transmission.
 pub fn interrupt_on_transmit(enable: bool) {
     write(Register::InterruptMask, if enable { TRANSMITTED } else { 0 });
 }
@@ -103,12 +108,12 @@ pub fn flush() {
 pub struct Console;
 
 impl Console {
-    /// The next byte that was received, if there is one.
+    /// Returns the next received byte, if any.
     pub fn receive(self) -> Option<u8> {
         (read(Register::Flags) & NOTHING == 0).then(|| read(Register::Data) as u8)
     }
 
-    /// Sends one byte as it is. Waits while there is no room.
+    /// Sends one byte unchanged. Waits until the FIFO has room.
     pub fn send(self, byte: u8) {
         while read(Register::Flags) & FULL != 0 {}
         write(Register::Data, byte.into());

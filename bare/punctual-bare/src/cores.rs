@@ -1,6 +1,6 @@
-//! The other cores: how they are started, and how they are interrupted.
+//! Starting and interrupting the other cores.
 //!
-//! A core that was started runs the work it is given, and sleeps until there is more.
+//! A started core runs the given work and then sleeps until there is more.
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use core::{mem, ptr};
@@ -10,32 +10,34 @@ use crate::board::{CORES, controller};
 
 pub use crate::board::controller::BELL;
 
-/// Which cores have been started.
+/// Cores that have been started.
 static STARTED: [AtomicBool; CORES] = [const { AtomicBool::new(false) }; CORES];
 
-/// What each core has yet to do: null, or a `fn()`.
+/// Pending work of each core: null, or a `fn()`.
 static WORK: [AtomicPtr<()>; CORES] = [const { AtomicPtr::new(ptr::null_mut()) }; CORES];
 
 unsafe extern "C" {
-    /// Where a core begins that is started: in `start.s`.
+    /// Entry point of a started core, in `start.s`.
     fn _start_other();
 }
 
-/// The number of the core that calls, from 0 on.
+/// Returns the number of the calling core, from 0 on.
 #[must_use]
 pub fn this() -> u32 {
     arch::core()
 }
 
-/// Has another core call `work` once, with interrupts masked, on a stack of its own; starts the core if need be.
+/// Makes another core call `work` once, with interrupts masked, on a separate stack. Starts the
+/// core if necessary.
 ///
-/// `false` if the board has no such core, or its firmware does not start it.
+/// Returns `false` if the board does not have this core, or if its firmware does not start the
+/// core.
 pub fn start(core: u32, work: fn()) -> bool {
     let index = core as usize;
     if core == 0 || index >= CORES || core == arch::core() {
         return false;
     }
-    // Release: the core sees what this one did.
+    // Release: the core sees all prior writes of this one.
     WORK[index].store(work as *mut (), Ordering::Release);
     if STARTED[index].swap(true, Ordering::AcqRel) {
         ring(core);
@@ -51,10 +53,11 @@ pub fn start(core: u32, work: fn()) -> bool {
     true
 }
 
-/// Has the other cores sleep until there is work for them.
+/// Makes the other cores sleep until there is work for them.
 ///
-/// QEMU's Raspberry Pi 3 and 4 keep them in a loop that asks, with WFE, which does not sleep there: on counted time the loops of three cores take
-/// turns with the program, and no idle time is skipped. On a board that sleeps, and the firmware's loop is left as it is.
+/// QEMU's Raspberry Pi 3 and 4 keep them in a polling loop with WFE, which does not sleep in QEMU:
+/// on counted time, the loops of three cores take turns with the program, and idle time is not
+/// skipped. On a real board, WFE sleeps, and the firmware's loop remains unchanged.
 #[cfg(all(feature = "semihosting", any(feature = "raspi3b", feature = "raspi4b")))]
 pub(crate) fn send_to_sleep() {
     for core in 1..CORES as u32 {
@@ -62,23 +65,24 @@ pub(crate) fn send_to_sleep() {
     }
 }
 
-/// Interrupts another core, as [`BELL`]. What this core did before, that one sees in its handler.
+/// Interrupts another core with [`BELL`]. Prior writes of this core are visible in its handler.
 pub fn ring(core: u32) {
     arch::data_barrier();
     controller::ring(core);
 }
 
-/// Interrupts all other cores that have been started.
+/// Interrupts all other started cores.
 pub(crate) fn ring_all() {
     for core in (0..CORES as u32).filter(|&core| core != arch::core()) {
-        // The first runs without having been started.
+        // The first core runs without having been started.
         if core == 0 || STARTED[core as usize].load(Ordering::Relaxed) {
             ring(core);
         }
     }
 }
 
-/// What the handler of [`BELL`] has to begin with: if another core ends the program, this one sleeps for good.
+/// Must be the first call in the handler of [`BELL`]: if another core ends the program, this one
+/// sleeps forever.
 pub fn rung() {
     if crate::fault::is_ending() {
         loop {
@@ -88,15 +92,16 @@ pub fn rung() {
     }
 }
 
-/// Has the interrupt controller pass an interrupt to this core instead of to the first; `false` if it cannot.
+/// Routes an interrupt to this core instead of the first. Returns `false` if the interrupt
+/// controller cannot.
 pub fn route(number: u32, core: u32) -> bool {
     controller::route(number, core)
 }
 
-/// What the first instructions of another core lead to, with a stack and interrupts masked.
+/// Entry point after the first instructions of another core, with a stack and interrupts masked.
 ///
 /// # Safety
-/// Called by them.
+/// Called only by these instructions.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __punctual_bare_start_other() -> ! {
     // SAFETY: the MMU of this core is off, and core 0 has built the tables.
@@ -110,7 +115,7 @@ unsafe extern "C" fn __punctual_bare_start_other() -> ! {
         // Acquire: see `start`.
         let next = work.swap(ptr::null_mut(), Ordering::Acquire);
         if next.is_null() {
-            // Ends when the bell is pending, masked as it is.
+            // A pending doorbell ends the wait, although interrupts are masked.
             arch::wait_for_interrupt();
             if let Some(bell) = controller::acknowledge() {
                 controller::end(bell);

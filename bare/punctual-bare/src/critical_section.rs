@@ -1,6 +1,7 @@
-//! What the crate `critical-section` asks for: interrupts are masked on this core, and one core at a time is inside.
+//! Implementation of the crate `critical-section`: interrupts are masked on this core, and one core
+//! at a time is inside.
 //!
-//! For other crates. An app needs none, for its resources have ceilings.
+//! For other crates. An app does not need it, because its resources have ceilings.
 
 use core::hint;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -13,14 +14,15 @@ use crate::arch;
 static OWNER: AtomicU32 = AtomicU32::new(NOBODY);
 const NOBODY: u32 = u32::MAX;
 
-/// What was so before: that interrupts were masked, and that this core was inside already.
+/// The state before: interrupts were masked, and this core was inside already.
 const MASKED: u8 = 1;
 const NESTED: u8 = 2;
 
 struct Masked;
 critical_section::set_impl!(Masked);
 
-// SAFETY: while a core is between the two, nothing interrupts it, and no other core is.
+// SAFETY: between `acquire` and `release`, nothing interrupts the core, and no other core is
+// inside.
 unsafe impl critical_section::Impl for Masked {
     unsafe fn acquire() -> RawRestoreState {
         let before = if arch::are_interrupts_masked() { MASKED } else { 0 };
@@ -29,7 +31,7 @@ unsafe impl critical_section::Impl for Masked {
         if OWNER.load(Ordering::Relaxed) == me {
             return before | NESTED;
         }
-        // Acquire: this core sees what the last one inside did.
+        // Acquire: this core sees the writes of the previous core inside.
         while OWNER.compare_exchange_weak(NOBODY, me, Ordering::Acquire, Ordering::Relaxed).is_err() {
             hint::spin_loop();
         }

@@ -1,12 +1,13 @@
 //! The end of a program.
 
-/// How a program ends that has panicked or hit a fault, as one with an operating system does.
+/// Exit code after a panic or a fault, as with an operating system.
 pub(crate) const PANICKED: i32 = 101;
 
 /// Ends the program.
 ///
-/// With the feature `semihosting` the debugger, or QEMU, is told the code; otherwise the core sleeps for good, with
-/// interrupts masked. Beside Linux that is told the code, and may take the CPU back.
+/// With the feature `semihosting`, the debugger or QEMU receives the code; otherwise the core
+/// sleeps forever, with interrupts masked. On a CPU that Linux gave up, Linux receives the code and
+/// may take the CPU back.
 pub fn exit(code: i32) -> ! {
     #[cfg(feature = "amp")]
     crate::amp::end(code);

@@ -1,7 +1,8 @@
-//! What ends a program that goes wrong: panics and faults.
+//! The end of a program after an error: panics and faults.
 //!
-//! Both print to the console what happened and how the program got there, and end it. Nothing here takes a lock, allocates or
-//! relies on what the program may have broken, besides the page tables.
+//! Both print the error and the backtrace to the console and end the program. This module takes no
+//! lock, does not allocate, and relies on nothing that the program may have broken, except the page
+//! tables.
 
 use core::panic::PanicInfo;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +11,10 @@ use crate::end::PANICKED;
 use crate::layout::{self, Stack};
 use crate::{app, arch, exit, println};
 
-/// Frames looked at, so that a report ends in its time.
+/// Maximum number of frames of a backtrace, to bound the time of a report.
 const MAX_FRAMES: usize = 10_000;
 
-/// Whether the end has begun, so that whatever goes wrong in it is not reported by the same code again.
+/// The program is ending. A further error during the end is not reported by the same code again.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
 #[panic_handler]
@@ -26,7 +27,7 @@ fn panic(info: &PanicInfo<'_>) -> ! {
     exit(PANICKED)
 }
 
-/// Ends the program that has hit a fault.
+/// Reports a fault and ends the program.
 pub(crate) fn fault(registers: &arch::Registers) -> ! {
     begin_to_end();
     let cause = registers.cause();
@@ -51,37 +52,38 @@ pub(crate) fn fault(registers: &arch::Registers) -> ! {
     exit(PANICKED)
 }
 
-/// Prints at which level of its app the core was, if it runs one.
+/// Prints the level at which the core runs its app, if it runs one.
 fn print_level() {
     if let Some(level) = app::level() {
         println!("  on core {}, at level {level}", arch::core());
     }
 }
 
-/// Whether an address is in a page that the program has [forbidden](crate::memory::forbid).
+/// Returns whether an address is in a page that the program has [forbidden](crate::memory::forbid).
 fn is_guard_of_thread(address: usize) -> bool {
     address >= layout::stacks_end() && arch::mmu::is_forbidden(address)
 }
 
-/// Masks interrupts, and ends the program at once if it is ending already.
+/// Masks interrupts, and ends the program at once if it is already ending.
 fn begin_to_end() {
     arch::mask_interrupts();
     if ENDING.swap(true, Ordering::Relaxed) {
         println!("punctual: and another fault or panic while reporting that");
         exit(PANICKED);
     }
-    // The others do not go on without this one.
+    // The other cores must stop, too.
     crate::cores::ring_all();
 }
 
-/// Whether the program ends by a panic or a fault.
+/// Returns whether the program ends by a panic or a fault.
 pub(crate) fn is_ending() -> bool {
     ENDING.load(Ordering::Relaxed)
 }
 
-/// Prints the return addresses from a frame on outwards, as long as they can be such; the same one in a row only once.
+/// Prints the return addresses from a frame on outwards, until one is invalid. Consecutive
+/// repetitions are printed once, with their number.
 fn print_frames(mut frame: usize) {
-    // Those of threads are statics, which lie behind.
+    // Stacks of threads are statics, which lie above.
     let stacks = layout::stacks_start()..layout::program_end();
     let (mut last, mut repeated) = (0, 0);
     for _ in 0..MAX_FRAMES {
@@ -90,7 +92,8 @@ fn print_frames(mut frame: usize) {
         if !readable || !frame.is_multiple_of(align_of::<usize>()) || arch::mmu::is_forbidden(frame) {
             break;
         }
-        // SAFETY: it is an aligned place in a stack, not in a guard page; what is there is only looked at.
+        // SAFETY: the address is aligned and in a stack, not in a guard page; the memory is only
+        // read.
         let [outer, back] = unsafe { (frame as *const [usize; 2]).read_volatile() };
         if !layout::is_code(back) {
             break;
@@ -102,7 +105,7 @@ fn print_frames(mut frame: usize) {
             println!("    {back:#010x}");
             (last, repeated) = (back, 0);
         }
-        // Frames lie the deeper the younger they are, also those of interrupts.
+        // Newer frames have lower addresses, including those of interrupts.
         if outer <= frame {
             break;
         }

@@ -1,10 +1,11 @@
-//! Where the linker has put what. The names are those of `link.ld`.
+//! The linker's placement of sections. The names are those of `link.ld`.
 
 use core::ops::Range;
 
 pub(crate) use crate::linked::{PAGE, Stack, image_start, is_code, program_end, text_end};
 
-/// How many bytes are mapped by pages, from a multiple of 2 MiB on. The image and the stacks lie within.
+/// Number of bytes mapped by pages, from a multiple of 2 MiB on. The image and the stacks lie
+/// within.
 pub(crate) const PAGED: usize = 0x40_0000;
 
 symbols! {
@@ -15,30 +16,30 @@ symbols! {
     __fault_stack_size as fault_stack_size;
 }
 
-/// What a page holds.
+/// The content of a page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Page {
     /// Instructions.
     Code,
-    /// What is not written.
+    /// Read-only data.
     Constants,
     /// Everything else.
     Data,
-    /// Nothing may be here.
+    /// Not accessible.
     Guard,
 }
 
-/// Where what is mapped by pages begins.
+/// Returns the start of the range mapped by pages.
 pub(crate) fn paged() -> usize {
     image_start() & !0x1F_FFFF
 }
 
-/// Whether an address is in what is mapped by pages.
+/// Returns whether an address is in the range mapped by pages.
 pub(crate) fn is_paged(address: usize) -> bool {
     (paged()..paged() + PAGED).contains(&address)
 }
 
-/// What the page at this address holds.
+/// Returns the content of the page at this address.
 pub(crate) fn page(address: usize) -> Page {
     if address == 0 {
         Page::Guard
@@ -53,12 +54,12 @@ pub(crate) fn page(address: usize) -> Page {
     }
 }
 
-/// The bytes of each core's stacks with their guard pages.
+/// Returns the size of each core's stacks with their guard pages, in bytes.
 fn stride() -> usize {
     2 * PAGE + fault_stack_size() + stack_size()
 }
 
-/// The core and the stack whose guard page an address is in.
+/// Returns the core and the stack whose guard page contains an address.
 pub(crate) fn guard(address: usize) -> Option<(usize, Stack)> {
     let offset = stacks().contains(&address).then(|| address - stacks_start())?;
     let (core, offset) = (offset / stride(), offset % stride());
@@ -71,7 +72,7 @@ pub(crate) fn guard(address: usize) -> Option<(usize, Stack)> {
     }
 }
 
-/// All stacks of all cores.
+/// Returns the range of all stacks of all cores.
 pub(crate) fn stacks() -> Range<usize> {
     stacks_start()..stacks_end()
 }

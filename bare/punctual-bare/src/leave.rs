@@ -1,17 +1,18 @@
-//! The end of a program by the beginning of another.
+//! Replacement of the running program by another.
 
 use core::alloc::Layout;
 
 use crate::{interrupt, layout, memory};
 
-/// What the code that moves a program has room in, in bytes.
+/// Room for the code that moves a program, in bytes.
 const MOVER: usize = 256;
 
 unsafe extern "C" {
     fn __punctual_bare_leave(program: *const u8, size: usize, place: usize, mover: *mut u8, end: usize) -> !;
 }
 
-/// Enters another program, in the place of this one, as the firmware does: with MMU and caches off and interrupts masked.
+/// Enters another program in the place of this one, in the state in which the firmware does: with
+/// the MMU and the caches off and interrupts masked.
 ///
 /// `program` is its image, whose size is a multiple of 16.
 ///
@@ -19,7 +20,7 @@ unsafe extern "C" {
 /// If it is empty or of another size, or if there is no memory left.
 ///
 /// # Safety
-/// It is an image for this board, and lies behind this program. No other core runs.
+/// `program` is an image for this board and lies above this program. No other core runs.
 pub unsafe fn enter(program: &mut [u8]) -> ! {
     assert!(!program.is_empty() && program.len().is_multiple_of(16), "{} bytes are no image", program.len());
     interrupt::mask();
@@ -30,6 +31,7 @@ pub unsafe fn enter(program: &mut [u8]) -> ! {
         layout::image_start() + program.len() <= mover.addr(),
         "the program would overwrite what moves it"
     );
-    // SAFETY: interrupts are masked, nothing of this program is used any more, and the mover lies behind both programs.
+    // SAFETY: interrupts are masked, no part of this program is used after this, and the mover lies
+    // above both programs.
     unsafe { __punctual_bare_leave(program.as_ptr(), program.len(), layout::image_start(), mover, end) }
 }

@@ -1,6 +1,6 @@
-//! What lies between the power button of a board and `main`.
+//! Start-up of a board, from power-on to `main`.
 //!
-//! A program depends on this crate with the feature of its board, and names its entry point:
+//! A program depends on this crate with the feature of its board and names its entry point:
 //!
 //! ```ignore
 //! #![no_std]
@@ -23,20 +23,22 @@
 //! | `raspi4b` | Raspberry Pi 4B with a BCM2711, Cortex-A72 | `aarch64-unknown-none` |
 //! | `virt-a7` | QEMU's `virt` with a Cortex-A7 | `armv7a-none-eabihf` |
 //! | `virt-a72` | QEMU's `virt` with a Cortex-A72 | `aarch64-unknown-none` |
-//! | `amp` | a CPU beside Linux, see `docs/book/src/guides/amp.md` | `aarch64-unknown-none` |
+//! | `amp` | a CPU that Linux gave up, see `docs/book/src/guides/amp.md` | `aarch64-unknown-none` |
 //!
-//! # What is so when `main` begins
+//! # State at the start of `main`
 //!
-//! * Core 0 runs it, in SVC mode or at EL1, with interrupts masked. The other cores sleep until they are [started](cores).
-//! * Statics have their values. Addresses are physical ones. Code cannot be written, nothing but code can be executed, and
-//!   the first page cannot be accessed at all. Memory is cached, devices are not.
-//! * Each core has a stack with a guard page below it: what overflows it ends the program with a message.
+//! * Core 0 runs `main`, in SVC mode or at EL1, with interrupts masked. The other cores sleep until
+//!   they are [started](cores).
+//! * Statics are initialized. Addresses are physical ones. Code cannot be written, only code can be
+//!   executed, and the first page cannot be accessed at all. Memory is cached, devices are not.
+//! * Each core has a stack with a guard page below it: an overflow ends the program with a message.
 //! * The FPU can be used, and interrupts preserve its registers.
-//! * [`time::now`] tells the time since power-on; every interrupt is disabled at its [controller](interrupt).
+//! * [`time::now`] returns the time since power-on; every interrupt is disabled at its
+//!   [controller](interrupt).
 //! * [`print!`] writes to the first UART, at 115200 baud.
 //!
-//! A panic prints its message and the return addresses on the stack, a fault the registers as well. Then the program
-//! [ends](exit).
+//! A panic prints its message and the return addresses on the stack; a fault also prints the
+//! registers. Then the program [ends](exit).
 #![no_std]
 
 #[cfg(target_arch = "aarch64")]
@@ -85,7 +87,7 @@ pub use end::exit;
 #[cfg(not(feature = "amp"))]
 pub use leave::enter;
 
-/// Names the function that the program begins with, a `fn() -> !`.
+/// Names the program's entry point, a `fn() -> !`.
 #[macro_export]
 macro_rules! entry {
     ($main:path) => {
@@ -100,14 +102,15 @@ macro_rules! entry {
 }
 
 unsafe extern "C" {
-    /// The program's, see [`entry!`].
+    /// The program's entry point, see [`entry!`].
     safe fn __punctual_bare_main() -> !;
 }
 
-/// What the first instructions lead to, on core 0, with a stack, zeroed statics and interrupts masked.
+/// Entry point after the first instructions, on core 0, with a stack, zeroed statics and interrupts
+/// masked.
 ///
 /// # Safety
-/// Called once, by them.
+/// Called once, only by these instructions.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __punctual_bare_start() -> ! {
     // SAFETY: the MMU is off, and no other core runs.
@@ -115,7 +118,7 @@ unsafe extern "C" fn __punctual_bare_start() -> ! {
     unsafe {
         arch::mmu::enable();
     }
-    // SAFETY: called once, and nothing has used the UART so far.
+    // SAFETY: called once, and nothing has used the UART before.
     #[cfg(not(feature = "amp"))]
     unsafe {
         console::init();
@@ -133,7 +136,7 @@ unsafe extern "C" fn __punctual_bare_start() -> ! {
     unsafe {
         amp::init();
     }
-    // SAFETY: called once, and nothing has allocated so far.
+    // SAFETY: called once, and nothing has allocated before.
     #[cfg(feature = "alloc")]
     unsafe {
         heap::init();

@@ -1,4 +1,4 @@
-//! What is the same of every board in where the linker has put what: the layouts of the boards build on it.
+//! The linker's placement of sections that all boards share. The layouts of the boards build on it.
 
 macro_rules! symbols {
     ($($symbol:ident as $name:ident;)*) => {
@@ -8,7 +8,8 @@ macro_rules! symbols {
         $(
             #[doc = concat!("`", stringify!($symbol), "` of the linker's script.")]
             pub(crate) fn $name() -> usize {
-                // No reference: it is the address that counts, and for absolute symbols there is nothing there.
+                // Not a reference: only the address matters, and an absolute symbol refers to no
+                // object.
                 (&raw const $symbol).addr()
             }
         )*
@@ -24,7 +25,7 @@ symbols! {
     __bss_end as program_end;
 }
 
-/// Whether an address is one of the program's instructions.
+/// Returns whether an address is one of the program's instructions.
 pub(crate) fn is_code(address: usize) -> bool {
     (image_start()..text_end()).contains(&address)
 }
@@ -32,8 +33,8 @@ pub(crate) fn is_code(address: usize) -> bool {
 /// A stack of a core.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stack {
-    /// That of `main`, interrupts and jobs.
+    /// The stack of `main`, interrupts and jobs.
     Main,
-    /// That of the code that reports faults.
+    /// The stack of the code that reports faults.
     Fault,
 }

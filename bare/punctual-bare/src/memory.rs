@@ -1,4 +1,4 @@
-//! Memory for ever: what lies behind the program and its statics.
+//! Memory that is never freed, above the program and its statics.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -10,10 +10,11 @@ use crate::arch;
 use crate::layout::PAGE;
 use crate::{board, layout};
 
-/// How much has been taken, in bytes.
+/// Number of allocated bytes.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Memory that nothing else uses, now or later, and that is never given back; `None` if there is not so much any more.
+/// Returns memory that nothing else ever uses and that is never freed, or `None` if not enough
+/// memory is left.
 pub fn take(layout: Layout) -> Option<NonNull<u8>> {
     let start = layout::program_end();
     let mut taken = TAKEN.load(Ordering::Relaxed);
@@ -30,13 +31,15 @@ pub fn take(layout: Layout) -> Option<NonNull<u8>> {
     }
 }
 
-/// Has every access to a page of 4 KiB end the program from now on. It is the guard of a stack that lies above.
+/// Makes every access to a page of 4 KiB end the program from then on. Guards a stack that lies
+/// above.
 ///
 /// # Panics
-/// If it is no page, or not in the few megabytes from the program on that are mapped by pages: see `link.ld`.
+/// If it is not a page, or not in the few megabytes from the start of the program that are mapped
+/// by pages: see `link.ld`.
 ///
 /// # Safety
-/// It is the caller's, and nobody relies on it. No other core runs that might.
+/// The page belongs to the caller, and nothing relies on it. No other core runs that might.
 #[cfg(not(feature = "amp"))]
 pub unsafe fn forbid(page: *mut u8) {
     let address = page.addr();
@@ -45,6 +48,7 @@ pub unsafe fn forbid(page: *mut u8) {
         layout::is_paged(address) && address >= layout::stacks_start(),
         "{address:#x} is not mapped by pages: large statics have to lie behind the stacks"
     );
-    // SAFETY: it is mapped by pages, and nobody relies on it, by this function's contract.
+    // SAFETY: the page is in the range mapped by pages, and nothing relies on it, by this
+    // function's contract.
     unsafe { arch::mmu::forbid(address) };
 }

@@ -1,4 +1,4 @@
-//! Printing to the console of the board, by macros that the language has otherwise in `std`.
+//! Printing to the console of the board, with the macros that `std` provides elsewhere.
 
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -6,28 +6,29 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use crate::arch;
 use crate::console::Console;
 
-/// The core that prints, plus 1; 0 if none does.
+/// The printing core, plus 1; 0 if no core prints.
 static PRINTS: AtomicU32 = AtomicU32::new(0);
 
 /// For the macros.
 #[doc(hidden)]
 pub fn print(arguments: fmt::Arguments<'_>) {
     let me = arch::core() + 1;
-    // What interrupts the printing of its own core goes in between; that of another waits. But not when the program ends: then that
-    // core may not go on.
+    // Output of an interrupt is interleaved with that of the code that it interrupts on the same
+    // core; another core waits. Except when the program ends, because the printing core may have
+    // stopped then.
     let nested = PRINTS.load(Ordering::Relaxed) == me || crate::fault::is_ending();
     while !nested && PRINTS.compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed).is_err() {
         core::hint::spin_loop();
     }
-    // The console does not fail; a value's own formatting may, and the text so far is what there is.
+    // The console does not fail. A value's own formatting may; the text up to there is printed.
     let _ = Console.write_fmt(arguments);
     if !nested {
         PRINTS.store(0, Ordering::Release);
     }
 }
 
-/// Prints to the [console](mod@crate::console). Waits until the UART has room, about 90 µs a character, and until no other core
-/// prints.
+/// Prints to the [console](mod@crate::console). Waits until the UART has room, about 90 µs per
+/// character, and until no other core prints.
 #[macro_export]
 macro_rules! print {
     ($($arguments:tt)*) => {

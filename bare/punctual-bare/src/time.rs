@@ -1,18 +1,20 @@
-//! The time since power-on, and one alarm: the generic timer, of which every core has one.
+//! The time since power-on, and one alarm: the generic timer, which every core has.
 //!
-//! Nanoseconds are made of the counter by a multiplication, and the other way round, so there is no division where it matters.
+//! Counts are converted to nanoseconds and back by a multiplication, so there is no division where
+//! time is critical.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::arch::timer;
 use crate::interrupt;
 
-/// Nanoseconds for each count, times 2³².
+/// Nanoseconds per count, times 2³².
 static NANOS_PER_COUNT: Constant = Constant::new();
-/// Counts for each nanosecond, times 2⁶⁴.
+/// Counts per nanosecond, times 2⁶⁴.
 static COUNTS_PER_NANO: Constant = Constant::new();
 
-/// A number that is written once, before it is read; in halves, since 64 bits at once take more instructions on ARMv7.
+/// A number that is written once, before it is read. Stored in halves, because 64 bits at once take
+/// more instructions on ARMv7.
 struct Constant([AtomicU32; 2]);
 
 impl Constant {
@@ -28,12 +30,12 @@ impl Constant {
     #[inline]
     fn get(&self) -> u64 {
         let mut constant = core::ptr::from_ref(self);
-        // So that the compiler makes one address for both halves, where it would make two.
+        // Makes the compiler compute one address for both halves instead of two.
         // SAFETY: does nothing.
         unsafe {
             core::arch::asm!("/* {} */", inout(reg) constant, options(pure, nomem, nostack, preserves_flags))
         };
-        // SAFETY: it is from the reference.
+        // SAFETY: the pointer is from the reference.
         let [low, high] = unsafe { &(*constant).0 };
         u64::from(high.load(Ordering::Relaxed)) << 32 | u64::from(low.load(Ordering::Relaxed))
     }
@@ -44,7 +46,7 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// Reads the frequency of the counter.
 ///
 /// # Safety
-/// Called once, before anything asks for the time.
+/// Called once, before any use of the time.
 pub(crate) unsafe fn init() {
     let frequency = u64::from(timer::frequency());
     assert!(
@@ -56,37 +58,39 @@ pub(crate) unsafe fn init() {
     timer::disarm();
 }
 
-/// Counts for each nanosecond at a `frequency` in Hz, times 2⁶⁴: by two divisions of 64 bits, one of 128 is much code.
+/// Counts per nanosecond at a `frequency` in Hz, times 2⁶⁴. Two divisions of 64 bits need less code
+/// than one of 128.
 fn counts_per_nano(frequency: u64) -> u64 {
     let dividend = frequency << 32;
     let rest = dividend % NANOS_PER_SECOND;
     ((dividend / NANOS_PER_SECOND) << 32) | ((rest << 32) / NANOS_PER_SECOND)
 }
 
-/// Nanoseconds since power-on.
+/// Returns the nanoseconds since power-on.
 #[inline]
 pub fn now() -> u64 {
     let counts = u128::from(timer::count());
     ((counts * u128::from(NANOS_PER_COUNT.get())) >> 32) as u64
 }
 
-/// Has [`interrupt::TIMER`] pending from `time` on, in nanoseconds since power-on; never if it is `u64::MAX`. The last call counts.
+/// Makes [`interrupt::TIMER`] pending from `time` on, in nanoseconds since power-on, or never if
+/// `time` is `u64::MAX`. The last call counts.
 #[inline]
 pub fn alarm(time: u64) {
     if time == u64::MAX {
         return disarm();
     }
     let counts = (u128::from(time) * u128::from(COUNTS_PER_NANO.get())) >> 64;
-    // Rounded up, so that the time has come when the interrupt does.
+    // Rounded up, so that the time is reached when the interrupt occurs.
     timer::arm((counts as u64).saturating_add(1));
 }
 
-/// Forgets the [`alarm`].
+/// Disarms the [`alarm`].
 pub fn disarm() {
     timer::disarm();
 }
 
-/// Lets the timer interrupt this core.
+/// Enables the timer's interrupt on this core.
 pub fn enable_alarm() {
     interrupt::enable(interrupt::TIMER);
 }

@@ -14,44 +14,45 @@ const EOT: u8 = 0x04;
 const ACK: u8 = 0x06;
 const NAK: u8 = 0x15;
 const CAN: u8 = 0x18;
-/// Asks for blocks with a CRC.
+/// Requests blocks with a CRC.
 const WITH_CRC: u8 = b'C';
 
-/// How long a byte within a block may take, in ms.
+/// Maximum time for a byte within a block, in ms.
 const BYTE: u32 = 1000;
-/// How long a block may take to begin, in ms.
+/// Maximum time until a block starts, in ms.
 const BLOCK: u32 = 10_000;
-/// How often is asked for a CRC before a checksum has to do, each time for [`ASK`] ms.
+/// Number of requests for a CRC, each for [`ASK`] ms, before falling back to a checksum.
 const CRC_ATTEMPTS: u32 = 4;
 const ASK: u32 = 1000;
-/// How often the sender is asked to begin.
+/// Number of requests to the sender to start.
 const ATTEMPTS: u32 = 10;
-/// Errors in a row after which there is no point in going on.
+/// Maximum number of consecutive errors.
 const MAX_ERRORS: u32 = 10;
-/// The line is silent if nothing comes for so long, in ms.
+/// The line is silent if it receives nothing for this time, in ms.
 const SILENCE: u32 = 100;
 
 /// A serial line.
 pub trait Line {
-    /// The next byte, if one comes within so many milliseconds.
+    /// Returns the next byte if one arrives within `timeout` milliseconds.
     fn receive(&mut self, timeout: u32) -> Option<u8>;
 
     /// Sends a byte.
     fn send(&mut self, byte: u8);
 }
 
-/// Why nothing was received.
+/// Reason why nothing was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// Nobody sends.
+    /// No sender has answered.
     NoSender,
     /// The sender has cancelled.
     Cancelled,
-    /// What is sent does not fit. The sender has been told.
+    /// The file does not fit. The transfer has been cancelled.
     TooLarge,
-    /// The line is too bad, or dead. The sender has been told.
+    /// The line is too noisy, or dead. The transfer has been cancelled.
     TooManyErrors,
-    /// A block that is neither the next one nor the last. The sender has been told.
+    /// A block that is neither the next one nor a repetition of the last. The transfer has been
+    /// cancelled.
     OutOfStep,
 }
 
@@ -69,7 +70,7 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// What begins with a byte.
+/// Meaning of the first byte.
 enum Begun {
     Block { size: usize },
     End,
@@ -77,10 +78,10 @@ enum Begun {
     Noise,
 }
 
-/// Receives a file; returns its size, rounded up to whole blocks.
+/// Receives a file and returns its size, rounded up to whole blocks.
 ///
 /// # Errors
-/// See [`Error`]. Nothing is waited for for ever.
+/// See [`Error`]. Every wait has a limit.
 pub fn receive(line: &mut impl Line, buffer: &mut [u8]) -> Result<usize, Error> {
     let (mut first, mut with_crc) = begin(line)?;
     let (mut received, mut expected, mut errors) = (0, 1_u8, 0);
@@ -91,7 +92,7 @@ pub fn receive(line: &mut impl Line, buffer: &mut [u8]) -> Result<usize, Error> 
                 line.send(ACK);
                 return Ok(received);
             }
-            // One could be noise.
+            // A single one could be noise.
             Begun::Cancel if line.receive(BYTE) == Some(CAN) => return Err(Error::Cancelled),
             Begun::Block { size } => {
                 match block(line, size, with_crc, buffer.get_mut(received..).unwrap_or_default()) {
@@ -102,7 +103,7 @@ pub fn receive(line: &mut impl Line, buffer: &mut [u8]) -> Result<usize, Error> 
                         line.send(ACK);
                         continue;
                     }
-                    // Our answer was lost.
+                    // The last answer was lost.
                     Ok(number) if received > 0 && number == expected.wrapping_sub(1) => {
                         line.send(ACK);
                         continue;
@@ -119,13 +120,13 @@ pub fn receive(line: &mut impl Line, buffer: &mut [u8]) -> Result<usize, Error> 
             return Err(cancel(line, Error::TooManyErrors));
         }
         while line.receive(SILENCE).is_some() {}
-        // Until a block has come, the sender takes this for the way in which it is to send.
+        // Before the first block, the sender interprets the answer as the request for its mode.
         with_crc &= received > 0 || errors <= CRC_ATTEMPTS;
         line.send(if with_crc && received == 0 { WITH_CRC } else { NAK });
     }
 }
 
-/// Has the sender begin; returns its first byte, and whether it sends a CRC.
+/// Asks the sender to start. Returns its first byte, and whether it sends a CRC.
 fn begin(line: &mut impl Line) -> Result<(Option<u8>, bool), Error> {
     for attempt in 0..ATTEMPTS {
         let with_crc = attempt < CRC_ATTEMPTS;
@@ -152,7 +153,7 @@ enum Bad {
     NoRoom,
 }
 
-/// Receives the rest of a block to the beginning of `buffer`; returns its number.
+/// Receives the rest of a block into the start of `buffer` and returns the block's number.
 fn block(line: &mut impl Line, size: usize, with_crc: bool, buffer: &mut [u8]) -> Result<u8, Bad> {
     let mut next = || line.receive(BYTE).ok_or(Bad::Garbled);
     let (number, complement) = (next()?, next()?);
@@ -172,7 +173,7 @@ fn block(line: &mut impl Line, size: usize, with_crc: bool, buffer: &mut [u8]) -
     if buffer.len() < size { Err(Bad::NoRoom) } else { Ok(number) }
 }
 
-/// CRC-16/XMODEM, a byte further.
+/// Updates a CRC-16/XMODEM with one byte.
 pub fn crc16(crc: u16, byte: u8) -> u16 {
     (0..8).fold(
         crc ^ u16::from(byte) << 8,
@@ -193,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    /// What comes, where nothing is silence until a time is over.
+    /// Received bytes; `None` is silence until a timeout.
     #[derive(Default)]
     struct Script {
         input: VecDeque<Option<u8>>,
@@ -276,7 +277,7 @@ mod tests {
         let (mut data, mut number) = (good.clone(), good.clone());
         data[50] ^= 4;
         number[2] ^= 1;
-        // With the times that are waited for in vain: for the rest of a block, and for silence.
+        // With the number of timeouts: for the rest of a block, and for silence.
         for (bad, silences) in [(data, 1), (number, 1), (good[..40].to_vec(), 2), (b"noise".to_vec(), 1)] {
             let mut script = Script::default();
             script.input.extend(block(SOH, 1, &[4; 128], true).into_iter().chain(bad).map(Some));

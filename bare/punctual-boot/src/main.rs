@@ -10,7 +10,7 @@ use punctual_boot::{Line, receive};
 
 punctual_bare::entry!(main);
 
-/// The largest image.
+/// Maximum size of an image.
 const ROOM: usize = 8 << 20;
 
 /// The board's UART.
@@ -37,20 +37,20 @@ impl Line for Uart {
 fn main() -> ! {
     let layout = Layout::from_size_align(ROOM, 4096).expect("it is a power of two");
     let place = memory::take(layout).expect("a board has so much memory");
-    // SAFETY: nothing else has this memory, and zeros are bytes.
+    // SAFETY: nothing else uses this memory, and zeros are valid bytes.
     let buffer = unsafe {
         place.write_bytes(0, ROOM);
         core::slice::from_raw_parts_mut(place.as_ptr(), ROOM)
     };
     loop {
-        // Each time, for who listens later than this began, as `cargo xtask load`.
+        // Printed each time, for clients that connect later, such as `cargo xtask load`.
         println!("punctual-boot on {}: send an image by XMODEM", board::NAME);
         match receive(&mut Uart, buffer) {
             Ok(0) => println!("nothing was sent"),
             Ok(size) => {
                 println!("{size} bytes received");
                 console::flush();
-                // SAFETY: who has sent it says that it is a program for this board.
+                // SAFETY: the sender is responsible for sending a program for this board.
                 unsafe { punctual_bare::enter(&mut buffer[..size]) }
             }
             Err(punctual_boot::Error::NoSender) => {}

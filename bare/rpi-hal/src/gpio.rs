@@ -1,7 +1,8 @@
-//! Pins, each of a type of its own that says what it is used for.
+//! Pins, with types that encode their function.
 //!
-//! Setting, clearing and reading a pin, and clearing its event, take one access and need the pin only. The registers behind
-//! everything else have the bits of several pins, so that takes the one [`Bank`], too.
+//! Setting, clearing and reading a pin, and clearing its event, take one access and need only the
+//! pin. All other registers contain the bits of several pins, so access to them also requires the
+//! [`Bank`].
 
 use core::convert::Infallible;
 use core::hint;
@@ -12,20 +13,20 @@ use rpi_registers::Block;
 use rpi_registers::gpio::GPIO;
 use rpi_registers::interfaces::{Readable, Writeable};
 
-/// What a pin is that nobody has set up, as the firmware has left it.
+/// Mode of a pin that has not been configured, as the firmware has left it.
 #[derive(Debug)]
 pub struct Unused(());
-/// What an input is.
+/// Mode of an input.
 #[derive(Debug)]
 pub struct Input(());
-/// What an output is.
+/// Mode of an output.
 #[derive(Debug)]
 pub struct Output(());
-/// What a pin is that a peripheral uses, by the alternate function of this number.
+/// Mode of a pin that a peripheral uses, by the alternate function with this number.
 #[derive(Debug)]
 pub struct Alternate<const FUNCTION: u8>(());
 
-/// The resistor at an input.
+/// The resistor of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pull {
     /// None.
@@ -36,28 +37,29 @@ pub enum Pull {
     Up,
 }
 
-/// What sets the event of a pin, which interrupts until it is [cleared](Pin::clear_event).
+/// The condition that sets the event of a pin, which interrupts until it is
+/// [cleared](Pin::clear_event).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A rising edge, seen by the clock: the level was low, high, high.
+    /// A rising edge sampled by the clock: the level was low, high, high.
     RisingEdge,
-    /// A falling edge, likewise.
+    /// A falling edge sampled by the clock: the level was high, low, low.
     FallingEdge,
     /// A rising edge, however short the impulse.
     AsynchronousRisingEdge,
-    /// A falling edge, likewise.
+    /// A falling edge, however short the impulse.
     AsynchronousFallingEdge,
     /// A high level, for as long as it lasts.
     High,
-    /// A low level, likewise.
+    /// A low level, for as long as it lasts.
     Low,
 }
 
-/// The registers with the bits of several pins.
+/// The registers that contain the bits of several pins.
 #[derive(Debug)]
 pub struct Bank(PhantomData<*const ()>);
 
-// SAFETY: it is a token. Who has it by reference can do nothing.
+// SAFETY: it is a token. A shared reference to it permits no access.
 unsafe impl Send for Bank {}
 
 /// A pin.
@@ -66,7 +68,8 @@ pub struct Pin<const N: u8, Mode> {
     mode: PhantomData<fn() -> Mode>,
 }
 
-// SAFETY: of what the pins share, each changes what is its own by a single write to a register for that, or with the bank.
+// SAFETY: of the shared registers, each pin changes only its own bits, either by a single write to
+// a register that allows it or with the bank.
 unsafe impl<const N: u8, Mode> Send for Pin<N, Mode> {}
 
 impl<const N: u8, Mode> core::fmt::Debug for Pin<N, Mode> {
@@ -77,7 +80,7 @@ impl<const N: u8, Mode> core::fmt::Debug for Pin<N, Mode> {
 
 macro_rules! pins {
     ($($name:ident = $n:literal),*) => {
-        /// The pins, of which a board has 0 to 27 on its header.
+        /// The pins. The header of a board has pins 0 to 27.
         #[derive(Debug)]
         #[expect(missing_docs, reason = "they are numbered")]
         #[non_exhaustive]
@@ -85,7 +88,7 @@ macro_rules! pins {
             $(pub $name: Pin<$n, Unused>,)*
         }
 
-        /// Divides the GPIO into its pins.
+        /// Splits the GPIO into its pins.
         pub fn split(block: Block<GPIO>) -> (Bank, Pins) {
             let registers = block.leak();
             (Bank(PhantomData), Pins { $($name: Pin { registers, mode: PhantomData },)* })
@@ -102,33 +105,33 @@ pins! {
     gpio47 = 47, gpio48 = 48, gpio49 = 49, gpio50 = 50, gpio51 = 51, gpio52 = 52, gpio53 = 53
 }
 
-/// Function select: input, output.
+/// Values of the function select field: input and output.
 const INPUT: u32 = 0b000;
 const OUTPUT: u32 = 0b001;
-/// Those of the alternate functions 0 to 5.
+/// Values of the function select field for the alternate functions 0 to 5.
 const ALTERNATE: [u32; 6] = [0b100, 0b101, 0b110, 0b111, 0b011, 0b010];
 
-/// The time that a pull takes to be set up: 150 cycles of a clock that is slower than the cores.
+/// Set-up time of a pull resistor: 150 cycles of a clock that is slower than the cores.
 const PULL_SPINS: u32 = 150 * 8;
 
 impl<const N: u8, Mode> Pin<N, Mode> {
     const WORD: usize = N as usize / 32;
     const BIT: u32 = 1 << (N % 32);
 
-    /// Makes it an input.
+    /// Makes the pin an input.
     pub fn into_input(self, bank: &mut Bank, pull: Pull) -> Pin<N, Input> {
         let pin = self.select(bank, INPUT);
         pin.pull(bank, pull);
         pin
     }
 
-    /// Makes it an output, low at first.
+    /// Makes the pin an output, initially low.
     pub fn into_output(self, bank: &mut Bank) -> Pin<N, Output> {
         self.registers.gpclr[Self::WORD].set(Self::BIT);
         self.select(bank, OUTPUT)
     }
 
-    /// Makes it that of a peripheral.
+    /// Connects the pin to a peripheral.
     pub fn into_alternate<const FUNCTION: u8>(self, bank: &mut Bank) -> Pin<N, Alternate<FUNCTION>> {
         const { assert!(FUNCTION < 6, "the alternate functions are 0 to 5") };
         self.select(bank, ALTERNATE[FUNCTION as usize])
@@ -141,7 +144,7 @@ impl<const N: u8, Mode> Pin<N, Mode> {
         Pin { registers: self.registers, mode: PhantomData }
     }
 
-    /// Sets the resistor. Waits for some microseconds, but not on a BCM2711.
+    /// Sets the resistor. Waits for a few microseconds, except on a BCM2711.
     fn pull(&self, _: &mut Bank, pull: Pull) {
         if cfg!(feature = "bcm2711") {
             let register = &self.registers.gpio_pup_pdn_cntrl_reg[N as usize / 16];
@@ -153,7 +156,7 @@ impl<const N: u8, Mode> Pin<N, Mode> {
             };
             return register.set(register.get() & !(0b11 << shift) | value << shift);
         }
-        // BCM2835 ARM Peripherals, p. 101, has this sequence.
+        // The sequence is that of BCM2835 ARM Peripherals, p. 101.
         let wait = || (0..PULL_SPINS).for_each(|_| hint::spin_loop());
         self.registers.gppud.set(match pull {
             Pull::Off => 0,
@@ -173,13 +176,13 @@ impl<const N: u8, Mode> Pin<N, Mode> {
 }
 
 impl<const N: u8> Pin<N, Input> {
-    /// Has this set the event of the pin, besides whatever else does.
+    /// Adds `event` to the conditions that set the event of the pin.
     pub fn listen(&mut self, _: &mut Bank, event: Event) {
         let register = self.enable(event);
         register.set(register.get() | Self::BIT);
     }
 
-    /// Has this not set the event any more.
+    /// Removes `event` from the conditions that set the event of the pin.
     pub fn unlisten(&mut self, _: &mut Bank, event: Event) {
         let register = self.enable(event);
         register.set(register.get() & !Self::BIT);
@@ -201,14 +204,14 @@ impl<const N: u8> Pin<N, Input> {
         &words[Self::WORD]
     }
 
-    /// Whether the event is set.
+    /// Returns whether the event is set.
     pub fn has_event(&self) -> bool {
         self.registers.gpeds[Self::WORD].get() & Self::BIT != 0
     }
 
-    /// Clears the event. It is set again at once by a level that lasts.
+    /// Clears the event. A level that lasts sets it again at once.
     pub fn clear_event(&mut self) {
-        // Ones clear, so that no other pin's is.
+        // Writing ones clears, so the write clears no other pin's event.
         self.registers.gpeds[Self::WORD].set(Self::BIT);
     }
 }

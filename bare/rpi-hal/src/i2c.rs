@@ -9,16 +9,17 @@ use rpi_registers::interfaces::{Readable, Writeable};
 
 use crate::gpio::{Alternate, Pin};
 
-/// Pins that lead to a controller: data, clock. The type does not say which controller; [`Bus`] does.
+/// Pins that lead to a controller: data, clock. The implementation for a [`Bus`] names the
+/// controller.
 pub trait Pins<B: Bus> {}
 
 /// A controller.
 pub trait Bus {}
 
-/// The controller 0, which the firmware uses for a camera, a display and the EEPROM of a HAT.
+/// Controller 0, which the firmware uses for a camera, a display and the EEPROM of a HAT.
 #[derive(Debug)]
 pub struct I2c0;
-/// The controller 1, on pins 3 and 5 of the header.
+/// Controller 1, on pins 3 and 5 of the header.
 #[derive(Debug)]
 pub struct I2c1;
 
@@ -27,17 +28,17 @@ impl Bus for I2c1 {}
 impl Pins<I2c0> for (Pin<0, Alternate<0>>, Pin<1, Alternate<0>>) {}
 impl Pins<I2c1> for (Pin<2, Alternate<0>>, Pin<3, Alternate<0>>) {}
 
-/// What the FIFO has room for, in bytes.
+/// Capacity of the FIFO in bytes.
 const FIFO: usize = 16;
 
-/// What went wrong. The bus is free again.
+/// Reason for a failed transaction. The bus is free again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// Nobody answers at the address, or the other did not take a byte.
+    /// No device answered at the address, or the device did not acknowledge a byte.
     NoAcknowledge,
-    /// The other has stretched the clock for too long.
+    /// The device has stretched the clock for too long.
     Timeout,
-    /// A transaction that the controller cannot do: see [`Controller`].
+    /// The controller does not support the transaction: see [`Controller`].
     Unsupported,
 }
 
@@ -64,10 +65,11 @@ impl embedded_hal::i2c::Error for Error {
     }
 }
 
-/// A controller. Its functions wait for as long as their bytes take.
+/// A controller. Its functions wait for the transfer of their bytes.
 ///
-/// A transaction is a write, a read, or a write of at most 16 bytes that a read follows without a stop between; adjacent
-/// operations of the same kind are not joined. The controller has no way to do another.
+/// A transaction is a write, a read, or a write of at most 16 bytes followed by a read without a
+/// stop between. Adjacent operations of the same kind are not joined. The controller supports no
+/// other transactions.
 pub struct Controller<B, P> {
     registers: Block<I2C>,
     pins: P,
@@ -81,32 +83,32 @@ impl<B, P> fmt::Debug for Controller<B, P> {
 }
 
 impl<B: Bus, P: Pins<B>> Controller<B, P> {
-    /// Sets the controller up. `core_clock` and `frequency`, the bus's at most, are in Hz.
+    /// Initializes the controller. `core_clock`, and the maximum `frequency` of the bus, are in Hz.
     ///
     /// # Panics
     /// If the frequency is 0.
     pub fn new(registers: Block<I2C>, pins: P, core_clock: u32, frequency: u32) -> Self {
         assert!(frequency > 0, "a bus needs a clock");
-        // Even, as its least bit is taken for zero.
+        // Even, because the least significant bit is ignored.
         registers.div.set(core_clock.div_ceil(frequency).next_multiple_of(2).clamp(2, 0xFFFE));
         Self { registers, pins, bus: core::marker::PhantomData }
     }
 
-    /// Gives up the registers and the pins.
+    /// Returns the registers and the pins.
     pub fn free(self) -> (Block<I2C>, P) {
         (self.registers, self.pins)
     }
 }
 
 impl<B, P> Controller<B, P> {
-    /// Forgets what is left of the last transaction.
+    /// Discards the state of the last transaction.
     fn prepare(&mut self, address: u8) {
         self.registers.c.set(C::I2CEN::SET.value | C::CLEAR.val(1).value);
         self.registers.s.write(S::CLKT::SET + S::ERR::SET + S::DONE::SET);
         self.registers.a.set(address.into());
     }
 
-    /// Begins to send; returns how many bytes are in the FIFO.
+    /// Starts to send and returns the number of bytes in the FIFO.
     fn begin_write(&mut self, bytes: &[u8]) -> usize {
         self.registers.dlen.set(bytes.len() as u32);
         self.registers.c.write(C::I2CEN::SET + C::ST::SET);
@@ -135,7 +137,7 @@ impl<B, P> Controller<B, P> {
         self.registers.c.write(C::I2CEN::SET + C::ST::SET + C::READ::SET);
         let mut received = 0;
         loop {
-            // Read before the FIFO is, so that what came before it was done is in there.
+            // Read before the FIFO, so that the FIFO contains all bytes that preceded the end.
             let done = self.registers.s.is_set(S::DONE) || self.failed();
             while received < buffer.len() && self.registers.s.is_set(S::RXD) {
                 buffer[received] = self.registers.fifo.get() as u8;
@@ -184,7 +186,7 @@ impl<B, P> I2c for Controller<B, P> {
             {
                 self.prepare(address);
                 self.begin_write(bytes);
-                // A start while the write is active is sent when that is over, instead of a stop.
+                // A start while the write is active is sent at its end, instead of a stop.
                 while self.registers.s.get() & (S::TA::SET.value | S::DONE::SET.value) == 0 && !self.failed()
                 {
                 }
@@ -226,12 +228,13 @@ mod tests {
         assert_eq!(memory.get(0x00), 0, "nothing was begun");
     }
 
-    /// The driver knows `embedded-hal` only.
+    /// The driver depends only on `embedded-hal`.
     #[test]
     fn a_driver_of_a_thermometer_runs_on_it() {
         let (i2c, memory) = controller();
         let mut thermometer = Lm75::new(i2c, Address::default());
-        // What clears errors of a controller sets them in memory, so it is told of one; that it works is seen in QEMU.
+        // Memory stores the ones that clear errors in a controller, so the driver reports an error.
+        // The program `thermometer` tests in QEMU that clearing works.
         assert!(matches!(thermometer.disable(), Err(lm75::Error::I2C(Error::Timeout))));
         assert_eq!(memory.get(0x0C), 0x48);
         assert_eq!(memory.get(0x08), 2, "the register and what is in it");

@@ -1,8 +1,8 @@
 //! GPIO, UART, SPI, I2C and timers of the Raspberry Pi 2, 3 and 4, without an operating system.
 //!
-//! Drivers take the registers of their peripheral from `rpi-registers`, and the pins that they need, in the function that they
-//! need them in: what is wired wrongly does not compile. They have the traits of `embedded-hal` 1.0 and `embedded-io` 0.7, so
-//! that drivers of devices run on them.
+//! The constructor of a driver takes the registers of its peripheral, from `rpi-registers`, and the
+//! pins, so that wrong wiring does not compile. Drivers implement the traits of `embedded-hal` 1.0
+//! and `embedded-io` 0.7, on which drivers for devices run.
 //!
 //! ```no_run
 //! # #[cfg(any(feature = "bcm2836", feature = "bcm2837", feature = "bcm2711"))] {
@@ -17,7 +17,7 @@
 //! # }
 //! ```
 //!
-//! Nothing here allocates. Whether and for how long a function waits, it says.
+//! Nothing here allocates. Functions that wait document the duration.
 #![no_std]
 
 #[cfg(test)]

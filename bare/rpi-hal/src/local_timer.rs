@@ -1,16 +1,18 @@
-//! The local timer: one for all cores, which interrupts one of them again and again. *ARM Quad A7 core*, 4.11.
+//! The local timer: one for all cores, which interrupts one of them periodically. *ARM Quad A7
+//! core*, 4.11.
 
 use rpi_registers::Block;
 use rpi_registers::interfaces::{ReadWriteable, Readable, Writeable};
 use rpi_registers::local::{LOCAL_TIMER, Local};
 
-/// Counts for each microsecond, times ten: 38.4 MHz, twice that of the crystal. On a Raspberry Pi 4 it is more, unless set so.
+/// Counts per microsecond, times ten: 38.4 MHz, twice the frequency of the crystal. On a Raspberry
+/// Pi 4, the frequency is higher, unless configured otherwise.
 const COUNTS_PER_TEN_MICROS: u32 = 384;
 
 /// The longest period, in microseconds.
 pub const LONGEST: u32 = ((1 << 28) - 1) / COUNTS_PER_TEN_MICROS * 10;
 
-/// Counts down, interrupts and begins again, without drift.
+/// Counts down, interrupts and starts again, without drift.
 pub struct LocalTimer(&'static Local);
 
 impl core::fmt::Debug for LocalTimer {
@@ -19,11 +21,11 @@ impl core::fmt::Debug for LocalTimer {
     }
 }
 
-// SAFETY: nobody else has the registers of this timer.
+// SAFETY: nothing else has the registers of this timer.
 unsafe impl Send for LocalTimer {}
 
 impl LocalTimer {
-    /// Takes the registers. It interrupts core 0.
+    /// Takes the registers. The timer interrupts core 0.
     pub fn new(block: Block<Local>) -> Self {
         let registers = block.leak();
         registers.local_timer.set(0);
@@ -31,31 +33,31 @@ impl LocalTimer {
         Self(registers)
     }
 
-    /// Has it interrupt every so many microseconds, from now on. Before its interrupt is enabled, since that is a bit of the same
-    /// register.
+    /// Makes the timer interrupt every `micros` microseconds, starting now. Must be called before
+    /// its interrupt is enabled, because the enable bit is in the same register.
     ///
     /// # Panics
-    /// If it is 0 or more than [`LONGEST`].
+    /// If `micros` is 0 or more than [`LONGEST`].
     pub fn start(&mut self, micros: u32) {
         assert!((1..=LONGEST).contains(&micros), "the local timer takes 1 to {LONGEST} µs");
         let counts = (u64::from(micros) * u64::from(COUNTS_PER_TEN_MICROS) / 10) as u32;
         self.0.local_timer.modify(LOCAL_TIMER::RELOAD.val(counts) + LOCAL_TIMER::ENABLE::SET);
-        // Reloads it, too.
+        // This also reloads the timer.
         self.0.local_timer_clear_reload.set(0b11 << 30);
     }
 
-    /// Has it stop. When its interrupt is not enabled.
+    /// Stops the timer. Must be called while its interrupt is disabled.
     pub fn stop(&mut self) {
         self.0.local_timer.modify(LOCAL_TIMER::ENABLE::CLEAR);
         self.clear();
     }
 
-    /// Whether it has come to its end since it was cleared.
+    /// Returns whether the period has ended since the interrupt was cleared.
     pub fn is_due(&self) -> bool {
         self.0.local_timer.is_set(LOCAL_TIMER::PENDING)
     }
 
-    /// Ends its interrupt.
+    /// Clears the interrupt.
     pub fn clear(&mut self) {
         self.0.local_timer_clear_reload.set(1 << 31);
     }

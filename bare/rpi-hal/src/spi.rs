@@ -1,4 +1,4 @@
-//! SPI0, as a bus: which device is meant is said by an output, as `embedded-hal-bus` does it.
+//! SPI0, as a bus: outputs select the device, as in `embedded-hal-bus`.
 
 use core::convert::Infallible;
 
@@ -15,21 +15,21 @@ pub trait Pins {}
 impl Pins for (Pin<9, Alternate<0>>, Pin<10, Alternate<0>>, Pin<11, Alternate<0>>) {}
 impl Pins for (Pin<37, Alternate<0>>, Pin<38, Alternate<0>>, Pin<39, Alternate<0>>) {}
 
-/// The bytes that its FIFO has room for.
+/// Capacity of the FIFO in bytes.
 const FIFO: usize = 16;
 
-/// The core clock in Hz, which the bus is clocked by, as the firmware of the Raspberry Pi 2 and 3 leaves it; 500 MHz on a
-/// Raspberry Pi 4.
+/// The core clock in Hz, from which the bus clock is derived, as configured by the firmware of the
+/// Raspberry Pi 2 and 3; 500 MHz on a Raspberry Pi 4.
 pub const CORE_CLOCK: u32 = 250_000_000;
 
-/// How a bus works.
+/// Configuration of the bus.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// The core clock in Hz.
     pub core_clock: u32,
-    /// The bus's clock in Hz, at most.
+    /// The maximum frequency of the bus clock in Hz.
     pub frequency: u32,
-    /// Which level and which edges of the clock.
+    /// Polarity and phase of the clock.
     pub mode: Mode,
 }
 
@@ -39,7 +39,7 @@ impl Default for Config {
     }
 }
 
-/// The bus. Its functions wait for as long as their bytes take.
+/// The bus. Its functions wait for the transfer of their bytes.
 #[derive(Debug)]
 pub struct Spi<P> {
     registers: Block<SPI>,
@@ -47,13 +47,14 @@ pub struct Spi<P> {
 }
 
 impl<P: Pins> Spi<P> {
-    /// Sets the bus up.
+    /// Initializes the bus.
     ///
     /// # Panics
     /// If the frequency is 0.
     pub fn new(registers: Block<SPI>, pins: P, config: Config) -> Self {
         assert!(config.frequency > 0, "a bus needs a clock");
-        // Even, or it would be rounded down, which is faster; 65536 is written as 0.
+        // Even: otherwise the controller would round the divisor down, to a higher frequency. 65536
+        // is written as 0.
         let divisor = config.core_clock.div_ceil(config.frequency).next_multiple_of(2).clamp(2, 65536);
         registers.clk.set(divisor & 0xFFFF);
         let phase = match config.mode.phase {
@@ -68,14 +69,14 @@ impl<P: Pins> Spi<P> {
         Self { registers, pins }
     }
 
-    /// Gives up the registers and the pins.
+    /// Returns the registers and the pins.
     pub fn free(self) -> (Block<SPI>, P) {
         (self.registers, self.pins)
     }
 }
 
 impl<P> Spi<P> {
-    /// Sends `count` bytes, each of which `sent` tells, and has `received` take each that comes back.
+    /// Sends `count` bytes provided by `sent`, and passes each received byte to `received`.
     fn exchange(
         &mut self,
         count: usize,
@@ -89,7 +90,7 @@ impl<P> Spi<P> {
         cs.modify(CS::CLEAR::Both + CS::TA::SET);
         let (mut begun, mut done) = (0, 0);
         while done < count {
-            // No more than what the FIFO of reception takes, since a byte comes back for each.
+            // At most the capacity of the receive FIFO, because each sent byte returns one.
             while begun < count && begun - done < FIFO && cs.is_set(CS::TXD) {
                 self.registers.fifo.set(sent(begun).into());
                 begun += 1;
@@ -134,7 +135,7 @@ impl<P> SpiBus for Spi<P> {
     }
 
     fn transfer_in_place(&mut self, words: &mut [u8]) -> Result<(), Infallible> {
-        // Each byte has been sent before one is put into its place.
+        // Each byte is sent before the received byte replaces it.
         let words = core::cell::Cell::from_mut(words).as_slice_of_cells();
         self.exchange(words.len(), |i| words[i].get(), |i, byte| words[i].set(byte));
         Ok(())
@@ -163,7 +164,7 @@ mod tests {
         );
         let (block, memory) = Fake::<SPI>::new();
         let spi = Spi::new(block, pins, config);
-        // Always done, always something received, always room.
+        // Always done, always with received data, always with room.
         memory.set(0x00, memory.get(0x00) | 1 << 16 | 1 << 17 | 1 << 18);
         (spi, memory)
     }
@@ -185,7 +186,7 @@ mod tests {
         spi.write(&[1, 2, 0x5A]).unwrap();
         assert_eq!(memory.get(0x04), 0x5A);
         assert_eq!(memory.get(0x00) & 1 << 7, 0, "no transfer is active any more");
-        // A register of memory answers with the byte that it was sent last.
+        // A register in memory answers with the last byte sent.
         let mut words = [7];
         spi.transfer_in_place(&mut words).unwrap();
         assert_eq!(words, [7]);

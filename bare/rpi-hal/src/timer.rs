@@ -1,21 +1,22 @@
-//! The system timer: 1 MHz, shared by all cores, with two compare registers of its four for us as a rule.
+//! The system timer: 1 MHz, shared by all cores, with four compare registers. The ARM cores can
+//! usually use two of them.
 
 use embedded_hal::delay::DelayNs;
 use rpi_registers::Block;
 use rpi_registers::interfaces::{Readable, Writeable};
 use rpi_registers::system_timer::SystemTimer;
 
-/// Tells the time and waits, in steps of a microsecond. As many as are wanted.
+/// Returns the time and waits, in steps of a microsecond. Can be copied freely.
 #[derive(Clone, Copy)]
 pub struct Timer(&'static SystemTimer);
 
-// SAFETY: it only reads registers that reading does not change.
+// SAFETY: it only reads registers, and reading does not change them.
 unsafe impl Send for Timer {}
 
-/// A compare register, which interrupts at a time.
+/// A compare register, which interrupts at a given time.
 pub struct Alarm<const N: usize>(&'static SystemTimer);
 
-// SAFETY: each writes to its own register, and clears its own bit by a write that concerns no other.
+// SAFETY: each writes to its own register and clears its own bit by a write that affects no other.
 unsafe impl<const N: usize> Send for Alarm<N> {}
 
 impl core::fmt::Debug for Timer {
@@ -30,29 +31,33 @@ impl<const N: usize> core::fmt::Debug for Alarm<N> {
     }
 }
 
-/// Divides the timer. The compare registers 0 and 2 are the VideoCore's: see [`Timer::alarms_of_the_videocore`].
+/// Splits the timer. The VideoCore uses the compare registers 0 and 2: see
+/// [`Timer::alarms_of_the_videocore`].
 pub fn split(block: Block<SystemTimer>) -> (Timer, Alarm<1>, Alarm<3>) {
     let registers = block.leak();
     (Timer(registers), Alarm(registers), Alarm(registers))
 }
 
 impl Timer {
-    /// The other two compare registers.
+    /// Returns the other two compare registers.
     ///
     /// # Safety
-    /// The VideoCore does not use them, which its firmware does unless told otherwise; in QEMU there is none. Called once.
+    /// The VideoCore does not use them. Its firmware does unless configured otherwise; QEMU has no
+    /// VideoCore. Called once.
     pub unsafe fn alarms_of_the_videocore(self) -> (Alarm<0>, Alarm<2>) {
         (Alarm(self.0), Alarm(self.0))
     }
 
-    /// Microseconds since power-on.
+    /// Returns the microseconds since power-on.
     pub fn now(self) -> u64 {
         now(self.0)
     }
 
-    /// Waits until the counter has changed more than `micros` times, which takes at least so long.
+    /// Waits until the counter has changed more than `micros` times, which takes at least `micros`
+    /// microseconds.
     fn wait(self, micros: u32) {
-        // Of the lower half, differences are right across its overflow. The first change may come at once.
+        // Differences of the lower half are correct across its overflow. The first change may occur
+        // at once.
         let begin = self.0.clo.get();
         while self.0.clo.get().wrapping_sub(begin) <= micros {
             core::hint::spin_loop();
@@ -60,7 +65,7 @@ impl Timer {
     }
 }
 
-/// Both halves of the counter, of the same moment.
+/// Reads both halves of the counter consistently.
 fn now(registers: &SystemTimer) -> u64 {
     loop {
         let (high, low) = (registers.chi.get(), registers.clo.get());
@@ -76,7 +81,7 @@ impl DelayNs for Timer {
     }
 
     fn delay_us(&mut self, us: u32) {
-        // Half of what the lower half of the counter can tell apart at a time.
+        // Waits half the range of the lower half at a time.
         if us > 1 << 31 {
             self.wait(1 << 31);
         }
@@ -85,10 +90,10 @@ impl DelayNs for Timer {
 }
 
 impl<const N: usize> Alarm<N> {
-    /// Interrupts in `micros` microseconds, at most 2³¹, and at least a few. The last call counts.
+    /// Interrupts in `micros` microseconds, at most 2³¹ and at least a few. The last call counts.
     ///
-    /// The comparison is for equality, so a time that has passed already would come in 71 minutes: such a one is moved
-    /// until it is still ahead.
+    /// The hardware compares for equality, so a time that has already passed would match only after
+    /// 71 minutes. Such a time is moved until it lies ahead.
     pub fn set_after(&mut self, micros: u32) {
         let mut ahead = micros.clamp(2, 1 << 31);
         let begin = self.0.clo.get();
@@ -102,14 +107,14 @@ impl<const N: usize> Alarm<N> {
         }
     }
 
-    /// Whether its time has come since it was cleared.
+    /// Returns whether the time has come since the interrupt was cleared.
     pub fn is_due(&self) -> bool {
         self.0.cs.get() & 1 << N != 0
     }
 
-    /// Ends its interrupt.
+    /// Clears the interrupt.
     pub fn clear(&mut self) {
-        // Ones clear, so that no other's is.
+        // Writing ones clears, so the write clears no other interrupt.
         self.0.cs.set(1 << N);
     }
 }

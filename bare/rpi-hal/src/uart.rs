@@ -1,4 +1,4 @@
-//! UART0: blocking, or by interrupts with a ring for each direction.
+//! UART0: blocking, or by interrupts with a ring buffer for each direction.
 
 use core::convert::Infallible;
 use core::fmt;
@@ -20,16 +20,16 @@ impl Pins for (Pin<14, Alternate<0>>, Pin<15, Alternate<0>>) {}
 impl Pins for (Pin<32, Alternate<3>>, Pin<33, Alternate<3>>) {}
 impl Pins for (Pin<36, Alternate<2>>, Pin<37, Alternate<2>>) {}
 
-/// The UART's clock in Hz, which the firmware sets unless its `config.txt` says otherwise.
+/// The UART's clock in Hz, as configured by the firmware unless its `config.txt` overrides it.
 pub const CLOCK: u32 = 48_000_000;
 
-/// In the register that clears them.
+/// All bits of the register that clears interrupts.
 const ALL_INTERRUPTS: u32 = 0x7FF;
 
-/// What was received wrongly.
+/// Error of reception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// More than there was room for.
+    /// Bytes were lost because the FIFO was full.
     Overrun,
     /// A break: the line was low for longer than a byte.
     Break,
@@ -67,12 +67,12 @@ impl embedded_io::Error for Error {
 pub struct Uart<P> {
     registers: Block<UART>,
     pins: P,
-    /// What the next read tells.
+    /// The error that the next read returns.
     error: Option<Error>,
 }
 
 impl<P: Pins> Uart<P> {
-    /// Sets it up. Waits until what is being sent has been.
+    /// Initializes the UART. Waits until all earlier transmissions have ended.
     ///
     /// # Panics
     /// If the baud rate is not between `clock` / 2²⁰ and `clock` / 16, in Hz.
@@ -84,22 +84,23 @@ impl<P: Pins> Uart<P> {
         registers.ibrd.set(divisor >> 6);
         registers.fbrd.set(divisor & 0x3F);
         registers.lcrh.write(LCRH::WLEN::Eight + LCRH::FEN::SET);
-        // Last, since turning the FIFOs on empties them: an interrupt for what was there would stay pending, with nothing to be read.
+        // Last, because enabling the FIFOs empties them: an interrupt for their previous content
+        // would stay pending with nothing to read.
         registers.icr.set(ALL_INTERRUPTS);
         registers.cr.write(CR::UARTEN::SET + CR::TXE::SET + CR::RXE::SET);
         Self { registers, pins, error: None }
     }
 
-    /// Gives up the registers and the pins.
+    /// Returns the registers and the pins.
     pub fn free(self) -> (Block<UART>, P) {
         (self.registers, self.pins)
     }
 
-    /// Goes on by interrupts. [`Handler::handle`] has to be called for each of the UART's; the rings have room for one byte
-    /// less than their size.
+    /// Continues with interrupts. [`Handler::handle`] must be called for each interrupt of the
+    /// UART. The capacity of each ring is one byte less than its size.
     ///
-    /// What has been received before is in its ring when this returns, and no interrupt tells of it: the [`Reader`] has to be asked
-    /// once at the beginning.
+    /// Bytes received before this call are in the ring on return, but no interrupt announces them:
+    /// poll the [`Reader`] once at the start.
     pub fn with_rings<const R: usize, const T: usize>(
         self,
         rings: &'static mut Rings<R, T>,
@@ -111,14 +112,15 @@ impl<P: Pins> Uart<P> {
         registers.imsc.write(receiving());
         let sending = &rings.sending;
         let mut handler = Handler { registers, received, to_send, sending, lost: 0 };
-        // The interrupts of reception are pending once the FIFO has *become* so full, or so old, and may have been cleared since,
-        // PL011 TRM 3.4: with bytes left in the FIFO, those that follow might never interrupt.
+        // The receive interrupts become pending when the FIFO *reaches* a fill level or a timeout,
+        // and may have been cleared since then, PL011 TRM 3.4. If bytes remained in the FIFO, the
+        // following ones might never interrupt.
         handler.empty_fifo();
         (handler, Reader(reader), Writer { registers, to_send: writer, sending })
     }
 }
 
-/// The divisor of the clock in 64ths, rounded.
+/// Computes the divisor of the clock in 64ths, rounded.
 fn divisor(clock: u32, baud_rate: u32) -> u32 {
     let divisor =
         (4 * u64::from(clock) + u64::from(baud_rate) / 2).checked_div(baud_rate.into()).unwrap_or(0);
@@ -126,10 +128,10 @@ fn divisor(clock: u32, baud_rate: u32) -> u32 {
     divisor as u32
 }
 
-/// What the data register has.
+/// Decodes the data register.
 fn received(data: u32) -> Result<u8, Error> {
     let is = |bit: u32| data & bit != 0;
-    // A break is a wrong byte, too; and an overrun is told by the byte that is received next.
+    // A break is also a framing error. An overrun is reported with the next received byte.
     match () {
         () if is(DR::BE::SET.mask()) => Err(Error::Break),
         () if is(DR::OE::SET.mask()) => Err(Error::Overrun),
@@ -144,7 +146,8 @@ impl<P> ErrorType for Uart<P> {
 }
 
 impl<P> Read for Uart<P> {
-    /// Waits for the first byte and takes what has been received, up to the first error, which the next call tells.
+    /// Waits for the first byte and returns the received bytes up to the first error, which the
+    /// next call returns.
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
         let Some((first, rest)) = buffer.split_first_mut() else { return Ok(0) };
         if let Some(error) = self.error.take() {
@@ -193,7 +196,7 @@ impl<P> Write for Uart<P> {
         Ok(count)
     }
 
-    /// Waits until all has been sent.
+    /// Waits until all bytes have been sent.
     fn flush(&mut self) -> Result<(), Error> {
         while self.registers.fr.is_set(FR::BUSY) {}
         Ok(())
@@ -206,17 +209,18 @@ impl<P> WriteReady for Uart<P> {
     }
 }
 
-/// What was received and what is to be sent. A static.
+/// Ring buffers for received bytes and for bytes to send. Intended for a static.
 #[derive(Debug)]
 pub struct Rings<const R: usize, const T: usize> {
     received: Queue<u8, R>,
     to_send: Queue<u8, T>,
-    /// Whether the handler takes from the ring. Otherwise that is empty, and the writer sends by itself.
+    /// The handler takes from the transmit ring. Otherwise the ring is empty, and the writer sends
+    /// directly.
     sending: AtomicBool,
 }
 
 impl<const R: usize, const T: usize> Rings<R, T> {
-    /// Empty ones.
+    /// Creates empty rings.
     pub const fn new() -> Self {
         Self { received: Queue::new(), to_send: Queue::new(), sending: AtomicBool::new(false) }
     }
@@ -228,12 +232,13 @@ impl<const R: usize, const T: usize> Default for Rings<R, T> {
     }
 }
 
-/// The interrupts for reception: the FIFO is half full, or has something that nothing has followed for a while.
+/// Returns the receive interrupts: the FIFO is half full, or contains bytes and has received
+/// nothing for a while.
 fn receiving() -> FieldValue<u32, INTERRUPTS::Register> {
     INTERRUPTS::RX::SET + INTERRUPTS::RT::SET
 }
 
-/// What is done on an interrupt of the UART.
+/// Handles interrupts of the UART.
 pub struct Handler {
     registers: &'static UART,
     received: Producer<'static, u8>,
@@ -242,11 +247,13 @@ pub struct Handler {
     lost: u32,
 }
 
-// SAFETY: the writer has the registers as well, but both write only to those for interrupts, whole words; see `handle`.
+// SAFETY: the writer has the registers as well, but both write only to those for interrupts, whole
+// words; see `handle`.
 unsafe impl Send for Handler {}
 
 impl Handler {
-    /// Moves bytes between the UART and the rings. Bounded by the UART's FIFO, of 16 or 32 bytes, in each direction.
+    /// Moves bytes between the UART and the rings. Bounded by the UART's FIFO, of 16 or 32 bytes,
+    /// in each direction.
     pub fn handle(&mut self) {
         self.empty_fifo();
         while self.sending.load(Ordering::Acquire) {
@@ -258,7 +265,8 @@ impl Handler {
                     self.registers.dr.set(byte.into());
                 }
             }
-            // First off, and on again if there is something now: so a writer that interrupts this has the last word.
+            // Disabled first, and enabled again if there are bytes by then, so that a writer that
+            // interrupts this code takes precedence.
             self.registers.imsc.write(receiving());
             self.sending.store(false, Ordering::Release);
             if self.to_send.ready() {
@@ -280,7 +288,7 @@ impl Handler {
         self.lost = self.lost.wrapping_add(u32::from(!kept));
     }
 
-    /// How many bytes were received wrongly, or with no room for them.
+    /// Returns the number of bytes that were received with an error or without room for them.
     pub fn lost(&self) -> u32 {
         self.lost
     }
@@ -292,7 +300,7 @@ impl fmt::Debug for Handler {
     }
 }
 
-/// Reads what was received.
+/// Reads received bytes.
 pub struct Reader(Consumer<'static, u8>);
 
 impl fmt::Debug for Reader {
@@ -306,7 +314,7 @@ impl ErrorType for Reader {
 }
 
 impl Read for Reader {
-    /// Waits for the first byte by looking again and again: ask [`read_ready`](ReadReady::read_ready) first.
+    /// Waits for the first byte by polling: check [`read_ready`](ReadReady::read_ready) first.
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Infallible> {
         if buffer.is_empty() {
             return Ok(0);
@@ -330,7 +338,7 @@ impl ReadReady for Reader {
     }
 }
 
-/// Writes what is to be sent.
+/// Queues bytes to send.
 pub struct Writer {
     registers: &'static UART,
     to_send: Producer<'static, u8>,
@@ -353,7 +361,8 @@ impl ErrorType for Writer {
 }
 
 impl Write for Writer {
-    /// Waits for room for the first byte, which takes the interrupt to come: ask [`write_ready`](WriteReady::write_ready) first.
+    /// Waits for room for the first byte, which requires the interrupt: check
+    /// [`write_ready`](WriteReady::write_ready) first.
     fn write(&mut self, bytes: &[u8]) -> Result<usize, Infallible> {
         if bytes.is_empty() {
             return Ok(0);
@@ -362,8 +371,9 @@ impl Write for Writer {
             core::hint::spin_loop();
         }
         let mut count = 0;
-        // The interrupt of transmission is pending once the FIFO has *become* empty enough, PL011 TRM 3.4.2: so the FIFO is
-        // filled here before there is anything for the handler. What is in the ring goes first.
+        // The transmit interrupt becomes pending when the FIFO *reaches* a low enough fill level,
+        // PL011 TRM 3.4.2, so the FIFO is filled here before the handler has work. Bytes in the
+        // ring are sent first.
         if !self.sending.load(Ordering::Acquire) && self.to_send.is_empty() {
             for &byte in bytes.iter().take_while(|_| !self.registers.fr.is_set(FR::TXFF)) {
                 self.registers.dr.set(byte.into());
@@ -383,7 +393,7 @@ impl Write for Writer {
         Ok(count)
     }
 
-    /// Waits until all has left the ring and the UART.
+    /// Waits until all bytes have left the ring and the UART.
     fn flush(&mut self) -> Result<(), Infallible> {
         while !self.to_send.is_empty() || self.registers.fr.is_set(FR::BUSY) {
             core::hint::spin_loop();
@@ -501,7 +511,7 @@ mod tests {
         let (uart, memory) = uart();
         let is_empty = std::sync::Arc::new(AtomicBool::new(false));
         let fifo = std::sync::Arc::clone(&is_empty);
-        // The FIFO has something for a while after the interrupts are on.
+        // The FIFO still receives bytes for a while after the interrupts are enabled.
         let line = std::thread::spawn(move || {
             while memory.get(0x38) == 0 {
                 std::thread::yield_now();

@@ -1,7 +1,7 @@
 //! The Generic Interrupt Controller, version 2. G, chapter 4; P, 6.3.
 //!
-//! Of the distributor's registers each core has its own for the first 32 interrupts: the first word of those with a bit for each,
-//! and the first 32 bytes of those with a byte.
+//! The distributor's registers for the first 32 interrupts are private to each core: the first word
+//! of registers with a bit for each interrupt, and the first 32 bytes of those with a byte.
 
 use tock_registers::registers::{ReadOnly, ReadWrite, WriteOnly};
 use tock_registers::{register_bitfields, register_structs};
@@ -10,13 +10,14 @@ register_bitfields! {
     u32,
     /// G, 4.3.1.
     pub GICD_CTLR [ENABLE OFFSET(0) NUMBITS(1) []],
-    /// How many interrupts there are, in 32s and without the first, and how many cores, without the first. G, 4.3.2.
+    /// Number of interrupts in 32s, minus 1, and number of cores, minus 1. G, 4.3.2.
     pub GICD_TYPER [IT_LINES_NUMBER OFFSET(0) NUMBITS(5) [], CPU_NUMBER OFFSET(5) NUMBITS(3) []],
-    /// A software-generated interrupt, and to whom. G, 4.3.15.
+    /// A software-generated interrupt and its targets. G, 4.3.15.
     pub GICD_SGIR [SGI_INT_ID OFFSET(0) NUMBITS(4) [], CPU_TARGET_LIST OFFSET(16) NUMBITS(8) [], TARGET_LIST_FILTER OFFSET(24) NUMBITS(2) [Listed = 0, Others = 1, Itself = 2]],
     /// G, 4.4.1.
     pub GICC_CTLR [ENABLE OFFSET(0) NUMBITS(1) []],
-    /// The interrupt that begins, or ends, and for the first sixteen the core that it is from. G, 4.4.4 and 4.4.5.
+    /// The interrupt that starts or ends and, for the first sixteen, its source core. G, 4.4.4 and
+    /// 4.4.5.
     pub GICC_IAR [INTERRUPT_ID OFFSET(0) NUMBITS(10) [], CPU_ID OFFSET(10) NUMBITS(3) []],
 }
 
@@ -44,11 +45,11 @@ register_structs! {
         (0x300 => pub gicd_isactiver: [ReadWrite<u32>; 32]),
         /// G, 4.3.10.
         (0x380 => pub gicd_icactiver: [ReadWrite<u32>; 32]),
-        /// Priorities, of which 0 is the highest. G, 4.3.11.
+        /// Priorities; 0 is the highest. G, 4.3.11.
         (0x400 => pub gicd_ipriorityr: [ReadWrite<u8>; 1024]),
-        /// To which cores, a bit for each. G, 4.3.12.
+        /// Target cores, a bit for each. G, 4.3.12.
         (0x800 => pub gicd_itargetsr: [ReadWrite<u8>; 1024]),
-        /// Two bits for each of sixteen interrupts: 0 by level, 2 by edge. G, 4.3.13.
+        /// Two bits for each of sixteen interrupts: 0 level-sensitive, 2 edge-triggered. G, 4.3.13.
         (0xC00 => pub gicd_icfgr: [ReadWrite<u32>; 64]),
         (0xD00 => _reserved1),
         /// G, 4.3.15.
@@ -58,17 +59,17 @@ register_structs! {
 }
 
 register_structs! {
-    /// The CPU interface, at the same address another one for each core. G, 4.1.3.
+    /// The CPU interface, private to each core at a common address. G, 4.1.3.
     pub CpuInterface {
         /// G, 4.4.1.
         (0x00 => pub gicc_ctlr: ReadWrite<u32, GICC_CTLR::Register>),
-        /// Interrupts of this priority and lower ones are held back. G, 4.4.2.
+        /// Masks interrupts of this priority and lower ones. G, 4.4.2.
         (0x04 => pub gicc_pmr: ReadWrite<u32>),
         /// G, 4.4.3.
         (0x08 => pub gicc_bpr: ReadWrite<u32>),
-        /// Reading it begins an interrupt. G, 4.4.4.
+        /// Reading acknowledges an interrupt. G, 4.4.4.
         (0x0C => pub gicc_iar: ReadOnly<u32, GICC_IAR::Register>),
-        /// Writing it ends the interrupt. G, 4.4.5.
+        /// Writing ends the interrupt. G, 4.4.5.
         (0x10 => pub gicc_eoir: WriteOnly<u32, GICC_IAR::Register>),
         /// G, 4.4.6.
         (0x14 => pub gicc_rpr: ReadOnly<u32>),
@@ -78,12 +79,12 @@ register_structs! {
     }
 }
 
-// SAFETY: it consists of registers and reserved bytes.
+// SAFETY: the struct consists of registers and reserved bytes.
 unsafe impl crate::Registers for Distributor {
     const NAME: &'static str = "GIC distributor";
 }
 
-// SAFETY: it consists of registers.
+// SAFETY: the struct consists of registers.
 unsafe impl crate::Registers for CpuInterface {
     const NAME: &'static str = "GIC CPU interface";
 }

@@ -4,7 +4,8 @@ use tock_registers::register_structs;
 use tock_registers::registers::{ReadOnly, ReadWrite, WriteOnly};
 
 register_structs! {
-    /// A, p. 90; P, 5.2. In a register of one bit for each pin, bit 0 of the first word is pin 0, and of the second pin 32.
+    /// A, p. 90; P, 5.2. In registers with one bit per pin, bit 0 of the first word is pin 0, and
+    /// that of the second pin 32.
     pub GPIO {
         /// Function select, three bits for each of ten pins: 0 input, 1 output, 4 to 7 alternate functions 0 to 3, 3 and
         /// 2 alternate functions 4 and 5. A, pp. 91–94.
@@ -51,7 +52,7 @@ register_structs! {
     }
 }
 
-// SAFETY: it consists of registers and reserved bytes.
+// SAFETY: the struct consists of registers and reserved bytes.
 unsafe impl crate::Registers for GPIO {
     const NAME: &'static str = "GPIO";
 }

@@ -20,21 +20,21 @@ register_structs! {
         (0x04 => pub s: ReadWrite<u32, S::Register>),
         /// Bytes to transfer. A, p. 33.
         (0x08 => pub dlen: ReadWrite<u32>),
-        /// The address of the other. A, p. 33.
+        /// The address of the device. A, p. 33.
         (0x0C => pub a: ReadWrite<u32>),
         /// Data. A, p. 33.
         (0x10 => pub fifo: ReadWrite<u32>),
         /// The divisor of the core clock. A, p. 34.
         (0x14 => pub div: ReadWrite<u32>),
-        /// When data are sampled and sent. A, p. 34.
+        /// Delays of sampling and sending data. A, p. 34.
         (0x18 => pub del: ReadWrite<u32>),
-        /// How long the other may stretch the clock, in cycles of it. A, p. 35.
+        /// Maximum time for a device to stretch the clock, in cycles of that clock. A, p. 35.
         (0x1C => pub clkt: ReadWrite<u32>),
         (0x20 => @END),
     }
 }
 
-// SAFETY: it consists of registers.
+// SAFETY: the struct consists of registers.
 unsafe impl crate::Registers for I2C {
     const NAME: &'static str = "I2C";
 }

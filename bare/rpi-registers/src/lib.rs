@@ -1,8 +1,9 @@
-//! The registers of the Raspberry Pi 2, 3 and 4 that are of use without an operating system.
+//! The registers of the Raspberry Pi 2, 3 and 4 that are useful without an operating system.
 //!
-//! Each module has the registers of one peripheral as a struct, with the names, the offsets and the bits of its document. A
-//! [`Block`] is that struct at its address; whoever owns it owns the peripheral. With the feature of a chip, `Peripherals::take`
-//! gives out all blocks of it, once, and `CorePeripherals::take` those that a core has for itself, once on each core.
+//! Each module contains the registers of one peripheral as a struct, with the names, the offsets
+//! and the bits of its document. A [`Block`] is that struct at its address; its owner owns the
+//! peripheral. With the feature of a chip, `Peripherals::take` returns all blocks of the chip,
+//! once, and `CorePeripherals::take` those that are private to a core, once on each core.
 //!
 //! | feature | chip | board |
 //! |---|---|---|
@@ -12,18 +13,23 @@
 //!
 //! # Documents
 //!
-//! A comment names the document of a register by one of these, and its page.
+//! Comments cite the document of a register by one of these letters, and its page.
 //!
-//! * **A**: *BCM2835 ARM Peripherals*, Broadcom, 6 February 2012. The BCM2836 and BCM2837 have the same peripherals at
-//!   0x3f00_0000 instead of 0x2000_0000; it calls that address, as the VideoCore does, 0x7e00_0000.
-//! * **Q**: *ARM Quad A7 core*, Broadcom, revision 3.4, 18 August 2014: what the BCM2836 has added around its cores.
-//! * **P**: *BCM2711 ARM Peripherals*, Raspberry Pi (Trading), version 1 of 16 October 2020. Cited by sections.
+//! * **A**: *BCM2835 ARM Peripherals*, Broadcom, 6 February 2012. The BCM2836 and BCM2837 have the
+//!   same peripherals at 0x3f00_0000 instead of 0x2000_0000. The document uses the VideoCore's
+//!   address of the peripherals, 0x7e00_0000.
+//! * **Q**: *ARM Quad A7 core*, Broadcom, revision 3.4, 18 August 2014: the additions of the
+//!   BCM2836 around its cores.
+//! * **P**: *BCM2711 ARM Peripherals*, Raspberry Pi (Trading), version 1 of 16 October 2020. Cited
+//!   by sections.
 //! * **U**: *PrimeCell UART (PL011) Technical Reference Manual*, ARM DDI 0183. Cited by sections.
-//! * **G**: *ARM Generic Interrupt Controller Architecture Specification*, version 2.0, ARM IHI 0048B. Cited by sections.
+//! * **G**: *ARM Generic Interrupt Controller Architecture Specification*, version 2.0, ARM IHI
+//!   0048B. Cited by sections.
 //!
 //! # In tests
 //!
-//! With the feature `fake` a block can lie in ordinary memory, so that drivers are tested on any machine.
+//! With the feature `fake`, a block can lie in ordinary memory, so that drivers can be tested on
+//! any machine.
 #![no_std]
 #![expect(
     missing_docs,
@@ -53,7 +59,7 @@ pub mod uart;
 pub use block::{Block, Registers};
 #[cfg(any(feature = "bcm2836", feature = "bcm2837", feature = "bcm2711"))]
 pub use peripherals::{CorePeripherals, Peripherals};
-/// Values of bits: the types of the crate `tock-registers`.
+/// Field values: the types of the crate `tock-registers`.
 pub use tock_registers::fields;
 /// Reading, writing and modifying registers: the traits of the crate `tock-registers`.
 pub use tock_registers::interfaces;

@@ -1,13 +1,13 @@
-//! Where the peripherals of each chip are, as the ARM cores address them.
+//! The addresses of each chip's peripherals, as seen by the ARM cores.
 
-/// The addresses of a chip. Those of the peripherals differ by their base alone.
+/// The addresses of a chip. Those of the peripherals differ only by their base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Map {
-    /// Where the peripherals begin that the VideoCore has at 0x7e00_0000.
+    /// Base of the peripherals, which is 0x7e00_0000 for the VideoCore.
     pub peripherals: usize,
     /// The local peripherals of the cores.
     pub local: usize,
-    /// The GIC, if there is one.
+    /// The GIC, if any.
     pub gic: Option<usize>,
 }
 
@@ -36,7 +36,7 @@ macro_rules! peripherals {
 peripherals! {
     /// A, p. 172.
     system_timer = 0x3000;
-    /// A, p. 112. The registers begin 0x200 beyond the base that it names.
+    /// A, p. 112. The registers start at 0x200 above the base given there.
     legacy_interrupts = 0xB200;
     /// A, p. 90.
     gpio = 0x20_0000;
@@ -55,7 +55,7 @@ peripherals! {
 }
 
 impl Map {
-    /// The distributor of the GIC. P, 6.5.1.
+    /// Returns the address of the GIC's distributor. P, 6.5.1.
     pub const fn gic_distributor(&self) -> Option<usize> {
         match self.gic {
             Some(gic) => Some(gic + 0x1000),
@@ -63,7 +63,7 @@ impl Map {
         }
     }
 
-    /// The CPU interface of the GIC, for each core its own. P, 6.5.1.
+    /// Returns the address of the GIC's CPU interface, which is private to each core. P, 6.5.1.
     pub const fn gic_cpu_interface(&self) -> Option<usize> {
         match self.gic {
             Some(gic) => Some(gic + 0x2000),

@@ -27,7 +27,7 @@ const MAP: Map = crate::map::BCM2711;
 #[cfg(not(feature = "bcm2711"))]
 const MAP: Map = crate::map::BCM2836;
 
-/// All peripherals that the cores share.
+/// All peripherals shared by the cores.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Peripherals {
@@ -48,14 +48,15 @@ pub struct Peripherals {
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 impl Peripherals {
-    /// The peripherals; `None` if they were taken before.
+    /// Returns the peripherals, or `None` if they were taken before.
     ///
-    /// The feature that is set has to be that of the chip, and addresses those of the chip, as they are without an MMU.
+    /// The enabled feature must be that of the chip, and addresses must be those of the chip, as
+    /// without an MMU.
     pub fn take() -> Option<Self> {
         if TAKEN.swap(true, Ordering::Relaxed) {
             return None;
         }
-        // SAFETY: the chip has them there, and they are taken once.
+        // SAFETY: these are the addresses of the chip, and they are taken once.
         unsafe {
             Some(Self {
                 gpio: Block::at(MAP.gpio()),
@@ -75,7 +76,7 @@ impl Peripherals {
     }
 }
 
-/// The peripherals of which each core has its own. They stay on it.
+/// The peripherals that are private to each core. They stay on their core.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CorePeripherals {
@@ -89,7 +90,8 @@ const CORES: usize = 4;
 static CORE_TAKEN: [AtomicBool; CORES] = [const { AtomicBool::new(false) }; CORES];
 
 impl CorePeripherals {
-    /// Those of the core that calls it; `None` if they were taken before on this core.
+    /// Returns the peripherals of the calling core, or `None` if they were taken before on this
+    /// core.
     #[cfg(target_os = "none")]
     pub fn take() -> Option<Self> {
         let affinity: usize;
@@ -111,7 +113,8 @@ impl CorePeripherals {
         if CORE_TAKEN[core].swap(true, Ordering::Relaxed) {
             return None;
         }
-        // SAFETY: the chip has them there. Of the cores' part each core takes its own, once.
+        // SAFETY: these are the addresses of the chip. Each core takes its own part of the local
+        // peripherals, once.
         unsafe {
             Some(Self {
                 local: Core::new(Block::<Cores>::at(MAP.local + 0x40).leak(), core),

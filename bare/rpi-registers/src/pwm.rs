@@ -23,20 +23,20 @@ register_structs! {
         (0x0C => _reserved0),
         /// The period of channel 1 in clock cycles. A, p. 145.
         (0x10 => pub rng1: ReadWrite<u32>),
-        /// How much of it is high. A, p. 146.
+        /// The high time of a period. A, p. 146.
         (0x14 => pub dat1: ReadWrite<u32>),
         /// Data for both channels. A, p. 146.
         (0x18 => pub fif1: WriteOnly<u32>),
         (0x1C => _reserved1),
         /// The period of channel 2. A, p. 146.
         (0x20 => pub rng2: ReadWrite<u32>),
-        /// How much of it is high. A, p. 147.
+        /// The high time of a period. A, p. 147.
         (0x24 => pub dat2: ReadWrite<u32>),
         (0x28 => @END),
     }
 }
 
-// SAFETY: it consists of registers and reserved bytes.
+// SAFETY: the struct consists of registers and reserved bytes.
 unsafe impl crate::Registers for PWM {
     const NAME: &'static str = "PWM";
 }

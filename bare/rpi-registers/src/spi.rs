@@ -29,7 +29,7 @@ register_structs! {
     }
 }
 
-// SAFETY: it consists of registers.
+// SAFETY: the struct consists of registers.
 unsafe impl crate::Registers for SPI {
     const NAME: &'static str = "SPI0";
 }

@@ -5,7 +5,7 @@ use tock_registers::{register_bitfields, register_structs};
 
 register_bitfields! {
     u32,
-    /// Which compare registers have matched; writing a one clears that. A, p. 173.
+    /// Compare registers that have matched; writing a one clears the match. A, p. 173.
     pub CS [M0 OFFSET(0) NUMBITS(1) [], M1 OFFSET(1) NUMBITS(1) [], M2 OFFSET(2) NUMBITS(1) [], M3 OFFSET(3) NUMBITS(1) []],
 }
 
@@ -18,13 +18,13 @@ register_structs! {
         (0x04 => pub clo: ReadOnly<u32>),
         /// The counter's upper half. A, p. 174.
         (0x08 => pub chi: ReadOnly<u32>),
-        /// Compared with the lower half for equality. 0 and 2 are the VideoCore's. A, p. 174.
+        /// Compared with the lower half for equality. The VideoCore uses 0 and 2. A, p. 174.
         (0x0C => pub c: [ReadWrite<u32>; 4]),
         (0x1C => @END),
     }
 }
 
-// SAFETY: it consists of registers and reserved bytes.
+// SAFETY: the struct consists of registers and reserved bytes.
 unsafe impl crate::Registers for SystemTimer {
     const NAME: &'static str = "system timer";
 }

@@ -1,4 +1,5 @@
-//! Every register is where its document has it: what is written by name is found by offset, and the other way round.
+//! Checks that every register is at the offset of its document, by writing by name and reading by
+//! offset, and vice versa.
 
 use rpi_registers::fake::Fake;
 use rpi_registers::gic::{CpuInterface, Distributor};
@@ -13,7 +14,7 @@ use rpi_registers::spi::{CS, SPI};
 use rpi_registers::system_timer::SystemTimer;
 use rpi_registers::uart::{CR, FR, INTERRUPTS, LCRH, UART};
 
-/// Writes another value to each register, and looks at its offset.
+/// Writes a different value to each register and checks its offset.
 macro_rules! written {
     ($block:ident, $memory:ident: $($register:ident $([$i:literal])* = $offset:literal),* $(,)?) => {
         let mut value = 0x20;
@@ -25,7 +26,7 @@ macro_rules! written {
     };
 }
 
-/// Puts another value at each offset, and reads the register.
+/// Stores a different value at each offset and reads the register.
 macro_rules! read {
     ($block:ident, $memory:ident: $($register:ident $([$i:literal])* = $offset:literal),* $(,)?) => {
         let mut value = 0x40;
@@ -91,9 +92,9 @@ fn local_peripherals_of_each_core() {
     let (cores, memory) = Fake::<Cores>::new();
     let cores = cores.leak();
     for number in 0..4 {
-        // SAFETY: it is ordinary memory.
+        // SAFETY: the registers are in ordinary memory.
         let core = unsafe { Core::new(cores, number) };
-        // Offsets as the document has them, from 0x40 less.
+        // Offsets of the document, minus 0x40.
         core.timers().write(TIMERS::CNTV_IRQ::SET);
         assert_eq!(memory.get(0x40 + 4 * number - 0x40), 1 << 3);
         core.mailboxes().set(5);
@@ -112,14 +113,14 @@ fn local_peripherals_of_each_core() {
 #[test]
 #[should_panic(expected = "there is no core 4")]
 fn a_fifth_core_does_not_exist() {
-    // SAFETY: it is ordinary memory.
+    // SAFETY: the registers are in ordinary memory.
     let _ = unsafe { Core::new(Fake::<Cores>::new().0.leak(), 4) };
 }
 
 #[test]
 fn interrupt_controllers() {
     let (legacy, memory) = Fake::<LegacyInterrupts>::new();
-    // Offsets as the document has them, from 0x200 less.
+    // Offsets of the document, minus 0x200.
     written!(legacy, memory: fiq_control = 0x0C, enable_irqs[0] = 0x10, enable_irqs[1] = 0x14, enable_basic_irqs = 0x18,
         disable_irqs[0] = 0x1C, disable_irqs[1] = 0x20, disable_basic_irqs = 0x24);
     read!(legacy, memory: irq_basic_pending = 0x00, irq_pending[0] = 0x04, irq_pending[1] = 0x08);

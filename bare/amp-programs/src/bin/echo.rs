@@ -1,4 +1,4 @@
-//! Answers Linux through the memory that both share: what the program `amp` of the lab measures a round trip with.
+//! Answers Linux through shared memory. The lab program `amp` measures round trips with it.
 #![no_std]
 #![no_main]
 
@@ -24,8 +24,8 @@ mod app {
 
     #[idle]
     fn idle(_: idle::Context) -> ! {
-        // SAFETY: the memory is mapped as long as the program runs, is zero at first, and both sides access it by this type
-        // alone.
+        // SAFETY: the memory is mapped for as long as the program runs and is initially zero, and
+        // both sides access it only through this type.
         let exchange = unsafe { &*amp::memory().cast::<Exchange>() };
         let mut server = exchange.server();
         loop {

@@ -1,4 +1,4 @@
-//! Goes wrong on a CPU beside Linux, which says what happened and takes the CPU back.
+//! Provokes a fault on a CPU that Linux gave up. Linux reports the fault and takes the CPU back.
 #![no_std]
 #![no_main]
 
@@ -8,7 +8,8 @@ punctual_bare::entry!(main);
 
 fn main() -> ! {
     println!("fault: reads what is not mapped");
-    // SAFETY: none. It is the point of this program that nothing is there, which the MMU knows.
+    // SAFETY: none. Nothing is mapped at this address, so the MMU reports a fault, which is the
+    // purpose.
     let _ = unsafe { (0x7f_0000_0000 as *const u32).read_volatile() };
     punctual_bare::exit(0)
 }

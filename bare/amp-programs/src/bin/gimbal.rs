@@ -43,7 +43,7 @@ mod bus {
     use crate::device::SimulatedGimbal;
     use crate::frame::Frame;
 
-    /// Lasts as long as the simulation of what has passed since the last transfer takes.
+    /// A transfer takes as long as simulating the time since the previous transfer.
     pub struct Bus(pub SimulatedGimbal<fn() -> u64>);
 
     impl ErrorType for Bus {
@@ -78,7 +78,7 @@ mod app {
         plant::{GIMBAL, SUPPLY_V},
     };
 
-    /// Position loops run once in so many samples.
+    /// Samples per run of the position loops.
     const SAMPLES_PER_POSITION: u32 = 10;
 
     #[shared]

@@ -79,7 +79,7 @@ mod app {
         });
     }
 
-    /// At the lowest level, so that no job that goes on for ever stays undetected.
+    /// Runs at the lowest level, so that a job that never ends cannot stay undetected.
     #[task(priority = 1, period = 2.secs(), local = [own_beat, linux_beat, monitor])]
     fn watch(cx: watch::Context) {
         cx.local.own_beat.beat();

@@ -1,4 +1,5 @@
-//! An app on a CPU beside Linux: a task at 1 kHz, with its report for Linux to show when it is asked to end.
+//! An app on a CPU that Linux gave up: a task at 1 kHz. When asked to end, the app reports to
+//! Linux.
 #![no_std]
 #![no_main]
 
@@ -28,7 +29,7 @@ mod app {
 
     #[task(priority = 3, binds = BELL)]
     fn rung(_: rung::Context) {
-        // The answer to one who rings is a ring.
+        // Answers each ring with a ring.
         amp::ring();
     }
 

@@ -1,4 +1,5 @@
-//! An app whose job never ends. Asked to end it cannot, and is ended after its grace.
+//! An app whose job never ends. It ignores the request to end and is terminated after its grace
+//! period.
 #![no_std]
 #![no_main]
 

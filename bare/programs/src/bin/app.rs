@@ -1,4 +1,5 @@
-//! An app: a periodic task, messages up and down, a lock, and a task bound to the interrupt of the UART.
+//! An app with a periodic task, messages in both directions, a lock, and a task bound to the UART's
+//! interrupt.
 #![no_std]
 #![no_main]
 
@@ -38,7 +39,7 @@ mod app {
         println!("first");
     }
 
-    /// Every millisecond, on an absolute grid.
+    /// Runs every millisecond, on an absolute grid.
     #[task(priority = 2, period = 1.millis(), offset = 1.millis(), local = [round], shared = [sum])]
     fn sample(mut cx: sample::Context) {
         *cx.local.round += 1;
@@ -46,14 +47,15 @@ mod app {
         println!("sample {round}");
         cx.shared.sum.lock(|sum| {
             *sum += round;
-            // The ceiling is the level of `high`, which runs when it is left.
+            // The ceiling is the level of `high`, which runs on leaving the critical section.
             high::spawn(round).expect("it has run by the next round");
             println!("  in the lock");
         });
         println!("  after the lock");
         low::spawn(round).expect("it has run by the next round");
         if round == 3 {
-            // Something has been sent, so the interrupt comes at once, and its task is above this one.
+            // Data was sent, so the interrupt is raised at once, and its task has a higher priority
+            // than this one.
             console::interrupt_on_transmit(true);
         }
     }

@@ -1,4 +1,5 @@
-//! Blinks an LED, three times; in QEMU, where a core that waits in a loop takes a host's time for each turn, faster.
+//! Blinks an LED three times. It blinks faster in QEMU, where each iteration of a busy loop takes
+//! time of the host.
 //!
 //! thorough: raspi3b, raspi4b, virt-a72
 #![no_std]

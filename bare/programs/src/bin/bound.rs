@@ -1,5 +1,6 @@
-//! Interrupts of two levels that come in the middle of idle, of each other's jobs and of critical sections, and one that comes again and
-//! again: jobs run at once or as soon as they may, the higher first, and leave the FPU as it was.
+//! Interrupts of two levels that are raised in idle, in jobs of each other and in critical
+//! sections, and an interrupt that raises itself repeatedly. Jobs must run at once or as soon as
+//! permitted, the higher first, and preserve the FPU's registers.
 //!
 //! not-on: raspi2b, raspi3b, raspi4b: no interrupt can be raised by hand, or they are not these
 #![no_std]
@@ -18,15 +19,15 @@ mod app {
 
     const ROUNDS: u32 = 5_000;
 
-    /// Whether jobs say so, and the lower one raises the higher.
+    /// If nonzero, jobs print, and the lower one raises the higher one.
     static SHOWN: AtomicU32 = AtomicU32::new(1);
-    /// How often the lower one raises itself.
+    /// Number of times that the lower one raises itself again.
     static AGAIN: AtomicU32 = AtomicU32::new(0);
     static JOBS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
     #[shared]
     struct Shared {
-        /// Two numbers that are the same outside of critical sections.
+        /// Two numbers that are equal outside of critical sections.
         pair: (u32, u32),
     }
 

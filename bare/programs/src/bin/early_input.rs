@@ -1,4 +1,5 @@
-//! Echoes a line of which the beginning had filled the FIFO of the UART before its driver began, as if a boot loader had left it so.
+//! Echoes a line whose beginning had already filled the UART's FIFO before the driver started, as a
+//! boot loader could leave it.
 //!
 //! not-on: virt-a7, virt-a72: their UART has no pins of a Raspberry Pi
 //! thorough: raspi3b
@@ -29,7 +30,7 @@ mod app {
     #[init(local = [rings: Rings<256, 64> = Rings::new()])]
     fn init(cx: init::Context) -> (Shared, Local) {
         let peripherals = Peripherals::take().expect("nobody has taken them before");
-        // The console has turned the FIFO on.
+        // The console has enabled the FIFO.
         while !peripherals.uart0.fr.is_set(FR::RXFF) {}
         let (mut bank, pins) = gpio::split(peripherals.gpio);
         let pins = (pins.gpio14.into_alternate(&mut bank), pins.gpio15.into_alternate(&mut bank));
@@ -45,7 +46,7 @@ mod app {
         let _ = read::spawn();
     }
 
-    /// The tail of what has come, with how much that was.
+    /// Counts the received dashes and prints their number at the end of the line.
     #[task(priority = 1, local = [reader, count: usize = 0])]
     fn read(cx: read::Context) {
         while let Ok(true) = cx.local.reader.read_ready() {

@@ -1,5 +1,5 @@
-//! Sends back what it receives, by interrupts, until a line says `bye`. Empty lines are skipped: the first byte may have come
-//! before the UART was on.
+//! Sends back received lines, using interrupts, until it receives the line `bye`. Skips empty
+//! lines, because the first byte may have arrived before the UART was enabled.
 //!
 //! not-on: virt-a7, virt-a72: their UART has no pins of a Raspberry Pi
 //! thorough: raspi3b
@@ -33,7 +33,7 @@ mod app {
         let pins = (pins.gpio14.into_alternate(&mut bank), pins.gpio15.into_alternate(&mut bank));
         let uart = Uart::new(peripherals.uart0, pins, CLOCK, 115_200);
         let (handler, reader, writer) = uart.with_rings(cx.local.rings);
-        // For what had come before.
+        // Handles the bytes that had arrived before.
         echo::spawn(handler.lost()).expect("it is the first");
         (Shared {}, Local { handler, reader, writer, line: (0, [0; 3]) })
     }
@@ -41,7 +41,7 @@ mod app {
     #[task(priority = 2, binds = UART0, local = [handler])]
     fn uart(cx: uart::Context) {
         cx.local.handler.handle();
-        // Refused if it has not begun, and then it sees these bytes, too.
+        // Rejected if the last job has not started yet, which then also reads these bytes.
         let _ = echo::spawn(cx.local.handler.lost());
     }
 
@@ -71,7 +71,7 @@ mod app {
             *length += 1;
             let Ok(()) = cx.local.writer.write_all(&[byte]);
         }
-        // There may be more than fitted.
+        // The buffer may not have held all bytes.
         let _ = echo::spawn(lost);
     }
 }

@@ -1,7 +1,9 @@
-//! The controller of the demo `gimbal`, and on the second core the gimbal that it controls, with a bus in between.
+//! The controller of the demo `gimbal`, and on the second core the gimbal that it controls,
+//! connected by a bus.
 //!
-//! The controller's app is the file that runs on Linux, and so are control loops, plant, encoders, frames, the client of the bus, setpoints and
-//! the recording. What is not here is what takes descriptors: topics, tuning, and setpoints by hand or from files.
+//! The controller's app is the same file as on Linux, as are the control loops, the plant, the
+//! encoders, the frames, the client of the bus, the setpoints and the recording. This program omits
+//! the parts that need file descriptors: topics, tuning, and setpoints by hand or from files.
 //!
 //! emulator: -smp 4
 //! allocates: its recording
@@ -43,10 +45,10 @@ mod setpoints;
 #[path = "../../../../demos/gimbal/src/controller/tasks.rs"]
 mod tasks;
 
-/// How long it is controlled, in s.
+/// Duration of the control, in s.
 const SECONDS: f64 = 1.0;
 
-/// From when on, in s, which angles are wanted, in rad.
+/// Start times in s, with the setpoints of both angles in rad.
 const SETPOINTS: [(f64, f64, f64); 3] = [(0.0, 0.0, 0.0), (0.05, 0.5, 0.0), (0.4, 0.5, -0.2)];
 
 mod bus {
@@ -62,17 +64,17 @@ mod bus {
     use crate::frame::Frame;
     use crate::plant::{GIMBAL, SUPPLY_V};
 
-    /// The core that the gimbal is on.
+    /// The core that simulates the gimbal.
     const CORE: u32 = 1;
 
-    /// What is being transferred: the command, and then the answer.
+    /// The transfer in progress: first the command, then the answer.
     static FRAME: [AtomicU32; 4] = [const { AtomicU32::new(0) }; 4];
-    /// How many transfers have been answered.
+    /// Number of answered transfers.
     static ANSWERED: AtomicU32 = AtomicU32::new(0);
 
     struct Simulated(UnsafeCell<Option<SimulatedGimbal<fn() -> u64>>>);
 
-    // SAFETY: only `answer` uses it, which the one core does, one call after the other.
+    // SAFETY: only `answer` uses it. One core runs `answer`, one call after the other.
     unsafe impl Sync for Simulated {}
 
     static SIMULATED: Simulated = Simulated(UnsafeCell::new(None));
@@ -95,29 +97,30 @@ mod bus {
         punctual::now().as_ticks()
     }
 
-    /// The gimbal: answers with what its sensors show, and applies the command.
+    /// Plays the gimbal: answers with the values of its sensors and applies the command.
     fn answer() {
-        // SAFETY: no other call is under way: the core does one thing at a time, with interrupts masked.
+        // SAFETY: no other call is in progress, because the core runs one at a time, with
+        // interrupts masked.
         let simulated = unsafe { &mut *SIMULATED.0.get() };
         let simulated =
             simulated.get_or_insert_with(|| SimulatedGimbal::new(GIMBAL, SUPPLY_V, clock as fn() -> u64));
         let mut frame = load();
-        // It takes frames of this length.
+        // Frames of this length are accepted.
         if simulated.transfer_in_place(&mut frame).is_ok() {
             store(&frame);
         }
-        // Release: the answer comes before.
+        // Release: publishes the answer stored above.
         ANSWERED.fetch_add(1, Ordering::Release);
     }
 
-    /// The controller's end of the bus: a transfer lasts until the other core has answered.
+    /// The controller's end of the bus. A transfer lasts until the other core has answered.
     #[derive(Debug, Default)]
     pub struct Bus {
         transfers: u32,
     }
 
     impl Bus {
-        /// What no sensor shows, the other core keeps to itself.
+        /// Returns `None`: values that no sensor measures stay on the other core.
         pub fn true_rad(&self) -> Option<Axes<f64>> {
             None
         }
@@ -132,7 +135,7 @@ mod bus {
             let [Operation::Transfer(read, write)] = operations else { return Err(ErrorKind::Other) };
             let answered: &mut Frame = (*read).try_into().map_err(|_| ErrorKind::FrameFormat)?;
             store((*write).try_into().map_err(|_| ErrorKind::FrameFormat)?);
-            // What this core has stored, that one sees.
+            // The other core sees all stores that precede the start.
             if !cores::start(CORE, answer) {
                 return Err(ErrorKind::Other);
             }
@@ -147,7 +150,7 @@ mod bus {
     }
 }
 
-/// What stands around the tasks here.
+/// The environment of the tasks on this board.
 mod controller {
     use core::fmt;
 
@@ -157,11 +160,11 @@ mod controller {
     use crate::encoder::RESOLUTION_RAD;
     pub use crate::tasks::{Record, Recording, Setpoints};
 
-    /// Ways for topics, of which there are none.
+    /// Connections to topics, which do not exist here.
     #[derive(Debug)]
     pub enum Links {}
 
-    /// What becomes of the record: a few lines.
+    /// Prints a summary of the record.
     #[derive(Debug)]
     pub struct Records;
 

@@ -1,4 +1,4 @@
-//! Says hello over the UART.
+//! Prints a greeting over the UART.
 #![no_std]
 #![no_main]
 

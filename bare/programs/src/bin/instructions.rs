@@ -1,4 +1,4 @@
-//! How many instructions it takes to get from here to there. What a measurement itself takes is subtracted.
+//! Counts instructions between two points of a program, without those of the measurement itself.
 //!
 //! unmonitored: as an app is that measures nothing
 //! not-on: raspi2b, raspi3b, raspi4b: their processors are those of virt, and no interrupt can be raised by hand
@@ -15,11 +15,12 @@ mod app {
     use punctual::prelude::*;
     use punctual_bare::{interrupt, println};
 
-    /// What the counter is at when a job begins.
+    /// The counter when a job started.
     static BEGUN: AtomicU32 = AtomicU32::new(0);
     static NEXT_BEGUN: AtomicU32 = AtomicU32::new(0);
 
-    /// What `low` measures, each kept in memory at once, so that what is measured does not have to keep it.
+    /// Measurements of `low`. Each is stored in memory at once, so that the measured code does not
+    /// have to preserve it.
     static SPAWNED_HIGHER: AtomicU32 = AtomicU32::new(0);
     static LOCKED: AtomicU32 = AtomicU32::new(0);
     static LOCKED_ALONE: AtomicU32 = AtomicU32::new(0);
@@ -40,7 +41,7 @@ mod app {
         (Shared { with_higher: 0, of_one_level: 0 }, Local {})
     }
 
-    /// What it takes to read the counter.
+    /// Returns the number of instructions for reading the counter.
     fn overhead() -> u32 {
         let begin = cycles::count();
         cycles::since(begin)
@@ -48,7 +49,7 @@ mod app {
 
     #[idle]
     fn idle(_: idle::Context) {
-        // Twice, since what is done for the first time may take longer.
+        // Twice, because the first time may take longer.
         for _ in 0..2 {
             low::spawn().expect("it is free");
         }
@@ -70,14 +71,14 @@ mod app {
     fn timed() {
         let mut took = 0;
         for _ in 0..2 {
-            // The counter of cycles as nanoseconds since power-on: in QEMU an instruction takes one. The timer counts
-            // sixteenths of that.
+            // Offset between nanoseconds since power-on and the cycle counter. In QEMU, an
+            // instruction takes one nanosecond. The timer counts in steps of 16 ns.
             let offset = (0..64)
                 .map(|_| cycles::timer_and_count())
                 .map(|(timer, count)| count.wrapping_sub(16 * timer as u32).wrapping_sub(1))
                 .min_by(|one, other| (one.wrapping_sub(*other) as i32).cmp(&0))
                 .expect("there are some");
-            // In the middle between two counts, so that it is the second that expires.
+            // Halfway between two counts, so that the timer expires at the second one.
             let due = (punctual::now().as_ticks() + 20_000) / 16 * 16 + 8;
             BEGUN.store(0, Ordering::Relaxed);
             expired::spawn_at(punctual::Instant::from_ticks(due)).expect("it is ahead");
@@ -129,7 +130,7 @@ mod app {
         BEGUN.store(cycles::count(), Ordering::Relaxed);
     }
 
-    /// Runs when `same` has returned.
+    /// Runs after `same` has returned.
     #[task(priority = 1)]
     fn next(_: next::Context, round: u32) {
         NEXT_BEGUN.store(cycles::count(), Ordering::Relaxed);

@@ -1,5 +1,6 @@
-//! The benchmark of real-time operating systems by Zhang and Timmerman, as Cunningham runs it, for `punctual-kernel`: its
-//! operations, delayed execution, pulses at a pin, and its rules. Prints what `punctual bench --json` would.
+//! The benchmark of real-time operating systems by Zhang and Timmerman, as run by Cunningham, for
+//! `punctual-kernel`: its operations, delayed execution, pulses at a pin, and its rules. Prints the
+//! output of `punctual bench --json`.
 //!
 //! json: punctual-bench
 //! thorough: raspi2b, raspi3b, raspi4b

@@ -1,5 +1,7 @@
-//! What the operations of `punctual-kernel` cost whose steps depend on how many wait, hold or come first: each for few and for
-//! more, so that the difference is what a step takes. In instructions, from the call to what runs next.
+//! The cost of the operations of `punctual-kernel` whose number of steps depends on how many
+//! threads wait, hold or precede. Each is measured for few and for more of them; the difference is
+//! the cost of a step. Counted in instructions, from the call to the first instruction of the code
+//! that runs next.
 //!
 //! not-on: raspi2b, raspi3b, raspi4b: their processors are those of virt
 #![no_std]
@@ -66,14 +68,15 @@ fn measures(_: ()) {
     }
 }
 
-/// Spawns so many threads, each at a priority above the last one's, from `first` on.
+/// Spawns `count` threads, the first at priority `first` and each further one at the next higher
+/// priority.
 fn spawn(count: u32, first: u8, thread: fn(u32)) {
     for (i, stack) in (0..count).zip(&STACKS[2..]) {
         Thread::spawn(first + i as u8, stack, thread, i).unwrap();
     }
 }
 
-/// Spawns a thread of the caller's priority, which measures, and lets it go first.
+/// Spawns a measuring thread of the caller's priority and yields to it.
 fn pass_to(thread: fn(())) {
     Thread::spawn(4, &STACKS[1], thread, ()).unwrap();
     Thread::yield_now();
@@ -107,7 +110,7 @@ fn sleeps(count: u32) {
 
 fn wakes(count: u32) {
     for (i, stack) in (0..count).zip(&STACKS[2..]) {
-        // They begin to wait while the caller does, and go behind it.
+        // They start to wait while the caller waits, and queue behind it.
         Thread::spawn(1 + (i % 2) as u8, stack, |_| SEMAPHORE.p().unwrap(), i).unwrap();
     }
     Thread::sleep_until(Kernel::now() + 1_000_000).unwrap();

@@ -1,4 +1,5 @@
-//! What operations of `punctual-kernel` cost in instructions, from the call to what runs next, with interrupts allowed and all checks.
+//! The cost of the operations of `punctual-kernel` in instructions, from the call to the first
+//! instruction of the code that runs next, with interrupts unmasked and all checks enabled.
 //!
 //! not-on: raspi2b, raspi3b, raspi4b: their processors are those of virt, and no interrupt can be raised by hand
 #![no_std]
@@ -23,7 +24,7 @@ static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
 static SEMAPHORE: Semaphore = Semaphore::new(0, 9);
 static MUTEX: RawMutex = RawMutex::new("mutex");
 
-/// When the last operation began.
+/// The counter at the start of the last operation.
 static BEGAN: AtomicU32 = AtomicU32::new(0);
 
 #[inline(always)]
@@ -31,7 +32,7 @@ fn begin() {
     BEGAN.store(cycles::count(), Ordering::Relaxed);
 }
 
-/// What has been counted since `begin`, without what `begin` and this take themselves.
+/// Returns the instructions since `begin`. `report` subtracts the overhead of `begin` and `end`.
 #[inline(always)]
 fn end() -> u32 {
     cycles::count().wrapping_sub(BEGAN.load(Ordering::Relaxed))
@@ -57,7 +58,7 @@ fn main() -> ! {
     punctual_bare::exit(0)
 }
 
-// Calls, since what the compiler makes of an inlined operation depends on what is around it.
+// Calls, because the code for an inlined operation depends on its surroundings.
 
 #[inline(never)]
 fn p() -> Result<(), WaitError> {
@@ -124,7 +125,7 @@ fn measures(_: ()) {
     report("thread creation, lower", end());
     created.unwrap().join().unwrap();
 
-    // Until every slot has been used.
+    // Repeat until every slot has been used.
     for _ in 0..THREADS {
         Thread::spawn(6, &STACKS[1], |()| (), ()).unwrap();
     }
@@ -143,13 +144,13 @@ fn measures(_: ()) {
     raise();
 }
 
-/// An interrupt that no device of QEMU's `virt` has.
+/// An interrupt without a device on QEMU's `virt`.
 const SPARE: u32 = 40;
 
-/// Makes it pending at the interrupt controller.
+/// Makes it pending in the interrupt controller.
 #[inline(always)]
 fn raise() {
     let set_pending = 0x0800_0000_usize + 0x200 + 4 * (SPARE as usize / 32);
-    // SAFETY: a register of the board's interrupt controller, by which no memory changes.
+    // SAFETY: a register of the board's interrupt controller; writing it changes no memory.
     unsafe { (set_pending as *mut u32).write_volatile(1 << (SPARE % 32)) };
 }

@@ -1,4 +1,5 @@
-//! A thread of `punctual-kernel` overflows its stack, which ends in the guard page below it.
+//! Overflows the stack of a thread of `punctual-kernel`. The guard page below the stack ends the
+//! program.
 //!
 //! exit: 101
 //! thorough: raspi2b, raspi3b, raspi4b

@@ -1,5 +1,6 @@
-//! Interrupts of peripherals that threads of `punctual-kernel` subscribe to: what a UART receives, the four compare registers of
-//! the system timer, the local timer; and callbacks, once and on a grid.
+//! Interrupts of peripherals to which threads of `punctual-kernel` subscribe: reception of a UART,
+//! the four compare registers of the system timer, and the local timer. Also tests callbacks,
+//! one-shot and on a grid.
 //!
 //! not-on: virt-a7, virt-a72, raspi4b: they have no such timers, or another controller for them
 //! thorough: raspi3b
@@ -57,7 +58,7 @@ static HANDLER: Mutex<Option<Handler>> = Mutex::new("UART", None);
 static RECEIVED: Semaphore = Semaphore::new(0, u32::MAX);
 static UART: Callback = Callback::new(&SERVER, on_uart, 0);
 
-/// The interrupt is held back until this has run, so it may wait for a mutex.
+/// The interrupt is masked until this has run, so it may wait for a mutex.
 fn on_uart(_: usize) {
     if let Some(handler) = HANDLER.lock().unwrap().as_mut() {
         handler.handle();
@@ -65,10 +66,10 @@ fn on_uart(_: usize) {
     RECEIVED.v().unwrap();
 }
 
-/// Prints a line that comes.
+/// Prints a received line.
 fn receive(uart: Uart<impl Pins>) {
     static mut RINGS: Rings<256, 64> = Rings::new();
-    // SAFETY: the one reference, since this is called once.
+    // SAFETY: the only reference, because this is called once.
     let (handler, mut reader, _) = uart.with_rings(unsafe { &mut *(&raw mut RINGS) });
     *HANDLER.lock().unwrap() = Some(handler);
     UART.subscribe_irq(interrupt::UART0).unwrap();
@@ -79,7 +80,7 @@ fn receive(uart: Uart<impl Pins>) {
             let Ok(count) = reader.read(&mut line[length..=length]);
             length += count;
             if line[length - 1] == b'\n' {
-                // What had come before the UART was on.
+                // A shorter line arrived before the UART was enabled.
                 if length > 1 {
                     let text = core::str::from_utf8(&line[..length - 1]).unwrap();
                     return println!("UART: {text}");
@@ -113,7 +114,7 @@ fn on_alarm(number: usize) {
     DONE.v().unwrap();
 }
 
-/// The compare registers match in another order than that of their numbers.
+/// The compare registers match in an order other than that of their numbers.
 fn compare() {
     let numbers = [
         interrupt::SYSTEM_TIMER0,
@@ -143,7 +144,7 @@ fn on_local_timer(_: usize) {
     DONE.v().unwrap();
 }
 
-/// Every 5 ms.
+/// Runs every 5 ms.
 fn count_down(mut timer: LocalTimer) {
     timer.start(5_000);
     let began = Kernel::now();
@@ -177,7 +178,7 @@ fn keep_to_a_grid() {
     GRID.every(FIRST.load(Ordering::Relaxed), PERIOD).unwrap();
     (0..100).for_each(|_| DONE.p().unwrap());
     GRID.cancel();
-    // As late at the end as at the beginning.
+    // The callback is no later at the end than at the start.
     let is_kept = LATEST.load(Ordering::Relaxed) < PERIOD / 2;
     println!("on a grid: 100 times, missed: {}, kept: {is_kept}", GRID.missed());
 }

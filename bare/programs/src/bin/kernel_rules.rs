@@ -1,5 +1,5 @@
-//! Threads of `punctual-kernel`: who runs when, priority inversion, a circle of resources, the sequence of a semaphore, interrupts
-//! that preempt, and what they preserve.
+//! Threads of `punctual-kernel`: their order, priority inversion, a circular wait for resources,
+//! the sequence of a semaphore, and preempting interrupts with the registers that they preserve.
 //!
 //! thorough: raspi2b, raspi3b, raspi4b
 #![no_std]
@@ -125,7 +125,8 @@ static CALLED: AtomicU32 = AtomicU32::new(0);
 static WRONG: AtomicU32 = AtomicU32::new(0);
 static ROUNDS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
-/// Comes every 7.3 µs, at any instruction of what runs then, and uses the flags and the FPU.
+/// Interrupts every 7.3 µs, at any instruction of the running thread, and uses the flags and the
+/// FPU.
 fn tick(_: usize) {
     let calls = CALLED.fetch_add(1, Ordering::Relaxed) + 1;
     if compute(black_box(f64::from(calls)), 1) < 0.0 {
@@ -152,10 +153,10 @@ fn compute(seed: f64, rounds: u32) -> f64 {
     values.iter().sum()
 }
 
-/// As the test of 001, IV.D: whether the flags of a comparison outlast what comes before the branch.
+/// The test of 001, IV.D: returns whether the flags of a comparison survive until the branch.
 fn flags_survive() -> bool {
     let equal: usize;
-    // SAFETY: changes the registers that it names, and the flags.
+    // SAFETY: changes only the named registers and the flags.
     unsafe {
         #[cfg(target_arch = "arm")]
         core::arch::asm!(

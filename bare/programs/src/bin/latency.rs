@@ -1,7 +1,7 @@
 //! Answers a rising edge at one pin with an impulse at another, in a task of an app.
 //!
-//! On a board an oscilloscope sees the latency. In QEMU the program makes the edges itself, and counts the instructions from
-//! there to the task's first one.
+//! On a board, an oscilloscope measures the latency. In QEMU, the program makes the edges itself
+//! and counts the instructions from the edge to the first instruction of the task.
 //!
 //! unmonitored: as an app is that measures nothing
 //! not-on: raspi2b, raspi3b, raspi4b: QEMU models no events of their pins
@@ -45,7 +45,7 @@ mod app {
         cx.local.stimulus.clear();
     }
 
-    /// Pins 0 to 27 have this interrupt together.
+    /// Pins 0 to 27 share this interrupt.
     #[cfg(feature = "raspberry-pi")]
     #[task(binds = GPIO0, local = [stimulus, response])]
     fn edge(cx: edge::Context) {

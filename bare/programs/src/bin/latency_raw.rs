@@ -1,5 +1,5 @@
-//! Answers a rising edge at one pin with an impulse at another, in the handler of the interrupt: what [`latency`](super) is
-//! compared with.
+//! Answers a rising edge at one pin with an impulse at another, in the handler of the interrupt:
+//! the baseline for [`latency`](super).
 //!
 //! not-on: raspi2b, raspi3b, raspi4b: QEMU models no events of their pins
 #![no_std]
@@ -19,7 +19,7 @@ use interrupt::GPIO as EDGE;
 #[cfg(feature = "raspberry-pi")]
 use interrupt::GPIO0 as EDGE;
 
-/// The handler's, once it may be called.
+/// Belongs to the handler as soon as the handler may be called.
 static PINS: AtomicPtr<RefCell<(Stimulus, Response)>> = AtomicPtr::new(ptr::null_mut());
 
 static HANDLER: Handler = Handler { timer: || (), interrupt: edge, after: || () };
@@ -27,8 +27,8 @@ static HANDLER: Handler = Handler { timer: || (), interrupt: edge, after: || () 
 fn edge(_: u32) {
     #[cfg(not(feature = "raspberry-pi"))]
     programs::latency::reached();
-    // SAFETY: null, or from a reference to what `main` keeps for as long as it runs; only this handler, which nothing
-    // interrupts, uses it.
+    // SAFETY: the pointer is null or derives from a reference to a value that `main` keeps for as
+    // long as it runs. Only this handler uses it, and nothing interrupts the handler.
     if let Some(pins) = unsafe { PINS.load(Ordering::Relaxed).as_ref() } {
         let (stimulus, response) = &mut *pins.borrow_mut();
         pins::answer(response);
@@ -42,7 +42,7 @@ fn main() -> ! {
     PINS.store(ptr::from_ref(&pins).cast_mut(), Ordering::Relaxed);
     interrupt::handle(&HANDLER);
     interrupt::enable(EDGE);
-    // SAFETY: the handler uses the pins and atomics, which `main` leaves to it.
+    // SAFETY: the handler uses only the pins, which `main` leaves to it, and atomics.
     unsafe { interrupt::unmask() };
     #[cfg(not(feature = "raspberry-pi"))]
     {

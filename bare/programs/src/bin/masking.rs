@@ -1,5 +1,7 @@
-//! What ceilings and spawns would take by the priorities of a GIC, as RTIC has them by those of a microcontroller: a lock is a write to the
-//! mask of priorities and another one back, and a spawn pends an interrupt that has no device. Beside `instructions`, which is our way.
+//! The cost of ceilings and spawns with the priorities of a GIC, as RTIC implements them with those
+//! of a microcontroller: a lock writes the priority mask and then restores it, and a spawn pends an
+//! interrupt without a device. `instructions` measures the implementation of `punctual` for
+//! comparison.
 //!
 //! not-on: raspi2b, raspi3b, raspi4b: the controllers of two have no priorities, and no interrupt can be raised by hand
 #![no_std]
@@ -14,20 +16,21 @@ use punctual_bare::println;
 
 punctual_bare::entry!(main);
 
-/// GICC_PMR of QEMU's `virt`: interrupts of these priorities and below, by number above, are held back.
+/// GICC_PMR of QEMU's `virt`: masks interrupts of this priority and of lower ones, with higher
+/// numbers.
 const MASK: *mut u32 = 0x0801_0004 as *mut u32;
-/// Above the priority that `punctual-bare` gives to all.
+/// Above the priority that `punctual-bare` gives to all interrupts.
 const CEILING: u32 = 0x80;
 
-/// The one message that waits; 0 is none.
+/// The waiting message; 0 means none.
 static MESSAGE: AtomicU32 = AtomicU32::new(0);
 static RECEIVED: AtomicU32 = AtomicU32::new(0);
 
 static HANDLER: Handler = Handler { timer: || {}, interrupt: dispatch, after: || {} };
 
-/// Runs what waits, with interrupts unmasked, since the controller lets higher priorities only through.
+/// Runs the waiting message with interrupts unmasked: the controller admits only higher priorities.
 fn dispatch(_: u32) {
-    // SAFETY: the handler does not touch what it interrupts.
+    // SAFETY: the handler does not access the state that it interrupts.
     unsafe { interrupt::unmask() };
     let message = MESSAGE.swap(0, Ordering::Relaxed);
     if message != 0 {
@@ -36,15 +39,16 @@ fn dispatch(_: u32) {
     interrupt::mask();
 }
 
-/// The mask before; what follows is not interrupted by the priorities that are held back.
+/// Raises the ceiling and returns the previous mask. The masked priorities do not interrupt the
+/// code that follows.
 #[inline(always)]
 fn raise(ceiling: u32) -> u32 {
-    // SAFETY: the register is there, on these boards, and concerns no memory.
+    // SAFETY: the register exists on these boards and affects no memory.
     unsafe {
         let before = MASK.read_volatile();
         if before > ceiling {
             MASK.write_volatile(ceiling);
-            // The controller has the new mask before what follows.
+            // The new mask is in effect before the code that follows.
             barrier();
         }
         before
@@ -66,7 +70,7 @@ fn main() -> ! {
     cycles::enable();
     interrupt::handle(&HANDLER);
     interrupt::enable(interrupt::RTC);
-    // SAFETY: the handler does not touch what it interrupts.
+    // SAFETY: the handler does not access the state that it interrupts.
     unsafe { interrupt::unmask() };
     let begin = cycles::count();
     let overhead = cycles::count().wrapping_sub(begin);

@@ -1,4 +1,4 @@
-//! Overflows its stack, which ends in the guard page below it.
+//! Overflows its stack. The guard page below the stack ends the program.
 //!
 //! exit: 101
 #![no_std]

@@ -1,4 +1,5 @@
-//! A job that has preempted another, on the second core, overflows the stack of that core: the message says at which level.
+//! Overflows the stack of the second core in a job that has preempted another. The message names
+//! the level.
 //!
 //! exit: 101
 //! emulator: -smp 4
@@ -43,7 +44,7 @@ mod app {
         if depth == 0 { 0 } else { descend(depth + 1) + black_box(frame)[63] }
     }
 
-    /// The partition has to have one.
+    /// The partition requires a task.
     #[task(priority = 1, core = first)]
     fn other(_: other::Context) {}
 }

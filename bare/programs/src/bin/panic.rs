@@ -1,4 +1,4 @@
-//! Panics, and shows by which way it got there.
+//! Panics and prints the backtrace.
 //!
 //! exit: 101
 #![no_std]

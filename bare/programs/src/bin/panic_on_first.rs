@@ -1,4 +1,4 @@
-//! A job panics on the first core while another runs on the second: that does not go on.
+//! A job panics on the first core while another runs on the second, which must stop.
 //!
 //! exit: 101
 //! emulator: -smp 4

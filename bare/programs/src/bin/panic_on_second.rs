@@ -1,4 +1,4 @@
-//! A job panics on the second core while another runs on the first: that does not go on.
+//! A job panics on the second core while another runs on the first, which must stop.
 //!
 //! exit: 101
 //! emulator: -smp 4

@@ -1,4 +1,4 @@
-//! Writes where only code and constants are, which the MMU forbids.
+//! Writes to a page that contains only code and constants. The MMU prevents it.
 //!
 //! exit: 101
 #![no_std]
@@ -12,7 +12,7 @@ static CONSTANT: u32 = 7;
 
 fn main() -> ! {
     println!("writing to a constant");
-    // SAFETY: that it is not allowed is the point; the MMU keeps it from happening.
+    // SAFETY: none. The write is forbidden, which is the purpose; the MMU prevents it.
     unsafe { (&raw const CONSTANT).cast_mut().write_volatile(8) };
     println!("and it is {CONSTANT}");
     punctual_bare::exit(0)

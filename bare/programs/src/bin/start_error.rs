@@ -1,4 +1,5 @@
-//! An app that cannot start leaves nothing behind: not what is done about the interrupts of its tasks.
+//! An app that fails to start leaves no trace: it does not change how interrupts of its tasks are
+//! handled.
 //!
 //! not-on: raspi4b: it has a core for each partition, and passes every interrupt to any of them
 #![no_std]
@@ -23,8 +24,8 @@ fn main() -> ! {
     punctual_bare::exit(0)
 }
 
-/// On QEMU's `virt` with one core there is none for the second partition. On the Raspberry Pi 2 and 3 there is, but the interrupts
-/// of peripherals come to the first.
+/// Needs a core for its second partition, which QEMU's `virt` with one core lacks. The Raspberry Pi
+/// 2 and 3 have that core, but route interrupts of peripherals to the first.
 #[punctual::app(main = false, partitions = [first, second])]
 mod needs_more {
     use punctual_bare::println;
@@ -76,7 +77,7 @@ mod runs {
     fn raise(_: raise::Context) {
         println!("an app that runs");
         interrupt::enable(interrupt::UART0);
-        // Something has been sent, so the interrupt comes at once.
+        // Data was sent, so the interrupt is raised at once.
         console::interrupt_on_transmit(true);
         console::interrupt_on_transmit(false);
         punctual::shutdown();

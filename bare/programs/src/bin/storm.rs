@@ -1,4 +1,5 @@
-//! The timer interrupts locks, spawns and the dispatch itself wherever it can: no job is lost, no resource shared.
+//! The timer interrupts locks, spawns and the dispatcher at as many points as possible. No job may
+//! get lost, and no resource may be shared.
 //!
 //! thorough: raspi3b, virt-a72
 #![no_std]
@@ -11,7 +12,7 @@ mod app {
     use punctual::prelude::*;
     use punctual_bare::println;
 
-    /// Spawns that were accepted, of each of two tasks, and jobs of them that have run.
+    /// Accepted spawns of each of the two tasks, and their completed jobs.
     static SPAWNED: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
     static RUN: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
@@ -19,7 +20,7 @@ mod app {
 
     #[shared]
     struct Shared {
-        /// Two numbers that are the same outside of critical sections.
+        /// Two numbers that are equal outside of critical sections.
         pair: (u32, u32),
     }
 
@@ -46,7 +47,7 @@ mod app {
     fn step(pair: &mut (u32, u32)) {
         assert_eq!(pair.0, pair.1, "somebody else is in the critical section");
         pair.0 += 1;
-        // Long enough for an interrupt to come now and then.
+        // Long enough for an occasional interrupt.
         for i in 0..8 {
             core::hint::black_box(i);
         }
@@ -60,12 +61,13 @@ mod app {
         SPAWNED[1].fetch_add(u32::from(high::spawn().is_ok()), Ordering::Relaxed);
     }
 
-    /// Every 20 µs, and once more a little later each time, at any instruction of what runs then.
+    /// Runs every 20 µs, and once more a little later each time, at any instruction of the
+    /// interrupted code.
     #[task(priority = 3, period = 20.micros(), local = [phase], shared = [pair])]
     fn tick(mut cx: tick::Context) {
         cx.shared.pair.lock(step);
         *cx.local.phase = (*cx.local.phase + 17) % 9_973;
-        // Refused if the last has not run yet.
+        // Rejected if the last one has not run yet.
         let _ = shifted::spawn_after(cx.local.phase.nanos());
         SPAWNED[1].fetch_add(u32::from(high::spawn().is_ok()), Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Reads a thermometer at I2C1, address 0x48, by a driver that knows `embedded-hal` only.
+//! Reads a thermometer at I2C1, address 0x48, with a driver that depends only on `embedded-hal`.
 //!
 //! emulator: -device tmp105,id=thermometer,bus=i2c-bus.1,address=0x48
 //! not-on: virt-a7, virt-a72: they have no I2C
@@ -16,7 +16,7 @@ use rpi_registers::Peripherals;
 
 punctual_bare::entry!(main);
 
-/// In Hz, of the slower boards; on a Raspberry Pi 4 the bus has twice its frequency.
+/// In Hz, for the slower boards. On a Raspberry Pi 4, the bus runs at twice its frequency.
 const CORE_CLOCK: u32 = 250_000_000;
 const FREQUENCY: u32 = 50_000;
 
@@ -33,7 +33,7 @@ fn main() -> ! {
     thermometer.set_os_temperature(61.5).expect("it answers");
     thermometer.set_hysteresis_temperature(-12.5).expect("it answers");
     thermometer.set_fault_queue(FaultQueue::_4).expect("it answers");
-    // It has been converting since it was switched on.
+    // The thermometer has been converting since power-on.
     let before = delay.now();
     delay.delay_ms(5);
     println!("waited for 5 ms: {}", (5_000..5_100).contains(&(delay.now() - before)));

@@ -1,4 +1,4 @@
-//! Fifty ticks at 1 kHz, which disturb a computation in floating point and interrupt each other.
+//! Fifty ticks at 1 kHz, which interrupt a floating-point computation and each other.
 #![no_std]
 #![no_main]
 
@@ -35,7 +35,7 @@ fn tick() {
     time::alarm(if ticked < TICKS { next + PERIOD } else { u64::MAX });
 }
 
-/// Every tenth tick goes on for longer than a period, with interrupts unmasked.
+/// Every tenth tick runs for longer than a period, with interrupts unmasked.
 fn after() {
     if INSIDE.load(Ordering::Relaxed) || TICKED.load(Ordering::Relaxed) % 5 != 2 {
         return;
@@ -74,7 +74,7 @@ fn main() -> ! {
     NEXT.store(start + PERIOD, Ordering::Relaxed);
     time::alarm(start + PERIOD);
     time::enable_alarm();
-    // SAFETY: the handler shares atomics only with what it interrupts.
+    // SAFETY: the handler shares only atomics with the code that it interrupts.
     unsafe { interrupt::unmask() };
     let (mut rounds, mut wrong) = (0_u32, 0_u32);
     while TICKED.load(Ordering::Relaxed) < TICKS {

@@ -1,5 +1,5 @@
-//! Two partitions, each on a core: spawns there and back, a task of the second released by the clock, a resource that both lock, and an end
-//! that both come to.
+//! Two partitions, each on its own core: spawns in both directions, a task of the second released
+//! by the clock, a resource that both lock, and an orderly end of both.
 //!
 //! emulator: -smp 4
 #![no_std]
@@ -15,10 +15,10 @@ mod app {
     use punctual_bare::{cores, println};
 
     const ROUNDS: u32 = 3;
-    /// Of each core, in a resource that both use.
+    /// Number of locks per core of a resource that both use.
     const LOCKS: u32 = 2_000;
 
-    /// Which cores have run the jobs of each partition, by a bit for each.
+    /// Bit set of the cores that have run jobs of each partition.
     static SEEN: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
     fn here(partition: usize) {
@@ -27,7 +27,7 @@ mod app {
 
     #[shared]
     struct Shared {
-        /// Two numbers that are the same outside of critical sections.
+        /// Two numbers that are equal outside of critical sections.
         pair: (u32, u32),
     }
 
@@ -38,7 +38,7 @@ mod app {
 
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
-        // It waits until `init` is over, there as here.
+        // It waits until `init` has completed on both cores.
         ping::spawn(1).expect("nothing else spawns it");
         (Shared { pair: (0, 0) }, Local { ticks: 0 })
     }
@@ -46,12 +46,12 @@ mod app {
     fn step(pair: &mut (u32, u32)) {
         assert_eq!(pair.0, pair.1, "somebody else is in the critical section");
         pair.0 += 1;
-        // Long enough for the other core to come.
+        // Long enough for the other core to contend.
         core::hint::black_box(&mut *pair);
         pair.1 += 1;
     }
 
-    /// On the second core, released by the first.
+    /// Runs on the second core, released by the first.
     #[task(priority = 2, core = second)]
     fn ping(_: ping::Context, round: u32) {
         here(1);
@@ -59,7 +59,7 @@ mod app {
         pong::spawn(round).expect("it has run");
     }
 
-    /// On the first core, released by the second.
+    /// Runs on the first core, released by the second.
     #[task(priority = 2, core = first)]
     fn pong(_: pong::Context, round: u32) {
         here(0);
@@ -73,7 +73,7 @@ mod app {
         }
     }
 
-    /// On the first core, while `two` does the same on the second.
+    /// Runs on the first core, while `two` does the same on the second.
     #[task(priority = 1, core = first, shared = [pair])]
     fn one(mut cx: one::Context) {
         (0..LOCKS).for_each(|_| cx.shared.pair.lock(step));
@@ -84,19 +84,19 @@ mod app {
         (0..LOCKS).for_each(|_| cx.shared.pair.lock(step));
     }
 
-    /// By the timer of the second core.
+    /// Released by the timer of the second core.
     #[task(priority = 3, core = second, period = 1.millis(), local = [ticks], shared = [pair])]
     fn tick(mut cx: tick::Context) {
         here(1);
         *cx.local.ticks += 1;
         if *cx.local.ticks == 20 {
-            // Now, or when both have done their part.
+            // Ends now, or after both have completed.
             ends::spawn().expect("it has run");
         }
         cx.shared.pair.lock(|pair| assert_eq!(pair.0, pair.1));
     }
 
-    /// On the first core, armed by itself until both are done; and then both end.
+    /// Runs on the first core. Arms itself until both have completed, and then ends both.
     #[task(priority = 3, core = first, shared = [pair])]
     fn ends(mut cx: ends::Context) {
         let locks = cx.shared.pair.lock(|pair| pair.0);

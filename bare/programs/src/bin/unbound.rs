@@ -1,4 +1,4 @@
-//! Interrupts that come by mistake: one that is none, one that no task binds, and one whose job panics.
+//! Unexpected interrupts: a spurious one, one that no task binds, and one whose job panics.
 //!
 //! exit: 101
 //! not-on: raspi2b, raspi3b: no interrupt can be raised by hand
@@ -34,21 +34,21 @@ mod app {
     }
 
     unsafe extern "C" {
-        /// What the vectors call.
+        /// The entry point of the vectors.
         fn __punctual_bare_interrupt();
     }
 
     #[idle]
     fn idle(_: idle::Context) {
         interrupt::mask();
-        // SAFETY: as the vectors do, with interrupts masked; of the registers it leaves what any function does.
+        // SAFETY: called with interrupts masked, as by the vectors; follows the calling convention.
         unsafe { __punctual_bare_interrupt() };
         // SAFETY: they were unmasked before.
         unsafe { interrupt::unmask() };
         println!("an interrupt that is lowered before it is acknowledged, and it goes on");
         interrupt::pend(NOBODYS);
         println!("an interrupt that no task binds, and it goes on");
-        // It is disabled now, so it stays pending.
+        // The interrupt is disabled by now, so it stays pending.
         interrupt::pend(NOBODYS);
         interrupt::disable(interrupt::UART0);
         interrupt::pend(interrupt::UART0);

@@ -1,4 +1,5 @@
-//! Async tasks: a delay is not early and hardly late, an interrupt wakes, polls preempt polls, and what still waits at the end is dropped.
+//! Async tasks: a delay never ends early and hardly late, an interrupt wakes a task, polls preempt
+//! polls, and tasks that still wait at the end are dropped.
 #![no_std]
 #![no_main]
 
@@ -39,7 +40,7 @@ mod app {
         (Shared { polls: 0 }, Local { line, interrupts: 0 })
     }
 
-    /// Waits, and keeps registers of the FPU in use in between, so that it is interrupted in polls.
+    /// Waits, and uses registers of the FPU between its waits, so that its polls are interrupted.
     #[task(priority = 1, shared = [polls])]
     async fn computes(mut cx: computes::Context) {
         for round in 1..=3 {
@@ -49,16 +50,16 @@ mod app {
                 values.iter_mut().for_each(|value| *value = black_box(*value * 1.5 / 1.5));
             }
             assert!(values.iter().all(|value| *value == f64::from(round)), "the FPU is as it was left");
-            // In the timers of this level, although polls of another have come in between.
+            // Stays in the timers of this level, although polls of another level have intervened.
             punctual::delay(100.micros()).await;
             let polls = cx.shared.polls.lock(|polls| *polls);
             println!("computed {round}, after {polls} polls of ticks");
         }
-        // Something has been sent, so the interrupt comes at once.
+        // Data was sent, so the interrupt is raised at once.
         console::interrupt_on_transmit(true);
     }
 
-    /// Every millisecond.
+    /// Runs every millisecond.
     #[task(priority = 2, shared = [polls])]
     async fn ticks(mut cx: ticks::Context) {
         let mut next = punctual::now();
@@ -74,7 +75,8 @@ mod app {
         println!("ticks: late by {latest} ns");
     }
 
-    /// Above `waits`: the wake in its job has the reader polled when the interrupt is over.
+    /// Has a higher priority than `waits`: the wake in its job polls the reader after the
+    /// interrupt.
     #[task(priority = 4, binds = UART0, local = [line, interrupts])]
     fn line(cx: line::Context) {
         console::interrupt_on_transmit(false);
@@ -96,7 +98,8 @@ mod app {
         punctual::shutdown();
     }
 
-    /// Never completes: it is dropped when no job can run any more, and may use its resources then.
+    /// Never completes. It is dropped when no job can run any longer, and may then use its
+    /// resources.
     #[task(priority = 1, shared = [polls])]
     async fn stays(cx: stays::Context) {
         struct Left<M: Mutex<T = u32>>(M);

@@ -1,4 +1,5 @@
-//! Tables 3 and 4 of Cunningham: how long a period of pulses is to who counts them, and after how long runs what was delayed.
+//! Tables 3 and 4 of Cunningham: the length of a period of pulses as counted by a handler, and the
+//! latency of delayed execution.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -8,7 +9,7 @@ use crate::bench::{self, Report, Row};
 static SERVER: Server = Server::new();
 static DELAYED: Callback = Callback::new(&SERVER, runs, 0);
 static DONE: Semaphore = Semaphore::new(0, 1);
-/// What was asked for, in nanoseconds.
+/// The requested time in nanoseconds.
 static NOMINAL: AtomicU32 = AtomicU32::new(0);
 
 const DELAYS: [(&str, &str, u32); 9] = [
@@ -31,7 +32,7 @@ const PULSES: [(&str, &str, u32); 5] = [
     ("latency/pulse-2000", "Pulses of 2.00 ms", 2_000_000),
 ];
 
-/// Measures and prints them.
+/// Measures and prints both tables.
 pub fn measure(report: &mut Report) {
     report.suite("latency", "Switching, locking, events, delays and pulses");
     SERVER.start(12, &STACKS[3]).unwrap();
@@ -44,12 +45,13 @@ pub fn measure(report: &mut Report) {
     report.checks();
 }
 
-/// A row for which a thread at priority 5 takes the samples.
+/// Measures and prints a row for which a thread at priority 5 takes the samples.
 fn row(report: &mut Report, slug: &str, operation: &str, nominal: u32, thread: fn(())) {
     NOMINAL.store(nominal, Ordering::Relaxed);
     bench::forget();
     WANTED.store(bench::SAMPLES_OF_A_ROW, Ordering::Relaxed);
-    // A thread that has stopped the kernel is there until it runs again, so each row has the stack of the one before the last.
+    // A thread that has stopped the kernel exists until it runs again, so each row uses the stack
+    // of the row before the last.
     static ROW: AtomicUsize = AtomicUsize::new(0);
     let stack = &STACKS[ROW.fetch_add(1, Ordering::Relaxed) % 2];
     Thread::spawn(5, stack, thread, ()).unwrap();
@@ -85,7 +87,7 @@ mod pulses {
     }
 }
 
-/// Edges at a pin, made by a periodic callback, and counted by the handler of the pin's interrupt.
+/// Edges at a pin, made by a periodic callback and counted by the handler of the pin's interrupt.
 #[cfg(not(feature = "raspberry-pi"))]
 mod pulses {
     use core::sync::atomic::Ordering;
@@ -124,13 +126,13 @@ mod pulses {
     }
 
     fn edge(_: u32) {
-        // From the first instruction of one handler to that of the next.
+        // Measures from the first instruction of a handler to that of the next.
         let now = cycles::count();
         bench::record(now.wrapping_sub(BEGAN.load(Ordering::Relaxed)));
         BEGAN.store(now, Ordering::Relaxed);
         pins::clear_stimulus();
         if !are_wanted() {
-            // Later ones may come until it is no longer subscribed.
+            // Further pulses may occur until the handler has unsubscribed.
             let _ = DONE.v();
         }
     }

@@ -1,4 +1,4 @@
-//! What the program `kernel_bench` measures and checks.
+//! Measurements and checks of the program `kernel_bench`.
 
 pub mod latency;
 pub mod operations;
@@ -23,13 +23,13 @@ type Stack = punctual_kernel::Stack<Board, 8192>;
 
 static STACKS: [Stack; 4] = [const { Stack::new() }; 4];
 
-/// How many samples the row has to have that is being measured.
+/// Number of samples required for the current row.
 static WANTED: AtomicUsize = AtomicUsize::new(0);
 
-/// When what is being measured began.
+/// The counter at the start of the current measurement.
 static BEGAN: AtomicU32 = AtomicU32::new(0);
 
-/// Whether there are not enough samples yet.
+/// Returns whether more samples are needed.
 fn are_wanted() -> bool {
     bench::recorded() < WANTED.load(Ordering::Relaxed)
 }
@@ -39,14 +39,14 @@ fn begin() {
     BEGAN.store(cycles::count(), Ordering::Relaxed);
 }
 
-/// Records what has passed since `begin`.
+/// Records the cycles since `begin`.
 #[inline(always)]
 fn end() {
     let now = cycles::count();
     bench::record(now.wrapping_sub(BEGAN.load(Ordering::Relaxed)));
 }
 
-/// Runs threads of these priorities until they have ended or one has stopped the kernel.
+/// Runs threads with the given priorities until all have ended or one has stopped the kernel.
 fn run(threads: &[(u8, fn(()))]) {
     for (&(priority, entry), stack) in threads.iter().zip(&STACKS) {
         Thread::spawn(priority, stack, entry, ()).expect("there are as many stacks");

@@ -1,4 +1,5 @@
-//! The twelve operations of the benchmark, from the call to its return or to the first instruction of who runs next.
+//! The twelve operations of the benchmark, from the call to its return or to the first instruction
+//! of the thread that runs next.
 
 use core::hint::black_box;
 use core::mem::MaybeUninit;
@@ -12,7 +13,8 @@ static MUTEX: RawMutex = RawMutex::new("mutex");
 
 type Threads = &'static [(u8, fn(()))];
 
-/// What is measured, by its name and in words as `punctual bench` has them, with the threads that measure it.
+/// The operations, with the names and descriptions that `punctual bench` uses and the threads that
+/// measure them.
 const OPERATIONS: [(&str, &str, Threads); 13] = [
     ("rtos/tracing", "Tracing: reading the clock and writing it down", &[(5, traces)]),
     ("rtos/create-lower", "Creation at a lower level, until the call returns", &[(5, creates_lower)]),
@@ -41,11 +43,11 @@ const OPERATIONS: [(&str, &str, Threads); 13] = [
     ),
 ];
 
-/// Measures and prints them.
+/// Measures and prints the operations.
 pub fn measure(report: &mut Report) {
     report.suite("rtos", "What operations of a real-time system take");
     for (slug, operation, threads) in OPERATIONS {
-        // They and their stacks are used for the first time.
+        // A first run with few samples warms up the code and the stacks.
         for wanted in [2, bench::SAMPLES_OF_A_ROW] {
             bench::forget();
             WANTED.store(wanted, Ordering::Relaxed);
@@ -93,7 +95,7 @@ fn yields(_: ()) {
     while are_wanted() {
         begin();
         Thread::yield_now();
-        // The last time there is no peer any more.
+        // The last time, the peer no longer exists.
         if are_wanted() {
             end();
         }
@@ -191,7 +193,7 @@ fn gives_unit(_: ()) {
 
 fn wakes_lower(_: ()) {
     while are_wanted() {
-        // Meanwhile the other begins to wait.
+        // The other thread starts to wait in the meantime.
         Thread::sleep_until(Kernel::now() + 50_000).unwrap();
         begin();
         let given = SEMAPHORE.v();

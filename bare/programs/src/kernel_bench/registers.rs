@@ -1,5 +1,6 @@
-//! Whether registers, flags and the rounding mode survive a preemption: a loop of instructions that change no flag waits for it with
-//! known values in them, and the thread that preempts changes them all.
+//! Tests that registers, flags and the rounding mode survive a preemption: a loop of instructions
+//! that change no flag waits for it with known values in them, and the preempting thread changes
+//! them all.
 
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +8,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use super::rules::event;
 use super::{Kernel, STACKS, Thread};
 
-/// What is said if nothing has changed.
+/// The observation if nothing has changed.
 pub(super) const PRESERVED: &str = "all as they were";
 
 static PREEMPTED: AtomicU32 = AtomicU32::new(0);
@@ -37,17 +38,18 @@ pub(super) fn survive(_: ()) {
 
 /// Rounding towards zero.
 const ROUNDING: u32 = 0b11 << 22;
-/// What a comparison of equals says, of negative, zero, carry and overflow.
+/// The flags negative, zero, carry and overflow after a comparison of equals.
 const EQUAL: u32 = 0b0110 << 28;
 
-/// Waits with known values until `flag` is not 0. Says whether flags, general registers, vector registers and the rounding mode have
-/// changed.
+/// Waits with known values until `flag` is not 0. Returns whether the flags, the general registers,
+/// the vector registers and the rounding mode have changed.
 #[cfg(target_arch = "arm")]
 #[inline(never)]
 fn hold_until(flag: &AtomicU32) -> [bool; 4] {
     let (flags, general, vector, rounding): (u32, u32, u32, u32);
-    // SAFETY: reads the flag, and changes what it names and the rounding mode, which is what it was in the end. The jump goes to
-    // one of the next two instructions: the flag is 0 or 1.
+    // SAFETY: reads the flag, and changes only the named registers and the rounding mode, which is
+    // restored at the end. The jump goes to one of the next two instructions, because the flag is 0
+    // or 1.
     unsafe {
         asm!(
             "vmsr fpscr, {rounding}",
@@ -95,10 +97,10 @@ fn hold_until(flag: &AtomicU32) -> [bool; 4] {
     [flags & 0xF << 28 != EQUAL, general != 0, vector != 0, rounding & ROUNDING != ROUNDING]
 }
 
-/// Leaves other values in all of these.
+/// Overwrites all of these with other values.
 #[cfg(target_arch = "arm")]
 fn overwrite() {
-    // SAFETY: changes what it names.
+    // SAFETY: changes only the named registers.
     unsafe {
         asm!(
             ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15",
@@ -117,13 +119,14 @@ fn overwrite() {
     }
 }
 
-/// Waits with known values until `flag` is not 0. Says whether flags, general registers, vector registers and the rounding mode have
-/// changed.
+/// Waits with known values until `flag` is not 0. Returns whether the flags, the general registers,
+/// the vector registers and the rounding mode have changed.
 #[cfg(target_arch = "aarch64")]
 #[inline(never)]
 fn hold_until(flag: &AtomicU32) -> [bool; 4] {
     let (flags, general, vector, rounding): (u64, u64, u64, u64);
-    // SAFETY: reads the flag, and changes what it names and the rounding mode, which is what it was in the end.
+    // SAFETY: reads the flag, and changes only the named registers and the rounding mode, which is
+    // restored at the end.
     unsafe {
         asm!(
             "msr fpcr, {rounding}",
@@ -174,10 +177,10 @@ fn hold_until(flag: &AtomicU32) -> [bool; 4] {
     [is_changed(flags, 0xF << 28, EQUAL), general != 0, vector != 0, is_changed(rounding, ROUNDING, ROUNDING)]
 }
 
-/// Leaves other values in all of these.
+/// Overwrites all of these with other values.
 #[cfg(target_arch = "aarch64")]
 fn overwrite() {
-    // SAFETY: changes what it names.
+    // SAFETY: changes only the named registers.
     unsafe {
         asm!(
             ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31",

@@ -1,5 +1,6 @@
-//! Sections III.B and IV of Cunningham: the rules of threads, priority inversion, two resources asked for crosswise, the sequence of
-//! a semaphore, and registers over a preemption. A verdict comes from the order of events alone.
+//! Sections III.B and IV of Cunningham: the rules of threads, priority inversion, two resources
+//! requested crosswise, the sequence of a semaphore, and registers across a preemption. A verdict
+//! depends only on the order of events.
 
 use core::str;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -9,7 +10,8 @@ use punctual_kernel::{Group, OrderedGuards};
 use super::{Mutex, OrderedMutex, STACKS, Semaphore, Thread, registers, run};
 use crate::bench::{Check, Report};
 
-/// Name, rule and what is expected, as in the suite `behaviour` of `punctual bench`, and who makes the events.
+/// Name, rule and expectation, as in the suite `behaviour` of `punctual bench`, and the threads
+/// that make the events.
 struct Rule {
     slug: &'static str,
     text: &'static str,
@@ -68,10 +70,10 @@ const RULES: [Rule; 8] = [
     },
 ];
 
-/// How often each is looked at.
+/// Number of runs per rule.
 const RUNS: usize = 64;
 
-/// Checks them and prints what was seen.
+/// Checks the rules and prints the observations.
 pub fn check(report: &mut Report) {
     report.suite("behaviour", "Rules of scheduling and locking");
     report.checks();
@@ -97,11 +99,11 @@ pub fn check(report: &mut Report) {
 
 const ROOM: usize = 128;
 
-/// The events of a run, one after the other.
+/// The events of a run, in order.
 static EVENTS: [AtomicU8; ROOM] = [const { AtomicU8::new(0) }; ROOM];
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes an event.
+/// Records an event.
 pub(super) fn event(what: &str) {
     if LENGTH.load(Ordering::Relaxed) > 0 {
         note(", ");
@@ -197,7 +199,7 @@ fn takes(_: ()) {
     }
 }
 
-/// The lower thread: it runs only while the other waits.
+/// The lower thread, which runs only while the other waits.
 fn gives(_: ()) {
     let v = || {
         event("V");

@@ -4,17 +4,20 @@ use embedded_hal::digital::{InputPin, OutputPin};
 use rpi_hal::gpio::{self, Event, Input, Output, Pin, Pull};
 use rpi_registers::Peripherals;
 
-/// The pin with the green LED of the board; on the 3B, where that is behind the VideoCore, pin 17 of the header.
+/// The pin of the board's green LED. On the 3B, where the VideoCore drives that LED, pin 17 of the
+/// header.
 #[cfg(feature = "raspi2b")]
 pub type Led = Pin<47, Output>;
-/// The pin with the green LED of the board; on the 3B, where that is behind the VideoCore, pin 17 of the header.
+/// The pin of the board's green LED. On the 3B, where the VideoCore drives that LED, pin 17 of the
+/// header.
 #[cfg(feature = "raspi3b")]
 pub type Led = Pin<17, Output>;
-/// The pin with the green LED of the board; on the 3B, where that is behind the VideoCore, pin 17 of the header.
+/// The pin of the board's green LED. On the 3B, where the VideoCore drives that LED, pin 17 of the
+/// header.
 #[cfg(feature = "raspi4b")]
 pub type Led = Pin<42, Output>;
 
-/// An LED.
+/// Returns the LED.
 ///
 /// # Panics
 /// If the peripherals have been taken.
@@ -33,10 +36,10 @@ pub fn led() -> Led {
 #[derive(Debug)]
 pub struct Stimulus(Pin<23, Input>);
 
-/// Its output, pin 24.
+/// The output of the latency program, pin 24.
 pub type Response = Pin<24, Output>;
 
-/// The pins of the latency program.
+/// Returns the pins of the latency program.
 ///
 /// # Panics
 /// If the peripherals have been taken.
@@ -48,20 +51,20 @@ pub fn stimulus_and_response() -> (Stimulus, Response) {
 }
 
 impl Stimulus {
-    /// Ends the interrupt of an edge.
+    /// Clears the interrupt of an edge.
     #[inline]
     pub fn clear(&mut self) {
         self.0.clear_event();
     }
 
-    /// Whether the input is high.
+    /// Returns whether the input is high.
     pub fn is_high(&mut self) -> bool {
         let Ok(high) = self.0.is_high();
         high
     }
 }
 
-/// An impulse at the response.
+/// Sends an impulse at the response pin.
 #[inline]
 pub fn answer(response: &mut Response) {
     let Ok(()) = response.set_high();

@@ -1,6 +1,7 @@
-//! Pins of QEMU's `virt`: a PL061, with eight.
+//! Pins of QEMU's `virt`: a PL061 with eight pins.
 //!
-//! *PrimeCell General Purpose Input/Output (PL061) Technical Reference Manual*, ARM DDI 0190, chapter 3.
+//! *PrimeCell General Purpose Input/Output (PL061) Technical Reference Manual*, ARM DDI 0190,
+//! chapter 3.
 
 use core::convert::Infallible;
 
@@ -14,7 +15,7 @@ const ENABLE: usize = 0x410;
 const CLEAR: usize = 0x41C;
 
 fn read(offset: usize) -> u32 {
-    // SAFETY: the board has the device there, and reading changes nothing.
+    // SAFETY: the board has the device at this address, and reading changes nothing.
     unsafe { ((BASE + offset) as *const u32).read_volatile() }
 }
 
@@ -23,7 +24,8 @@ fn write(offset: usize, value: u32) {
     unsafe { ((BASE + offset) as *mut u32).write_volatile(value) };
 }
 
-/// The data register with a mask in its address, so that a write changes these pins only.
+/// Returns the offset of the data register with a mask in its address, so that a write changes only
+/// these pins.
 fn data(mask: u32) -> usize {
     (mask as usize) << 2
 }
@@ -74,10 +76,10 @@ impl StatefulOutputPin for Output {
     }
 }
 
-/// The output with an LED, if QEMU had one.
+/// The output that an LED would use.
 pub type Led = Output;
 
-/// That output.
+/// Returns that output.
 pub fn led() -> Led {
     Output::new(LED)
 }
@@ -86,10 +88,10 @@ pub fn led() -> Led {
 #[derive(Debug)]
 pub struct Stimulus(());
 
-/// Its output.
+/// The output of the latency program.
 pub type Response = Output;
 
-/// The pins of the latency program.
+/// Returns the pins of the latency program.
 pub fn stimulus_and_response() -> (Stimulus, Response) {
     write(DIRECTION, read(DIRECTION) & !STIMULUS);
     write(BOTH_EDGES, 0);
@@ -100,28 +102,28 @@ pub fn stimulus_and_response() -> (Stimulus, Response) {
 }
 
 impl Stimulus {
-    /// Ends the interrupt of an edge.
+    /// Clears the interrupt of an edge.
     #[inline]
     pub fn clear(&mut self) {
         clear_stimulus();
     }
 
-    /// Whether the input is high.
+    /// Returns whether the input is high.
     pub fn is_high(&mut self) -> bool {
         read(data(STIMULUS)) != 0
     }
 }
 
-/// Ends the interrupt of an edge at the input.
+/// Clears the interrupt of an edge at the input.
 #[inline]
 pub fn clear_stimulus() {
     write(CLEAR, STIMULUS);
 }
 
-/// Has a rising edge at the input, and returns what the cycle counter was at just before.
+/// Makes a rising edge at the input and returns the cycle counter just before it.
 ///
-/// Nothing is connected, but the device looks for edges when the input becomes one: it was low, and has meanwhile been an
-/// output that is high.
+/// Nothing is connected, but the device detects an edge when the pin becomes an input again: it was
+/// low, and has been a high output in between.
 #[inline(never)]
 pub fn stimulate() -> u32 {
     let direction = read(DIRECTION);
@@ -135,7 +137,7 @@ pub fn stimulate() -> u32 {
     before
 }
 
-/// An impulse at the response.
+/// Sends an impulse at the response pin.
 #[inline]
 pub fn answer(response: &mut Response) {
     let Ok(()) = response.set_high();

@@ -1,9 +1,9 @@
-// Enters another program in the place of this one.
+// Enters another program, which replaces this one.
 
     .section .text.leave, "ax"
     .global __punctual_bare_leave
-// x0: the program; x1: its bytes, a multiple of 16; x2: where it belongs; x3: where the code that moves it has room, behind
-// it and behind this program; x4: the end of all memory that was used.
+// x0: the program; x1: its size in bytes, a multiple of 16; x2: its destination; x3: room for the
+// code that moves it, above both programs; x4: the end of all used memory.
 __punctual_bare_leave:
     msr     daifset, #0xf
     adr     x5, move_program
@@ -13,7 +13,8 @@ __punctual_bare_leave:
     str     w8, [x7], #4
     cmp     x5, x6
     b.lo    1b
-    // The MMU and the caches off; only then what is in the latter to memory, so that nothing gets there again.
+    // Disable the MMU and the caches first and clean the caches afterwards, so that they stay
+    // empty.
     dsb     sy
     mrs     x5, sctlr_el1
     bic     x5, x5, #1
@@ -23,7 +24,7 @@ __punctual_bare_leave:
     isb
     mov     x5, x2
 2:  dc      civac, x5
-    add     x5, x5, #32                 // No line is smaller.
+    add     x5, x5, #32                 // The minimum cache line size.
     cmp     x5, x4
     b.lo    2b
     dsb     sy

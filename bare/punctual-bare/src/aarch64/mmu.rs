@@ -1,4 +1,5 @@
-//! The MMU, with a granule of 4 KiB and 4 GiB of addresses: blocks of 2 MiB, and pages where the image is.
+//! The MMU, with a granule of 4 KiB and 4 GiB of address space: blocks of 2 MiB, and pages around
+//! the image.
 //!
 //! *Arm Architecture Reference Manual for A-profile architecture*, D8.3.
 
@@ -22,17 +23,17 @@ struct Table([u64; 512]);
 
 #[repr(C, align(4096))]
 struct Tables {
-    /// Of 1 GiB each, in the first few entries.
+    /// Entries of 1 GiB; only the first few are used.
     gibs: Table,
-    /// Of 2 MiB each.
+    /// Entries of 2 MiB.
     blocks: [Table; GIBS],
-    /// Of 4 KiB each.
+    /// Entries of 4 KiB.
     pages: [Table; PAGE_TABLES],
 }
 
 struct Shared(UnsafeCell<Tables>);
 
-// SAFETY: written by `enable` and `forbid` alone, while no other core runs.
+// SAFETY: only `enable` and `forbid` write to it, while no other core runs.
 unsafe impl Sync for Shared {}
 
 static TABLES: Shared = {
@@ -43,13 +44,13 @@ static TABLES: Shared = {
 /// The attributes of a descriptor.
 mod attributes {
     const VALID: u64 = 1;
-    /// A table; in the last level, a page.
+    /// A table, or in the last level, a page.
     pub(super) const TABLE: u64 = VALID | 1 << 1;
     const ACCESSED: u64 = 1 << 10;
     const INNER_SHAREABLE: u64 = 0b11 << 8;
     const READ_ONLY: u64 = 1 << 7;
     const NEVER_EXECUTE: u64 = 1 << 53 | 1 << 54;
-    /// Of what `MAIR_EL1` says.
+    /// Index into `MAIR_EL1`.
     const DEVICE: u64 = 1 << 2;
 
     /// Memory, in a block.
@@ -63,52 +64,53 @@ mod attributes {
 
 fn entry(address: usize) -> *mut u64 {
     let page = (address - layout::paged()) / PAGE;
-    // SAFETY: within the tables. They are in one array, of words.
+    // SAFETY: the address is within the tables, which are one array of words.
     unsafe { (&raw mut (*TABLES.0.get()).pages) }.cast::<u64>().wrapping_add(page)
 }
 
-/// Takes a page away.
+/// Unmaps a page.
 ///
 /// # Safety
-/// It is in what is mapped by pages, the MMU is on, and nobody relies on the page. No other core runs.
+/// The page is in the range mapped by pages, the MMU is on, nothing relies on the page, and no
+/// other core runs.
 pub(crate) unsafe fn forbid(address: usize) {
-    // SAFETY: the entry exists, by this function's contract, and a write of a word is seen as a whole. What the page had in the cache
-    // may go to memory at any time, which nobody looks at.
+    // SAFETY: the entry exists, by this function's contract, and the write of a word is atomic.
+    // Cached data of the page may be written to memory at any time, but nothing reads that memory.
     unsafe {
         entry(address).write_volatile(0);
         asm!("dsb ishst", "tlbi vaae1, {}", "dsb ish", "isb", in(reg) address >> 12, options(nostack));
     }
 }
 
-/// Lets `f` access the first page, which otherwise nobody can.
+/// Maps the first page, which is otherwise inaccessible, while `f` runs.
 ///
 /// # Safety
-/// What `f` accesses there is nobody else's.
+/// Nothing else accesses the memory that `f` accesses there.
 #[cfg(any(feature = "raspi3b", feature = "raspi4b"))]
 pub(crate) unsafe fn with_first_page(f: impl FnOnce()) {
-    // SAFETY: on these boards the first page is mapped by pages, and a write of a word is seen as a whole. What was no entry is in no
-    // TLB.
+    // SAFETY: on these boards, the first page is mapped by pages, and the write of a word is
+    // atomic. The TLB does not hold invalid entries.
     unsafe {
         entry(0).write_volatile(attributes::DATA);
         asm!("dsb ishst", "isb", options(nostack));
     }
     f();
-    // SAFETY: as it was; nobody relies on it any more.
+    // SAFETY: as it was before; nothing relies on the page after `f`.
     unsafe { forbid(0) };
 }
 
-/// Whether a page in what is mapped by pages cannot be accessed.
+/// Returns whether a page in the range mapped by pages is inaccessible.
 pub(crate) fn is_forbidden(address: usize) -> bool {
     // SAFETY: the entry exists if the address is mapped by pages.
     layout::is_paged(address) && unsafe { entry(address).read_volatile() } == 0
 }
 
-/// Maps memory and devices one to one, and turns MMU and caches on.
+/// Maps memory and devices one to one and enables the MMU and the caches.
 ///
 /// # Safety
-/// The MMU is off, the caches hold nothing, and no other core runs.
+/// The MMU is off, the caches are empty, and no other core runs.
 pub(crate) unsafe fn enable() {
-    // SAFETY: nobody else uses the tables, by this function's contract.
+    // SAFETY: nothing else uses the tables, by this function's contract.
     let Tables { gibs, blocks, pages } = unsafe { &mut *TABLES.0.get() };
     for (i, table) in blocks.iter_mut().enumerate() {
         for (j, entry) in table.0.iter_mut().enumerate() {
@@ -136,14 +138,14 @@ pub(crate) unsafe fn enable() {
     for (entry, table) in gibs.0.iter_mut().zip(&*blocks) {
         *entry = (&raw const *table).addr() as u64 | attributes::TABLE;
     }
-    // SAFETY: the MMU is off, by this function's contract, and the tables are there.
+    // SAFETY: the MMU is off, by this function's contract, and the tables have been built.
     unsafe { turn_on() };
 }
 
-/// Turns MMU and caches of this core on.
+/// Enables the MMU and the caches of this core.
 ///
 /// # Safety
-/// They are off, and core 0 has [built](enable) the tables.
+/// Both are off, and core 0 has [built](enable) the tables.
 pub(crate) unsafe fn turn_on() {
     MAIR_EL1.write(
         MAIR_EL1::Attr0_Normal_Outer::WriteBack_NonTransient_ReadWriteAlloc
@@ -160,10 +162,11 @@ pub(crate) unsafe fn turn_on() {
             + TCR_EL1::IPS::Bits_32,
     );
     TTBR0_EL1.set(TABLES.0.get().addr() as u64);
-    // SAFETY: forgets translations, of which there are none to be kept, and instructions that are fetched again.
+    // SAFETY: discards cached translations, which are stale, and cached instructions, which are
+    // fetched again.
     unsafe { asm!("ic iallu", "tlbi vmalle1", "dsb sy", "isb", options(nostack)) };
-    // The core takes part in coherency since its reset, or by the firmware. The tables map all that the program uses to where it
-    // is.
+    // The core has taken part in coherency since its reset, or since the firmware enabled it. The
+    // tables map everything that the program uses to its physical address.
     SCTLR_EL1.modify(SCTLR_EL1::M::Enable + SCTLR_EL1::C::Cacheable + SCTLR_EL1::I::Cacheable);
     barrier::isb(barrier::SY);
 }

@@ -20,8 +20,8 @@ global_asm!(include_str!("start.s"), options(raw));
 global_asm!(include_str!("../amp/start.s"), options(raw));
 global_asm!(include_str!("vectors.s"), options(raw));
 
-// A core besides the first that is at the beginning of the image, as QEMU brings it there, waits for its word as in the loop of the
-// firmware: see `power_on`. x4: its number.
+// A secondary core that QEMU starts at the beginning of the image waits for its release word, as in
+// the firmware's loop: see `power_on`. x4 is the number of the core.
 #[cfg(any(feature = "raspi3b", feature = "raspi4b"))]
 global_asm!(
     ".section .text.park, \"ax\"",
@@ -34,7 +34,7 @@ global_asm!(
     "br x0",
 );
 
-// There it is powered off until it is started.
+// On these boards, a secondary core is powered off until it is started.
 #[cfg(feature = "virt-a72")]
 global_asm!(
     ".section .text.park, \"ax\"",
@@ -44,7 +44,7 @@ global_asm!(
     "b __punctual_bare_park",
 );
 
-/// The registers as a fault has left them. Filled in by `vectors.s`.
+/// The registers at a fault. `vectors.s` fills them in.
 #[repr(C)]
 pub(crate) struct Registers {
     /// x0 to x29.
@@ -78,7 +78,7 @@ impl Registers {
         }
     }
 
-    /// What was accessed, if the fault is about that.
+    /// Returns the accessed address if the fault has one.
     pub(crate) fn fault_address(&self) -> Option<usize> {
         let aborts = matches!(
             ESR_EL1.read_as_enum(ESR_EL1::EC),
@@ -107,13 +107,13 @@ impl fmt::Display for Registers {
     }
 }
 
-/// What the vectors call for a fault.
+/// Entry point of the vectors for faults.
 #[unsafe(no_mangle)]
 extern "C" fn __punctual_bare_fault(registers: &Registers) -> ! {
     crate::fault::fault(registers)
 }
 
-/// The frame of the caller, where frames are linked.
+/// Returns the frame of the caller if frames are linked.
 #[inline(always)]
 pub(crate) fn frame_pointer() -> usize {
     let frame;
@@ -122,50 +122,53 @@ pub(crate) fn frame_pointer() -> usize {
     frame
 }
 
-/// The number of this core.
+/// Returns the number of this core.
 #[inline]
 pub(crate) fn core() -> u32 {
     (MPIDR_EL1.get() & 3) as u32
 }
 
-/// What [`set_own`] was last called with on this core.
+/// Returns the last value passed to [`set_own`] on this core.
 #[inline(always)]
 pub(crate) fn own() -> *const () {
     let own;
-    // SAFETY: reading TPIDR_EL1 changes nothing. It is read each time, since it differs between cores and changes.
+    // SAFETY: reading TPIDR_EL1 changes nothing. It is read each time, because it differs between
+    // cores and changes.
     unsafe { asm!("mrs {}, tpidr_el1", out(reg) own, options(nomem, nostack, preserves_flags)) };
     own
 }
 
-/// Keeps a pointer for this core, in a register that has no other use.
+/// Stores a pointer for this core in a register that has no other use.
 pub(crate) fn set_own(own: *const ()) {
-    // SAFETY: TPIDR_EL1 has no meaning to the core. Not `nomem`: what it points to is in memory.
+    // SAFETY: TPIDR_EL1 has no meaning to the core. Not `nomem`, because the pointer refers to
+    // memory.
     unsafe { asm!("msr tpidr_el1, {}", in(reg) own, options(nostack, preserves_flags)) };
 }
 
 #[cfg(not(feature = "amp"))]
-/// Has what was written so far seen by devices and other cores before what follows.
+/// Makes all prior writes visible to devices and other cores before the code that follows.
 #[inline]
 pub(crate) fn data_barrier() {
     // SAFETY: a barrier.
     unsafe { asm!("dsb sy", options(nostack, preserves_flags)) };
 }
 
-/// Writes what the cache has of an address to memory.
+/// Writes the cache line of an address back to memory.
 #[cfg(any(feature = "raspi3b", feature = "raspi4b"))]
 pub(crate) fn clean(address: usize) {
     // SAFETY: DC CVAC changes no value.
     unsafe { asm!("dsb sy", "dc cvac, {}", "dsb sy", in(reg) address, options(nostack)) };
 }
 
-/// Has another core begin at `entry`.
+/// Starts another core at `entry`.
 #[cfg(any(feature = "raspi3b", feature = "raspi4b"))]
 pub(crate) fn power_on(core: u32, entry: usize) -> bool {
-    /// Where the loop of the firmware looks, for each core. *Devicetree* of both boards, `cpu-release-addr`.
+    /// Address that the firmware's loop polls, for each core. *Devicetree* of both boards,
+    /// `cpu-release-addr`.
     const RELEASE: usize = 0xD8;
     let release = (RELEASE + 8 * core as usize) as *mut u64;
-    // SAFETY: the first page is memory, of which the firmware has left these words for that, and nobody else uses it; the core
-    // begins at the entry that is meant for it.
+    // SAFETY: the first page is memory. The firmware reserves these words for this purpose, and
+    // nothing else uses them. The core starts at an entry for secondary cores.
     unsafe {
         mmu::with_first_page(|| {
             release.write_volatile(entry as u64);
@@ -176,12 +179,14 @@ pub(crate) fn power_on(core: u32, entry: usize) -> bool {
     true
 }
 
-/// Has another core begin at `entry`: PSCI's CPU_ON. *Arm Power State Coordination Interface*, DEN 0022, 5.6.
+/// Starts another core at `entry`: PSCI's CPU_ON. *Arm Power State Coordination Interface*, DEN
+/// 0022, 5.6.
 #[cfg(feature = "virt-a72")]
 pub(crate) fn power_on(core: u32, entry: usize) -> bool {
     const CPU_ON: u64 = 0xC400_0003;
     let result: i64;
-    // SAFETY: the firmware changes no other registers than these; the core begins at the entry that is meant for it.
+    // SAFETY: the firmware changes only these registers, and the core starts at an entry for
+    // secondary cores.
     unsafe {
         asm!(
             "hvc #0",
@@ -201,7 +206,7 @@ pub(crate) fn mask_interrupts() {
     unsafe { asm!("msr daifset, #3", options(nostack)) };
 }
 
-/// Whether they are masked.
+/// Returns whether interrupts are masked.
 #[cfg(feature = "critical-section")]
 #[inline]
 pub(crate) fn are_interrupts_masked() -> bool {
@@ -211,7 +216,7 @@ pub(crate) fn are_interrupts_masked() -> bool {
     masked & 1 << 7 != 0
 }
 
-/// Masks interrupts; returns what was masked before.
+/// Masks interrupts and returns the previous mask.
 #[cfg(feature = "amp")]
 pub(crate) fn mask_interrupts_for_a_while() -> u64 {
     let before;
@@ -220,26 +225,27 @@ pub(crate) fn mask_interrupts_for_a_while() -> u64 {
     before
 }
 
-/// Masks what was masked [before](mask_interrupts_for_a_while).
+/// Restores the mask that [`mask_interrupts_for_a_while`] returned.
 #[cfg(feature = "amp")]
 pub(crate) fn restore_interrupts(before: u64) {
-    // SAFETY: what was not masked then could be interrupted.
+    // SAFETY: code that ran with interrupts unmasked before could be interrupted.
     unsafe { asm!("msr daif, {}", in(reg) before, options(nostack)) };
 }
 
 #[inline]
 pub(crate) fn unmask_interrupts() {
-    // SAFETY: the vectors preserve all that the interrupted code uses. No `nomem`: memory may change.
+    // SAFETY: the vectors preserve all that the interrupted code uses. Not `nomem`, because
+    // handlers may change memory.
     unsafe { asm!("msr daifclr, #2", options(nostack)) };
 }
 
 #[inline]
 pub(crate) fn wait_for_interrupt() {
-    // SAFETY: waits, after what was written before has arrived.
+    // SAFETY: waits, after all prior writes have completed.
     unsafe { asm!("dsb sy", "wfi", options(nostack)) };
 }
 
-/// Sleeps for good.
+/// Sleeps forever.
 #[cfg(not(any(feature = "semihosting", feature = "amp")))]
 pub(crate) fn halt() -> ! {
     mask_interrupts();

@@ -1,9 +1,9 @@
 // The first instructions of an image on an ARMv8-A core in 64-bit state.
 //
-// A Raspberry Pi's firmware enters it at EL2 on core 0 and keeps the others in a loop of its own; QEMU's boards enter it
-// at EL1, EL2 or EL3, and some on every core. Caches and MMU are off. The other cores come to `_start_other` when `cores.rs`
-// has them started: from the firmware's loop, or from `__punctual_bare_park`,
-// which does the same.
+// A Raspberry Pi's firmware enters it at EL2 on core 0 and keeps the other cores in a loop of the
+// firmware. QEMU's boards enter it at EL1, EL2 or EL3, and some do so on every core. Caches and MMU
+// are off. When `cores.rs` starts the other cores, they enter at `_start_other`: from the
+// firmware's loop, or from the equivalent `__punctual_bare_park`.
 
     .section .text.start, "ax"
     .global _start
@@ -11,7 +11,7 @@ _start:
     msr     daifset, #0xf
     mrs     x4, mpidr_el1
     and     x4, x4, #0xff
-    cbnz    x4, __punctual_bare_park    // Of the board: see mod.rs.
+    cbnz    x4, __punctual_bare_park    // Depends on the board: see mod.rs.
     b       boot
 
     .global _start_other
@@ -27,7 +27,7 @@ boot:
     b.eq    at_el2
     b.lo    at_el1
 
-    // From EL3: the lower levels are not secure and have 64 bits; HVC, SMC and the FPU are not trapped.
+    // From EL3: the lower levels are non-secure with 64 bits; HVC, SMC and the FPU are not trapped.
     mov     x0, #0x5b1
     msr     scr_el3, x0
     msr     cptr_el3, xzr
@@ -38,7 +38,8 @@ boot:
     eret
 
 at_el2:
-    // EL2 must not get in the way afterwards: physical counter and timer for EL1, no offset of the virtual counter, no traps.
+    // EL2 must not interfere afterwards: physical counter and timer for EL1, no offset of the
+    // virtual counter, no traps.
     mov     x0, #3
     msr     cnthctl_el2, x0
     msr     cntvoff_el2, xzr

@@ -8,15 +8,15 @@ pub(crate) fn frequency() -> u32 {
     CNTFRQ_EL0.get() as u32
 }
 
-/// What the counter is at.
+/// Returns the counter.
 #[inline]
 pub(crate) fn count() -> u64 {
-    // Not read early.
+    // The barrier keeps the counter from being read early.
     barrier::isb(barrier::SY);
     CNTVCT_EL0.get()
 }
 
-/// Has the interrupt pending from this count on.
+/// Makes the interrupt pending from this count on.
 #[inline]
 pub(crate) fn arm(count: u64) {
     CNTV_CVAL_EL0.set(count);
@@ -24,7 +24,7 @@ pub(crate) fn arm(count: u64) {
     barrier::isb(barrier::SY);
 }
 
-/// Has the interrupt not pending.
+/// Makes the interrupt not pending.
 #[inline]
 pub(crate) fn disarm() {
     CNTV_CTL_EL0.write(CNTV_CTL_EL0::ENABLE::CLEAR);

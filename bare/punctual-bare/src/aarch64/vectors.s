@@ -1,6 +1,7 @@
 // The exception vectors. *Arm Architecture Reference Manual for A-profile architecture*, D1.4.1.
 
-// Reports a fault, taken on EL1's own stack pointer; does not come back. Saves the registers as `Registers` has them.
+// Reports a fault, taken on the stack pointer of EL1; does not return. Saves the registers in the
+// layout of `Registers`.
     .macro  fault kind
     .balign 128
     sub     sp, sp, #(36 * 8)
@@ -9,10 +10,12 @@
     b       report
     .endm
 
-// Takes an interrupt, all of it in place, which saves a branch: this is one instruction less than there is room for.
+// Takes an interrupt entirely in place, which saves a branch. The code is one instruction shorter
+// than the vector.
 //
-// Interrupts are handled on the stack of what they interrupt, so that the handler may allow further ones. They save what a
-// function may change: x0-x18, x30, and of the FPU q0-q31 and its control and status. Of q8-q15 it preserves the lower halves only.
+// Interrupts are handled on the stack of the interrupted code, so that the handler may allow
+// further ones. They save the registers that a function may change: x0-x18, x30, and those of the
+// FPU, q0-q31 with its control and status. A function preserves only the lower halves of q8-q15.
     .macro  interrupted
     .balign 128
     msr     spsel, #0
@@ -57,7 +60,7 @@ vectors:
     interrupted
     fault   2
     fault   3
-    // From this level with its own stack pointer: while a fault is being reported.
+    // From this level with the stack pointer of EL1: while a fault is being reported.
     fault   4
     fault   4
     fault   4
@@ -92,7 +95,7 @@ report:
     mov     x0, sp
     bl      __punctual_bare_fault
 
-// Leaves an interrupt that `interrupted` has taken.
+// Returns from an interrupt that `interrupted` has taken.
 interrupt_end:
     add     x0, sp, #(24 * 8)
     ld1     {v0.2d, v1.2d, v2.2d, v3.2d}, [x0], #64
@@ -115,7 +118,7 @@ interrupt_end:
     ldp     x6, x7, [sp, #(10 * 8)]
     ldp     x4, x5, [sp, #(8 * 8)]
     ldp     x2, x3, [sp, #(6 * 8)]
-    // From here on an exception would be lost, so interrupts have to be masked, which the handler sees to.
+    // An exception from here on would lose state, so the handler must have masked interrupts.
     ldp     x1, x30, [sp, #(2 * 8)]
     ldp     x29, x0, [sp]
     msr     elr_el1, x0

@@ -1,3 +1,3 @@
-//! The console of a CPU beside Linux: text that Linux reads.
+//! The console of a CPU that Linux gave up: text that Linux reads.
 
 pub use crate::amp::Console;

@@ -1,15 +1,15 @@
-//! The other CPUs, which are those of Linux.
+//! The other CPUs, which belong to Linux.
 
 /// No interrupt has this number.
 pub const BELL: u32 = u32::MAX - 1;
 
-/// The number of this core.
+/// Returns the number of this core.
 #[must_use]
 pub fn this() -> u32 {
     crate::arch::core()
 }
 
-/// Does nothing: there is no other core.
+/// Does nothing, because there is no other core. Returns `false`.
 pub fn start(_: u32, _: fn()) -> bool {
     false
 }
@@ -23,7 +23,7 @@ pub(crate) fn ring_all() {}
 /// Does nothing.
 pub fn rung() {}
 
-/// Whether an interrupt comes to this core, as all do that the image has.
+/// Returns whether an interrupt is delivered to this core: always, for all interrupts of the image.
 pub fn route(_: u32, _: u32) -> bool {
     true
 }

@@ -1,8 +1,10 @@
-//! What of the interrupt controller belongs to this CPU: its interface, and the interrupts below 32, of which each CPU has its
-//! own. The distributor is Linux's. In it this writes only to registers of which a one does something and a zero nothing, and
-//! only for the one interrupt that is for Linux.
+//! The parts of the interrupt controller that belong to this CPU: its interface, and its private
+//! interrupts, which are those below 32. The distributor belongs to Linux. This module writes only
+//! to distributor registers in which ones have an effect and zeros do not, and only for the one
+//! interrupt that is sent to Linux.
 //!
-//! *ARM Generic Interrupt Controller Architecture Specification*, IHI 0048B (version 2), IHI 0069 (version 3).
+//! *ARM Generic Interrupt Controller Architecture Specification*, IHI 0048B (version 2), IHI 0069
+//! (version 3).
 
 use core::arch::asm;
 
@@ -11,15 +13,16 @@ use super::watch;
 
 /// The interrupt of the virtual timer of each core.
 pub const TIMER: u32 = 27;
-/// That of the physical timer, for [`watch`].
+/// The interrupt of the physical timer of each core, for [`watch`].
 const WATCH: u32 = 30;
 
-/// What an app is told when it is asked to end, in place of the number of an interrupt; no controller has this one.
+/// Passed to the app instead of an interrupt number to ask it to end. No controller uses this
+/// number.
 const STOP: u32 = u32::MAX;
 
 /// The priority of all interrupts, in the middle.
 const PRIORITY: u8 = 0x80;
-/// What is acknowledged from here on is no interrupt.
+/// An acknowledged number from here on is not an interrupt.
 const SPURIOUS: u32 = 1020;
 
 const SET_ENABLE: usize = 0x100;
@@ -28,10 +31,10 @@ const SET_PENDING: usize = 0x200;
 const CLEAR_PENDING: usize = 0x280;
 const CLEAR_ACTIVE: usize = 0x380;
 const PRIORITIES: usize = 0x400;
-/// Version 2 only: which SGIs are pending, by a byte for each.
+/// Version 2 only: pending SGIs, one byte each.
 const CLEAR_PENDING_SGI: usize = 0xF10;
 
-/// GICv3: how far the redistributor's registers for interrupts are from its others.
+/// GICv3: offset of the redistributor's interrupt registers from its other registers.
 const SGI_FRAME: usize = 0x1_0000;
 const WAKER: usize = 0x14;
 
@@ -39,18 +42,19 @@ fn is_v2() -> bool {
     shared().gic == 2
 }
 
-/// Where the registers of the interrupts below 32 are.
+/// Returns the address of the registers of the interrupts below 32.
 fn own() -> usize {
     if is_v2() { shared().distributor as usize } else { shared().interface as usize + SGI_FRAME }
 }
 
 fn read(address: usize) -> u32 {
-    // SAFETY: who has loaded the image has mapped these registers as devices, and no memory depends on them.
+    // SAFETY: the loader of the image has mapped these registers as devices, and no memory depends
+    // on them.
     unsafe { (address as *const u32).read_volatile() }
 }
 
 fn write(address: usize, value: u32) {
-    // SAFETY: as in `read`; of Linux's interrupts these registers concern none.
+    // SAFETY: as in `read`; these registers do not affect interrupts of Linux.
     unsafe { (address as *mut u32).write_volatile(value) };
 }
 
@@ -58,22 +62,22 @@ fn write(address: usize, value: u32) {
 /// As for [`init`](crate::interrupt::init).
 pub(crate) unsafe fn init() {
     if !is_v2() {
-        // The firmware may have put the redistributor to sleep with the CPU.
+        // The firmware may have put the redistributor to sleep along with the CPU.
         let waker = shared().interface as usize + WAKER;
         write(waker, read(waker) & !0b10);
         while read(waker) & 0b100 != 0 {}
     }
     forget();
     for number in 0..32 {
-        // SAFETY: as in `write`; these registers can be accessed by bytes.
+        // SAFETY: as in `write`; these registers support byte accesses.
         unsafe { ((own() + PRIORITIES + number) as *mut u8).write_volatile(PRIORITY) };
     }
     if is_v2() {
         write(shared().interface as usize + 0x04, 0xF0);
         write(shared().interface as usize, 1);
     } else {
-        // SAFETY: the interface of this CPU by system registers, with interrupts masked: SRE, PMR, BPR1, CTLR (an end also
-        // deactivates), IGRPEN1.
+        // SAFETY: the interface of this CPU through system registers, with interrupts masked: SRE,
+        // PMR, BPR1, CTLR (an end of interrupt also deactivates it), IGRPEN1.
         unsafe {
             asm!(
                 "mrs {0}, S3_0_C12_C12_5",
@@ -92,7 +96,7 @@ pub(crate) unsafe fn init() {
     enable(WATCH);
 }
 
-/// Has nothing pending, active or enabled of what is this CPU's.
+/// Disables all private interrupts of this CPU and clears their pending and active states.
 fn forget() {
     write(own() + CLEAR_ENABLE, u32::MAX);
     write(own() + CLEAR_PENDING, u32::MAX);
@@ -104,14 +108,14 @@ fn forget() {
     }
 }
 
-/// Leaves the controller to Linux as hotplug does; an interrupt that stayed pending would meet Linux at its return, which never
-/// ends it.
+/// Hands the controller back to Linux in the state that hotplug leaves. Linux would never end an
+/// interrupt that was still pending when the CPU returns.
 pub(super) fn leave() {
     forget();
     if is_v2() {
         write(shared().interface as usize, 0);
     } else {
-        // SAFETY: no interrupt comes to this CPU any more, which is about to be turned off.
+        // SAFETY: no further interrupt is delivered to this CPU, which is about to be turned off.
         unsafe { asm!("msr S3_0_C12_C12_7, xzr", "isb", options(nostack)) };
     }
 }
@@ -126,8 +130,9 @@ impl Acknowledged {
     }
 }
 
-/// The next interrupt that is pending, which is ended already: as interrupts are masked until it was handled, none can come in
-/// between, and of a doorbell version 2 wants back the number that it gave, with the CPU that rang.
+/// Acknowledges and immediately ends the next pending interrupt. Interrupts are masked until it has
+/// been handled, so none can occur in between. For a doorbell, version 2 requires the complete
+/// number that it returned, which includes the CPU that rang.
 pub(crate) fn acknowledge() -> Option<Acknowledged> {
     loop {
         let number = if is_v2() {
@@ -138,7 +143,7 @@ pub(crate) fn acknowledge() -> Option<Acknowledged> {
             given & 0x3FF
         } else {
             let given: u64;
-            // SAFETY: acknowledges what is pending, and ends it if it is an interrupt.
+            // SAFETY: acknowledges the pending interrupt and ends it if there is one.
             unsafe {
                 asm!("mrs {}, S3_0_C12_C12_0", "dsb sy", out(reg) given, options(nostack));
                 if given < u64::from(SPURIOUS) {
@@ -173,11 +178,11 @@ pub(crate) fn disable(number: u32) {
     }
 }
 
-/// Interrupts Linux, which wakes who waits there.
+/// Interrupts Linux, which wakes the waiting threads there.
 pub fn ring() {
     let door = shared().door;
     shared().rings.fetch_add(1, core::sync::atomic::Ordering::Release);
-    // SAFETY: what was written before is seen by who is interrupted.
+    // SAFETY: makes prior writes visible to the interrupted CPU.
     unsafe { asm!("dsb sy", options(nostack)) };
     write(shared().distributor as usize + SET_PENDING + 4 * (door / 32) as usize, 1 << (door % 32));
 }

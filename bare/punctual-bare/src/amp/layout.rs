@@ -1,9 +1,9 @@
-//! Where the linker has put what. The names are those of `amp.ld`.
+//! The linker's placement of sections. The names are those of `amp.ld`.
 
 use crate::linked::PAGE;
 pub(crate) use crate::linked::{Stack, image_start, is_code, program_end};
 
-/// How far the image is from the beginning of its block.
+/// Offset of the image from the start of its block.
 const IMAGE: usize = 0x8_0000;
 /// The size of the block.
 pub(crate) const BLOCK: usize = 0x20_0000;
@@ -14,17 +14,18 @@ symbols! {
     __stack_end as stack_end;
 }
 
-/// Where the block begins.
+/// Returns the start of the block.
 pub(crate) fn block() -> usize {
     image_start() - IMAGE
 }
 
-/// The size of the stack of `main`.
+/// Returns the size of the stack of `main`.
 pub(crate) fn stack_size() -> usize {
     stack_end() - stack_start()
 }
 
-/// The core, by the number that it has within the image, and the stack whose guard page an address is in.
+/// Returns the core, by its number within the image, and the stack whose guard page contains an
+/// address.
 pub(crate) fn guard(address: usize) -> Option<(usize, Stack)> {
     let below = |start: usize| (start - PAGE..start).contains(&address);
     if below(stack_start()) {
@@ -36,12 +37,12 @@ pub(crate) fn guard(address: usize) -> Option<(usize, Stack)> {
     }
 }
 
-/// Where the stacks begin.
+/// Returns the start of the stacks.
 pub(crate) fn stacks_start() -> usize {
     fault_stack_start()
 }
 
-/// Where they end.
+/// Returns the end of the stacks.
 pub(crate) fn stacks_end() -> usize {
     stack_end()
 }

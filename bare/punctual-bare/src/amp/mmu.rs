@@ -1,8 +1,8 @@
-//! The MMU, whose tables whoever has loaded the image has made.
+//! The MMU. The loader of the image builds its tables.
 
 use crate::layout;
 
-/// Whether every access to an address ends the program.
+/// Returns whether every access to an address ends the program.
 pub(crate) fn is_forbidden(address: usize) -> bool {
     layout::guard(address).is_some()
 }

@@ -1,7 +1,8 @@
-//! The board `amp`: a CPU of a machine whose other CPUs run Linux, which has given this one up.
+//! The board `amp`: a CPU that Linux gave up, in a machine whose other CPUs run Linux.
 //!
-//! A module of Linux's, in `punctual-isolate`, loads the image into a block of memory and has the firmware start the CPU. The
-//! image uses nothing else than that block, the CPU, its timers and its part of the interrupt controller.
+//! A kernel module in `punctual-isolate` loads the image into a block of memory and asks the
+//! firmware to start the CPU. The image uses only that block, the CPU, the CPU's timers and the
+//! CPU's part of the interrupt controller.
 
 pub(crate) mod gic;
 pub(crate) mod layout;
@@ -20,20 +21,20 @@ use shared::shared;
 /// PSCI, *Arm Power State Coordination Interface*, DEN 0022, 5.5.
 const CPU_OFF: u64 = 0x8400_0002;
 
-/// The number that this CPU has in Linux.
+/// Returns the number of this CPU in Linux.
 #[must_use]
 pub fn cpu() -> u32 {
     shared().cpu
 }
 
-/// Calls a function with interrupts masked, and restores how that was before.
+/// Calls a function with interrupts masked and restores the previous mask.
 pub fn uninterrupted(work: &mut dyn FnMut()) {
     let before = crate::arch::mask_interrupts_for_a_while();
     work();
     crate::arch::restore_interrupts(before);
 }
 
-/// Says that the image runs.
+/// Reports that the image runs.
 ///
 /// # Safety
 /// Called once, with interrupts masked.
@@ -42,7 +43,7 @@ pub(crate) unsafe fn init() {
     watch::begin();
 }
 
-/// The end of the program: tells Linux, and turns the CPU off.
+/// Ends the program: reports to Linux and turns the CPU off.
 pub(crate) fn end(code: i32) -> ! {
     off(if code == crate::end::PANICKED { shared::FAULTED } else { shared::ENDED }, code)
 }
@@ -55,10 +56,11 @@ fn off(state: u32, code: i32) -> ! {
     gic::ring();
     gic::leave();
     for line in (layout::block()..layout::block() + layout::BLOCK).step_by(16) {
-        // SAFETY: cleans and invalidates what is in the cache of a mapped address; memory keeps its value.
+        // SAFETY: cleans and invalidates a cache line of a mapped address; memory keeps its value.
         unsafe { asm!("dc civac, {}", in(reg) line, options(nostack)) };
     }
-    // SAFETY: as above; nothing of the program goes on. The firmware does not come back from the call.
+    // SAFETY: as above; no part of the program continues. The firmware does not return from the
+    // call.
     unsafe {
         asm!("dsb sy", "isb", options(nostack));
         if shared().smc != 0 {

@@ -1,7 +1,7 @@
-// The first instructions of an image on a CPU beside Linux.
+// The first instructions of an image on a CPU that Linux gave up.
 //
-// PSCI enters it with the beginning of the block in x0, at EL1 or EL2, with MMU and caches off. Whoever has loaded it has made
-// the page tables, cleared what is not initialized, and cleaned all of that to memory.
+// PSCI enters it with the start of the block in x0, at EL1 or EL2, with MMU and caches off. The
+// loader has built the page tables, zeroed uninitialized data, and cleaned the caches of all this.
 
     .section .text.start, "ax"
     .global _start
@@ -13,8 +13,8 @@ _start:
     cmp     x0, #2
     b.lo    2f
 
-    // EL2 must not get in the way afterwards: both counters and timers for EL1, no offset of the virtual one, no traps, and
-    // the GIC by system registers, where it has such.
+    // EL2 must not interfere afterwards: both counters and timers for EL1, no offset of the virtual
+    // counter, no traps, and the GIC through system registers if it has them.
     mov     x0, #3
     msr     cnthctl_el2, x0
     msr     cntvoff_el2, xzr
@@ -72,7 +72,8 @@ _start:
     msr     sctlr_el1, x0
     isb
 
-    // Faults are reported on EL1's own stack; everything else, interrupts included, uses the other stack pointer.
+    // Faults are reported on the stack of EL1. Everything else, including interrupts, uses the
+    // other stack pointer.
     adrp    x0, __fault_stack_end
     mov     sp, x0
     msr     spsel, #0

@@ -1,8 +1,10 @@
-//! Watches Linux, and is watched: by the physical timer, which the app does not use, every ten milliseconds.
+//! Mutual monitoring of Linux and the image, by the physical timer, which the app does not use,
+//! every ten milliseconds.
 //!
-//! Linux's beat is counted by a module there. If it stands still for longer than was declared, Linux hangs, has died or boots
-//! again, and the app is asked to end, which is its safe state: jobs that are released are finished, and `#[shutdown]` runs. If
-//! it does not end within the grace that it has, it is ended where it is.
+//! A module in Linux increments the heartbeat of Linux. If the heartbeat stalls for longer than
+//! declared, Linux hangs, has crashed or is rebooting. The app is then asked to end, which is its
+//! safe state: released jobs complete, and `#[shutdown]` runs. If the app does not end within its
+//! grace period, it is terminated at once.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,15 +14,16 @@ use aarch64_cpu::registers::{CNTFRQ_EL0, CNTP_CTL_EL0, CNTP_CVAL_EL0, CNTPCT_EL0
 use super::shared::{FAULTED, shared};
 use crate::println;
 
-/// How many times a second.
+/// Checks per second.
 const RATE: u64 = 100;
 
-/// What Linux's beat was last, and when it changed; when the app was asked to end, 0 before.
+/// Last heartbeat of Linux and the time of its last change; time when the app was asked to end, or
+/// 0.
 static SEEN: AtomicU64 = AtomicU64::new(0);
 static CHANGED: AtomicU64 = AtomicU64::new(0);
 static ASKED: AtomicU64 = AtomicU64::new(0);
 
-/// Begins to watch.
+/// Starts monitoring.
 pub(super) fn begin() {
     let now = CNTPCT_EL0.get();
     CHANGED.store(now, Ordering::Relaxed);
@@ -29,13 +32,13 @@ pub(super) fn begin() {
     barrier::isb(barrier::SY);
 }
 
-/// Ends that.
+/// Stops monitoring.
 pub(super) fn end() {
     CNTP_CTL_EL0.write(CNTP_CTL_EL0::ENABLE::CLEAR);
     barrier::isb(barrier::SY);
 }
 
-/// Whether the app is to end, once.
+/// Checks the heartbeat. Returns `true` once, when the app must end.
 pub(super) fn tick() -> bool {
     let (now, frequency) = (CNTPCT_EL0.get(), CNTFRQ_EL0.get());
     CNTP_CVAL_EL0.set(now + frequency / RATE);

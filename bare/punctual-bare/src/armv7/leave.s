@@ -1,4 +1,4 @@
-// Enters another program in the place of this one.
+// Enters another program, which replaces this one.
 
     .syntax unified
     .arch armv7-a
@@ -6,8 +6,8 @@
     .section .text.leave, "ax"
     .arm
     .global __punctual_bare_leave
-// r0: the program; r1: its bytes, a multiple of 16; r2: where it belongs; r3: where the code that moves it has room, behind
-// it and behind this program; on the stack: the end of all memory that was used.
+// r0: the program; r1: its size in bytes, a multiple of 16; r2: its destination; r3: room for the
+// code that moves it, above both programs; on the stack: the end of all used memory.
 __punctual_bare_leave:
     cpsid   aif
     ldr     r4, [sp]
@@ -18,7 +18,8 @@ __punctual_bare_leave:
     str     r8, [r7], #4
     cmp     r5, r6
     blo     1b
-    // The MMU and the caches off; only then what is in the latter to memory, so that nothing gets there again.
+    // Disable the MMU and the caches first and clean the caches afterwards, so that they stay
+    // empty.
     dsb
     mrc     p15, 0, r5, c1, c0, 0
     bic     r5, r5, #0x5
@@ -27,7 +28,7 @@ __punctual_bare_leave:
     isb
     mov     r5, r2
 2:  mcr     p15, 0, r5, c7, c14, 1      // DCCIMVAC
-    add     r5, r5, #32                 // No line is smaller.
+    add     r5, r5, #32                 // The minimum cache line size.
     cmp     r5, r4
     blo     2b
     dsb

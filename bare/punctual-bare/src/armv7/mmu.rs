@@ -1,4 +1,4 @@
-//! The MMU, with short descriptors: sections of 1 MiB, and pages of 4 KiB where the image is.
+//! The MMU, with short descriptors: sections of 1 MiB, and pages of 4 KiB around the image.
 //!
 //! *ARM Architecture Reference Manual, ARMv7-A and ARMv7-R edition*, B3.5.
 
@@ -20,7 +20,7 @@ struct PageTable([u32; SECTION / PAGE]);
 #[repr(C)]
 struct Pages(UnsafeCell<[PageTable; PAGE_TABLES]>);
 
-// SAFETY: written by `enable` and `forbid` alone, while no other core runs.
+// SAFETY: only `enable` and `forbid` write to it, while no other core runs.
 unsafe impl Sync for Sections {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
@@ -28,7 +28,7 @@ unsafe impl Sync for Pages {}
 static SECTIONS: Sections = Sections(UnsafeCell::new([0; 4096]));
 static PAGES: Pages = Pages(UnsafeCell::new([const { PageTable([0; SECTION / PAGE]) }; PAGE_TABLES]));
 
-/// What a section is mapped by: privileged access only, domain 0.
+/// Descriptors of sections: privileged access only, domain 0.
 mod section {
     const SECTION: u32 = 0b10;
     const NEVER_EXECUTE: u32 = 1 << 4;
@@ -43,7 +43,7 @@ mod section {
     pub(super) const TABLE: u32 = 0b01;
 }
 
-/// What a page is mapped by, likewise.
+/// Descriptors of pages, with the same attributes.
 mod page {
     const SMALL_PAGE: u32 = 0b10;
     const NEVER_EXECUTE: u32 = 1;
@@ -59,35 +59,36 @@ mod page {
 
 fn entry(address: usize) -> *mut u32 {
     let page = (address - layout::paged()) / PAGE;
-    // In the one array of all of them.
+    // The tables are one array.
     PAGES.0.get().cast::<u32>().wrapping_add(page)
 }
 
-/// Takes a page away.
+/// Unmaps a page.
 ///
 /// # Safety
-/// It is in what is mapped by pages, the MMU is on, and nobody relies on the page. No other core runs.
+/// The page is in the range mapped by pages, the MMU is on, nothing relies on the page, and no
+/// other core runs.
 pub(crate) unsafe fn forbid(address: usize) {
-    // SAFETY: the entry exists, by this function's contract, and a write of a word is seen as a whole. What the page had in the cache
-    // may go to memory at any time, which nobody looks at.
+    // SAFETY: the entry exists, by this function's contract, and the write of a word is atomic.
+    // Cached data of the page may be written to memory at any time, but nothing reads that memory.
     unsafe {
         entry(address).write_volatile(page::NONE);
         asm!("dsb", "mcr p15, 0, {}, c8, c7, 1", "dsb", "isb", in(reg) address, options(nostack)); // TLBIMVA
     }
 }
 
-/// Whether a page in what is mapped by pages cannot be accessed.
+/// Returns whether a page in the range mapped by pages is inaccessible.
 pub(crate) fn is_forbidden(address: usize) -> bool {
     // SAFETY: the entry exists if the address is mapped by pages.
     layout::is_paged(address) && unsafe { entry(address).read_volatile() } == page::NONE
 }
 
-/// Maps memory and devices one to one, and turns MMU and caches on.
+/// Maps memory and devices one to one and enables the MMU and the caches.
 ///
 /// # Safety
-/// The MMU is off, the caches hold nothing, and no other core runs.
+/// The MMU is off, the caches are empty, and no other core runs.
 pub(crate) unsafe fn enable() {
-    // SAFETY: nobody else uses the tables, by this function's contract.
+    // SAFETY: nothing else uses the tables, by this function's contract.
     let (sections, pages) = unsafe { (&mut *SECTIONS.0.get(), &mut *PAGES.0.get()) };
     for (i, entry) in sections.iter_mut().enumerate() {
         let address = i * SECTION;
@@ -110,24 +111,26 @@ pub(crate) unsafe fn enable() {
         }
         sections[base / SECTION] = (&raw const *table).addr() as u32 | section::TABLE;
     }
-    // SAFETY: the MMU is off, by this function's contract, and the tables are there.
+    // SAFETY: the MMU is off, by this function's contract, and the tables have been built.
     unsafe { turn_on() };
 }
 
-/// Turns MMU and caches of this core on.
+/// Enables the MMU and the caches of this core.
 ///
 /// # Safety
-/// They are off, and core 0 has [built](enable) the tables.
+/// Both are off, and core 0 has [built](enable) the tables.
 pub(crate) unsafe fn turn_on() {
-    // The walks of the tables are cached like everything else.
+    // Table walks are cached like all other accesses.
     const WALKS: u32 = 1 << 6 | 0b01 << 3 | 1 << 1;
     let tables = SECTIONS.0.get().addr() as u32 | WALKS;
-    // SAFETY: the tables map all that the program uses to where it is. Caches, predictors and TLB are empty when the MMU is
-    // turned on: the core has cleared the former at its reset, and here come the others.
+    // SAFETY: the tables map everything that the program uses to its physical address. Caches,
+    // predictors and TLB are empty when the MMU is enabled: the core has cleared the caches at its
+    // reset, and this code clears the others.
     unsafe {
         asm!(
-            // The core takes part in coherency, without which neither caches nor exclusive accesses are defined. Outside
-            // of the secure state writing may have no effect; then the firmware has set it.
+            // The core must take part in coherency, because otherwise neither caches nor exclusive
+            // accesses are defined. Outside of the secure state, the write may have no effect; the
+            // firmware has set the bit then.
             "mrc p15, 0, {t}, c1, c0, 1",
             "tst {t}, #0x40",
             "orreq {t}, {t}, #0x40",
@@ -137,7 +140,7 @@ pub(crate) unsafe fn turn_on() {
             "mcr p15, 0, {zero}, c8, c7, 0",    // TLBIALL
             "mcr p15, 0, {zero}, c2, c0, 2",    // TTBCR: TTBR0 for all addresses
             "mcr p15, 0, {tables}, c2, c0, 0",  // TTBR0
-            "mcr p15, 0, {one}, c3, c0, 0",     // DACR: domain 0 as the tables say
+            "mcr p15, 0, {one}, c3, c0, 0",     // DACR: domain 0 as in the tables
             "dsb",
             "isb",
             "mrc p15, 0, {t}, c1, c0, 0",

@@ -10,8 +10,8 @@ global_asm!(include_str!("leave.s"), options(raw));
 global_asm!(include_str!("start.s"), options(raw));
 global_asm!(include_str!("vectors.s"), options(raw));
 
-// A core besides the first that is at the beginning of the image, as QEMU brings it there, waits for its mailbox 3 as in the loop of the
-// firmware. *ARM Quad A7 core*, 4.8. r4: its number.
+// A secondary core that QEMU starts at the beginning of the image waits for its mailbox 3, as in
+// the firmware's loop. *ARM Quad A7 core*, 4.8. r4 is the number of the core.
 #[cfg(feature = "raspi2b")]
 global_asm!(
     ".section .text.park, \"ax\"",
@@ -29,7 +29,7 @@ global_asm!(
     ".ltorg",
 );
 
-// There it is powered off until it is started.
+// On this board, a secondary core is powered off until it is started.
 #[cfg(feature = "virt-a7")]
 global_asm!(
     ".section .text.park, \"ax\"",
@@ -40,7 +40,7 @@ global_asm!(
     "b __punctual_bare_park",
 );
 
-/// The registers as a fault has left them. Filled in by `vectors.s`.
+/// The registers at a fault. `vectors.s` fills them in.
 #[repr(C)]
 pub(crate) struct Registers {
     /// r0 to r12.
@@ -62,7 +62,7 @@ impl Registers {
         Self::KINDS.get(self.kind as usize).copied().unwrap_or("unknown fault")
     }
 
-    /// What was accessed, if the fault is about that.
+    /// Returns the accessed address if the fault has one.
     pub(crate) fn fault_address(&self) -> Option<usize> {
         let address: usize;
         match self.kind {
@@ -97,13 +97,13 @@ impl fmt::Display for Registers {
     }
 }
 
-/// What the vectors call for a fault.
+/// Entry point of the vectors for faults.
 #[unsafe(no_mangle)]
 extern "C" fn __punctual_bare_fault(registers: &Registers) -> ! {
     crate::fault::fault(registers)
 }
 
-/// The frame of the caller, where frames are linked.
+/// Returns the frame of the caller if frames are linked.
 #[inline(always)]
 pub(crate) fn frame_pointer() -> usize {
     let frame;
@@ -112,7 +112,7 @@ pub(crate) fn frame_pointer() -> usize {
     frame
 }
 
-/// The number of this core.
+/// Returns the number of this core.
 #[inline]
 pub(crate) fn core() -> u32 {
     let affinity: u32;
@@ -123,38 +123,42 @@ pub(crate) fn core() -> u32 {
     affinity & 3
 }
 
-/// What [`set_own`] was last called with on this core.
+/// Returns the last value passed to [`set_own`] on this core.
 #[inline(always)]
 pub(crate) fn own() -> *const () {
     let own;
-    // SAFETY: reading TPIDRPRW changes nothing. It is read each time, since it differs between cores and changes.
+    // SAFETY: reading TPIDRPRW changes nothing. It is read each time, because it differs between
+    // cores and changes.
     unsafe { asm!("mrc p15, 0, {}, c13, c0, 4", out(reg) own, options(nomem, nostack, preserves_flags)) };
     own
 }
 
-/// Keeps a pointer for this core, in a register that has no other use.
+/// Stores a pointer for this core in a register that has no other use.
 pub(crate) fn set_own(own: *const ()) {
-    // SAFETY: TPIDRPRW has no meaning to the core. Not `nomem`: what it points to is in memory.
+    // SAFETY: TPIDRPRW has no meaning to the core. Not `nomem`, because the pointer refers to
+    // memory.
     unsafe { asm!("mcr p15, 0, {}, c13, c0, 4", in(reg) own, options(nostack, preserves_flags)) };
 }
 
-/// Has what was written so far seen by devices and other cores before what follows.
+/// Makes all prior writes visible to devices and other cores before the code that follows.
 #[inline]
 pub(crate) fn data_barrier() {
     // SAFETY: a barrier.
     unsafe { asm!("dsb", options(nostack, preserves_flags)) };
 }
 
-/// Has another core begin at `entry`.
+/// Starts another core at `entry`.
 #[cfg(feature = "raspi2b")]
 pub(crate) fn power_on(core: u32, entry: usize) -> bool {
-    /// Core 0: mailbox 3, which the loop of the firmware looks at. *ARM Quad A7 core*, 4.8.
+    /// Core 0: mailbox 3, which the firmware's loop polls. *ARM Quad A7 core*, 4.8.
     const MAILBOX: usize = 0x4000_008C;
-    /// Core 0: that mailbox 0 interrupts it, so that the bell wakes a core that sleeps in `__punctual_bare_park`. *The same*, 4.7.
+    /// Core 0: enables the interrupt of mailbox 0, so that the doorbell wakes a core that sleeps in
+    /// `__punctual_bare_park`. *ARM Quad A7 core*, 4.7.
     const MAILBOX_CONTROL: usize = 0x4000_0050;
     let mailbox = (MAILBOX + 0x10 * core as usize) as *mut u32;
     let control = (MAILBOX_CONTROL + 4 * core as usize) as *mut u32;
-    // SAFETY: the registers are there on this board; the core begins at the entry that is meant for it.
+    // SAFETY: the registers exist on this board, and the core starts at an entry for secondary
+    // cores.
     unsafe {
         control.write_volatile(1);
         mailbox.write_volatile(entry as u32);
@@ -163,12 +167,14 @@ pub(crate) fn power_on(core: u32, entry: usize) -> bool {
     true
 }
 
-/// Has another core begin at `entry`: PSCI's CPU_ON. *Arm Power State Coordination Interface*, DEN 0022, 5.6.
+/// Starts another core at `entry`: PSCI's CPU_ON. *Arm Power State Coordination Interface*, DEN
+/// 0022, 5.6.
 #[cfg(feature = "virt-a7")]
 pub(crate) fn power_on(core: u32, entry: usize) -> bool {
     const CPU_ON: u32 = 0x8400_0003;
     let result: i32;
-    // SAFETY: the firmware changes no other registers than these; the core begins at the entry that is meant for it.
+    // SAFETY: the firmware changes only these registers, and the core starts at an entry for
+    // secondary cores.
     unsafe {
         asm!(
             ".arch_extension virt",
@@ -189,7 +195,7 @@ pub(crate) fn mask_interrupts() {
     unsafe { asm!("cpsid if", options(nostack)) };
 }
 
-/// Whether they are masked.
+/// Returns whether interrupts are masked.
 #[cfg(feature = "critical-section")]
 #[inline]
 pub(crate) fn are_interrupts_masked() -> bool {
@@ -201,17 +207,18 @@ pub(crate) fn are_interrupts_masked() -> bool {
 
 #[inline]
 pub(crate) fn unmask_interrupts() {
-    // SAFETY: the vectors preserve all that the interrupted code uses. No `nomem`: memory may change.
+    // SAFETY: the vectors preserve all that the interrupted code uses. Not `nomem`, because
+    // handlers may change memory.
     unsafe { asm!("cpsie i", options(nostack)) };
 }
 
 #[inline]
 pub(crate) fn wait_for_interrupt() {
-    // SAFETY: waits, after what was written before has arrived.
+    // SAFETY: waits, after all prior writes have completed.
     unsafe { asm!("dsb", "wfi", options(nostack)) };
 }
 
-/// Sleeps for good.
+/// Sleeps forever.
 #[cfg(not(feature = "semihosting"))]
 pub(crate) fn halt() -> ! {
     mask_interrupts();

@@ -1,9 +1,10 @@
-// The first instructions of an image on an ARMv7-A core with virtualization extensions and a VFP, as a Cortex-A7.
+// The first instructions of an image on an ARMv7-A core with virtualization extensions and a VFP,
+// such as a Cortex-A7.
 //
-// A Raspberry Pi's firmware enters it in HYP mode on core 0 and keeps the others in a loop of its own; QEMU's boards enter
-// it in SVC or HYP mode, and some on every core. Caches and MMU are off. The other cores come to `_start_other` when `cores.rs`
-// has them started: from the firmware's loop, or from `__punctual_bare_park`,
-// which does the same.
+// A Raspberry Pi's firmware enters it in HYP mode on core 0 and keeps the other cores in a loop of
+// the firmware. QEMU's boards enter it in SVC or HYP mode, and some do so on every core. Caches and
+// MMU are off. When `cores.rs` starts the other cores, they enter at `_start_other`: from the
+// firmware's loop, or from the equivalent `__punctual_bare_park`.
 
     .syntax unified
     .arch armv7-a
@@ -17,7 +18,7 @@ _start:
     cpsid   aif
     mrc     p15, 0, r4, c0, c0, 5       // MPIDR
     ands    r4, r4, #3
-    bne     __punctual_bare_park        // Of the board: see mod.rs.
+    bne     __punctual_bare_park        // Depends on the board: see mod.rs.
     b       boot
 
     .global _start_other
@@ -32,8 +33,8 @@ boot:
     cmp     r1, #0x1a
     bne     in_svc_mode
 
-    // From HYP mode, which must not get in the way afterwards: physical counter and timer for everyone, no offset of the
-    // virtual counter, no traps.
+    // From HYP mode, which must not interfere afterwards: physical counter and timer for all modes,
+    // no offset of the virtual counter, no traps.
     mov     r1, #3
     mcr     p15, 4, r1, c14, c1, 0      // CNTHCTL
     mov     r1, #0
@@ -64,14 +65,14 @@ in_svc_mode:
     ldr     r0, =vectors
     mcr     p15, 0, r0, c12, c0, 0      // VBAR
 
-    mrc     p15, 0, r0, c1, c0, 2       // CPACR: the FPU for everyone
+    mrc     p15, 0, r0, c1, c0, 2       // CPACR: the FPU for all modes
     orr     r0, r0, #(0xf << 20)
     mcr     p15, 0, r0, c1, c0, 2
     isb
     mov     r0, #(1 << 30)
     vmsr    fpexc, r0
 
-    // The stacks of the core; see link.ld. Faults use the lower one, whatever mode they are taken in.
+    // The stacks of the core; see link.ld. Faults use the lower one, regardless of their mode.
     ldr     r0, =__stacks_start
     ldr     r1, =__fault_stack_size
     ldr     r2, =__stack_size

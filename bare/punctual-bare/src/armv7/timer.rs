@@ -13,19 +13,19 @@ pub(crate) fn frequency() -> u32 {
     frequency
 }
 
-/// What the counter is at.
+/// Returns the counter.
 #[inline]
 pub(crate) fn count() -> u64 {
     let (low, high): (u32, u32);
-    // SAFETY: reading CNTVCT changes nothing. The barrier keeps it from being read early.
+    // SAFETY: reading CNTVCT changes nothing. The barrier keeps the counter from being read early.
     unsafe { asm!("isb", "mrrc p15, 1, {}, {}, c14", out(reg) low, out(reg) high, options(nomem, nostack)) };
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// Has the interrupt pending from this count on.
+/// Makes the interrupt pending from this count on.
 #[inline]
 pub(crate) fn arm(count: u64) {
-    // SAFETY: setting CNTV_CVAL and CNTV_CTL concerns the interrupt of this timer only.
+    // SAFETY: setting CNTV_CVAL and CNTV_CTL affects only the interrupt of this timer.
     unsafe {
         asm!(
             "mcrr p15, 3, {low}, {high}, c14",
@@ -39,7 +39,7 @@ pub(crate) fn arm(count: u64) {
     }
 }
 
-/// Has the interrupt not pending.
+/// Makes the interrupt not pending.
 #[inline]
 pub(crate) fn disarm() {
     // SAFETY: as in `arm`.

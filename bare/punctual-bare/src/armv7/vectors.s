@@ -9,7 +9,7 @@
     .balign 32
     .global vectors
 vectors:
-    b       .                           // Reset, which does not come this way.
+    b       .                           // Reset, which does not use this vector.
     b       undefined
     b       supervisor_call
     b       prefetch_abort
@@ -18,8 +18,8 @@ vectors:
     b       interrupt
     b       fast_interrupt
 
-// Saves the registers as `Registers` has them, on the stack of the mode, and does not come back. SVC mode is the one that
-// the fault has interrupted, unless that is in the middle of reporting another.
+// Saves the registers in the layout of `Registers`, on the stack of the mode, and does not return.
+// The fault has interrupted SVC mode, unless another fault is being reported.
     .macro  report kind, return_offset
     sub     lr, lr, #\return_offset
     sub     sp, sp, #(18 * 4)
@@ -51,17 +51,18 @@ data_abort:
 fast_interrupt:
     report  4, 4
 
-// Interrupts are handled in SVC mode, on the stack of what they interrupt, so that the handler may allow further ones. They
-// save what a function may change: r0-r3, r12, lr and of the FPU d0-d7 and d16-d31, which the compiler uses on this target
-// whatever the description of its features says.
+// Interrupts are handled in SVC mode, on the stack of the interrupted code, so that the handler may
+// allow further ones. They save the registers that a function may change: r0-r3, r12, lr, and those
+// of the FPU, d0-d7 and d16-d31. The compiler uses d16-d31 on this target regardless of its
+// features.
 interrupt:
     sub     lr, lr, #4
     srsdb   sp!, #0x13
     cps     #0x13
-    push    {r11}                     // With the return address above it a frame record, for backtraces.
+    push    {r11}                     // With the return address above it, a frame record for backtraces.
     mov     r11, sp
     push    {r0-r3, r12, lr}
-    and     r0, sp, #4                  // Calls want a stack aligned to 8 bytes.
+    and     r0, sp, #4                  // Calls require a stack aligned to 8 bytes.
     sub     sp, sp, r0
     vmrs    r1, fpscr
     push    {r0, r1}
@@ -75,5 +76,5 @@ interrupt:
     add     sp, sp, r0
     pop     {r0-r3, r12, lr}
     pop     {r11}
-    clrex                               // What is interrupted may be between ldrex and strex.
+    clrex                               // The interrupted code may be between ldrex and strex.
     rfeia   sp!

@@ -1,24 +1,27 @@
-//! The interrupts of the Raspberry Pi 2 and 3: those of the cores, and behind one of them those of the peripherals, by the
-//! controller of the BCM2835.
+//! The interrupt controllers of the Raspberry Pi 2 and 3: one for the interrupts of the cores and,
+//! behind one of these, the BCM2835's controller for the peripherals.
 //!
-//! *ARM Quad A7 core*, 4.6 to 4.8 and 4.10; *BCM2835 ARM Peripherals*, 7.5. Those of the peripherals all go to core 0.
+//! *ARM Quad A7 core*, 4.6 to 4.8 and 4.10; *BCM2835 ARM Peripherals*, 7.5. Interrupts of
+//! peripherals are all delivered to core 0.
 
 use crate::arch;
 
 /// The interrupt of the virtual timer of the core, numbered after those of the peripherals.
 pub const TIMER: u32 = 64 + 3;
 
-/// The interrupt by which one core calls another: its mailbox 0. Mailbox 3 is the firmware's, until the core has started.
+/// The doorbell interrupt between cores: mailbox 0. The firmware uses mailbox 3 until the core has
+/// started.
 pub const BELL: u32 = 64 + 4;
 
-/// That of the local timer, which all cores share and core 0 gets.
+/// The interrupt of the local timer, which all cores share and which is delivered to core 0.
 const LOCAL_TIMER: u32 = crate::board::interrupts::LOCAL_TIMER;
 
-/// Core 0: which of its timers interrupt it, and what is pending. Bit 3 is the virtual timer, bit 8 the peripherals, bit 11 the
-/// local timer.
+/// Core 0: enabled timer interrupts, and pending interrupts. Bit 3 is the virtual timer, bit 8 the
+/// peripherals, bit 11 the local timer.
 const TIMER_CONTROL: *mut u32 = 0x4000_0040 as *mut u32;
 const SOURCE: *const u32 = 0x4000_0060 as *const u32;
-/// Which mailboxes interrupt it, bits to be set in mailbox 0, and to be cleared. The mailboxes of a core are 16 bytes from the next one's.
+/// Enabled mailbox interrupts, and the registers that set and clear bits in mailbox 0. The
+/// mailboxes of adjacent cores are 16 bytes apart.
 const MAILBOX_CONTROL: *mut u32 = 0x4000_0050 as *mut u32;
 const MAILBOX_SET: *mut u32 = 0x4000_0080 as *mut u32;
 const MAILBOX_CLEAR: *mut u32 = 0x4000_00C0 as *mut u32;
@@ -31,7 +34,7 @@ const LOCAL: u32 = 1 << 11;
 const LOCAL_CONTROL: *mut u32 = 0x4000_0034 as *mut u32;
 const LOCAL_ENABLE: u32 = 1 << 29;
 
-/// A register of the peripherals' controller, of two for 32 interrupts each.
+/// A register of the peripherals' controller. Each exists twice, for 32 interrupts each.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 enum Register {
@@ -67,11 +70,12 @@ pub(crate) unsafe fn init_core() {
 }
 
 pub(crate) fn ring(core: u32) {
-    // SAFETY: the register exists on these boards, and sets bits only.
+    // SAFETY: the register exists on these boards and only sets bits.
     unsafe { MAILBOX_SET.wrapping_add(4 * core as usize).write_volatile(1) };
 }
 
-/// Whether the interrupt comes to `core`, which cannot be changed for one alone.
+/// Returns whether the interrupt is delivered to `core`, which cannot be changed for a single
+/// interrupt.
 pub(crate) fn route(_: u32, core: u32) -> bool {
     core == 0
 }
@@ -86,7 +90,7 @@ impl Acknowledged {
     }
 }
 
-/// The lowest number among what is pending.
+/// Acknowledges the pending interrupt with the lowest number.
 pub(crate) fn acknowledge() -> Option<Acknowledged> {
     let core = arch::core() as usize;
     // SAFETY: the register exists on these boards, and reading it changes nothing.
@@ -95,7 +99,8 @@ pub(crate) fn acknowledge() -> Option<Acknowledged> {
         return Some(Acknowledged(TIMER));
     }
     if source & MAILBOX != 0 {
-        // SAFETY: the register exists on these boards, and this core is the one to clear it. Whoever rings from here on rings again.
+        // SAFETY: the register exists on these boards, and only this core clears it. A later ring
+        // sets it again.
         unsafe { MAILBOX_CLEAR.wrapping_add(4 * core).write_volatile(u32::MAX) };
         arch::data_barrier();
         return Some(Acknowledged(BELL));
@@ -113,12 +118,12 @@ pub(crate) fn acknowledge() -> Option<Acknowledged> {
     })
 }
 
-/// There is nothing to be done: an interrupt is pending as long as its line is raised.
+/// Does nothing: an interrupt is pending for as long as its line is raised.
 pub(crate) fn end(_: Acknowledged) {}
 
 pub(crate) fn enable(number: u32) {
-    // SAFETY: the registers exist on these boards; one that enables by bits that are set can be written by anyone. That of the
-    // timers has no other bit in use.
+    // SAFETY: the registers exist on these boards. A register in which written ones enable can be
+    // written at any time. The timers' register has no other bit in use.
     unsafe {
         match number {
             TIMER => TIMER_CONTROL.wrapping_add(arch::core() as usize).write_volatile(VIRTUAL_TIMER),
@@ -134,7 +139,7 @@ pub(crate) fn disable(number: u32) {
     unsafe {
         match number {
             TIMER => TIMER_CONTROL.wrapping_add(arch::core() as usize).write_volatile(0),
-            // It is cleared already.
+            // `acknowledge` has already cleared the doorbell.
             BELL => {}
             LOCAL_TIMER => LOCAL_CONTROL.write_volatile(LOCAL_CONTROL.read_volatile() & !LOCAL_ENABLE),
             _ => at(Register::Disable, number / 32).write_volatile(1 << (number % 32)),

@@ -1,12 +1,12 @@
-//! The Generic Interrupt Controller, version 2. *ARM Generic Interrupt Controller Architecture Specification*, IHI 0048B, 4.3
-//! and 4.4.
+//! The Generic Interrupt Controller, version 2. *ARM Generic Interrupt Controller Architecture
+//! Specification*, IHI 0048B, 4.3 and 4.4.
 //!
-//! Own code, since the driver in `arm-gic` 0.10 sets the priority of four interrupts at once and cannot route an interrupt to
-//! a core.
+//! The driver in `arm-gic` 0.10 is not used: it sets the priority of four interrupts at once and
+//! cannot route an interrupt to a core.
 
 use core::arch::asm;
 
-/// A controller at two addresses.
+/// A controller, given two addresses.
 macro_rules! controller {
     ($name:ident, $distributor:expr, $interface:expr) => {
         pub(crate) mod $name {
@@ -15,7 +15,7 @@ macro_rules! controller {
             /// The interrupt of the virtual timer of each core.
             pub const TIMER: u32 = 27;
 
-            /// The interrupt by which one core calls another.
+            /// The doorbell interrupt between cores.
             pub const BELL: u32 = super::BELL;
 
             const GIC: Gic = Gic { distributor: $distributor, interface: $interface };
@@ -72,10 +72,10 @@ controller!(bcm2711, 0xFF84_1000, 0xFF84_2000);
 #[cfg(any(feature = "virt-a7", feature = "virt-a72"))]
 controller!(virt, 0x0800_0000, 0x0801_0000);
 
-/// What is acknowledged from here on is no interrupt: 1022 and 1023.
+/// An acknowledged number from here on is not an interrupt: 1022 and 1023.
 const SPURIOUS: i32 = 1020;
 
-/// The first of those that software raises.
+/// The first software-generated interrupt.
 const BELL: u32 = 0;
 
 /// The priority of all interrupts, in the middle.
@@ -97,22 +97,24 @@ const PRIORITY_MASK: usize = 0x04;
 const ACKNOWLEDGE: usize = 0x0C;
 const END: usize = 0x10;
 
-/// An interrupt as the controller tells it: its number, and if another core has raised it, which.
+/// An acknowledged interrupt: its number and, for a software-generated interrupt, the core that
+/// raised it.
 #[derive(Clone, Copy)]
 pub(crate) struct Acknowledged(u32);
 
 impl Acknowledged {
-    /// Whether there was an interrupt.
+    /// Returns whether there was an interrupt.
     #[inline(always)]
     fn is_one(self) -> bool {
-        // With a sign, which it never has: otherwise the compiler shifts before it compares.
+        // Signed, although the number never is negative: otherwise the compiler shifts before it
+        // compares.
         self.number().cast_signed() < SPURIOUS
     }
 
     #[inline(always)]
     pub(crate) fn number(self) -> u32 {
         let number;
-        // Not by a mask, for which the compiler takes an instruction more where it compares what is left.
+        // Not a mask: the compiler needs an additional instruction to compare its result.
         // SAFETY: copies the lowest ten bits.
         unsafe {
             #[cfg(target_arch = "arm")]
@@ -137,7 +139,7 @@ impl Gic {
         for word in 0..words {
             self.write(self.distributor + CLEAR_ENABLE + 4 * word, u32::MAX);
         }
-        // Of the first 32 each core has its own.
+        // The first 32 are private to each core.
         for number in 32..32 * words {
             self.write_byte(self.distributor + PRIORITIES + number, PRIORITY);
             self.write_byte(self.distributor + TARGETS + number, 1);
@@ -168,7 +170,7 @@ impl Gic {
     }
 
     fn route(self, number: u32, core: u32) {
-        // Of the first 32 each core has its own.
+        // The first 32 are private to each core.
         if number >= 32 {
             self.write_byte(self.distributor + TARGETS + number as usize, 1 << core);
         }
@@ -188,17 +190,19 @@ impl Gic {
     }
 
     fn read(self, address: usize) -> u32 {
-        // SAFETY: the board has a controller there, mapped as a device, and no memory depends on it.
+        // SAFETY: the board has a controller at this address, mapped as a device, and no memory
+        // depends on it.
         unsafe { (address as *const u32).read_volatile() }
     }
 
     fn write(self, address: usize, value: u32) {
-        // SAFETY: as in `read`. What an interrupt does to the program is up to those who unmask it.
+        // SAFETY: as in `read`. The code that unmasks an interrupt is responsible for its effects
+        // on the program.
         unsafe { (address as *mut u32).write_volatile(value) };
     }
 
     fn write_byte(self, address: usize, value: u8) {
-        // SAFETY: as in `write`; these registers can be accessed by bytes.
+        // SAFETY: as in `write`; these registers support byte accesses.
         unsafe { (address as *mut u8).write_volatile(value) };
     }
 }

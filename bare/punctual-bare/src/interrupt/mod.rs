@@ -1,12 +1,14 @@
-//! Interrupts: the board's by name, who handles them, and masking all of them.
+//! Interrupts: the names of the board's interrupts, their handlers, and masking of all interrupts.
 //!
-//! One [`Handler`] gets all interrupts. It is called on the stack of what is interrupted, with interrupts masked, once for the
-//! interrupt and once more afterwards, and may unmask interrupts for a while. If another interrupt is pending then, it comes when they
-//! are unmasked.
+//! One [`Handler`] gets all interrupts. It is called on the stack of the interrupted code, with
+//! interrupts masked, once for the interrupt and once more afterwards, and may unmask interrupts
+//! temporarily. Another pending interrupt is delivered when interrupts are unmasked.
 //!
-//! The numbers are those of the board's interrupt controller: a GICv2, or on the Raspberry Pi 2 and 3 that of the BCM2836.
-//! Each core has a part of the controller of its own; what the first core [enables](enable) comes to that one, unless it is
-//! [routed](crate::cores::route) elsewhere. Neither is given priorities: which job goes before which is decided by levels.
+//! The numbers are those of the board's interrupt controller: a GICv2, or the BCM2836's controller
+//! on the Raspberry Pi 2 and 3. Each core has a private part of the controller. Interrupts that the
+//! first core [enables](enable) are delivered to that core, unless they are
+//! [routed](crate::cores::route) elsewhere. The controllers' priorities are not used: levels
+//! determine the order of jobs.
 
 use core::sync::atomic::{AtomicPtr, Ordering};
 use core::{mem, ptr};
@@ -25,24 +27,26 @@ pub(crate) use gic::bcm2711 as gic_of_bcm2711;
 #[cfg(any(feature = "virt-a7", feature = "virt-a72"))]
 pub(crate) use gic::virt as gic_of_virt;
 
-/// What a program does on interrupts.
+/// The functions that a program runs on interrupts.
 #[derive(Debug)]
 pub struct Handler {
-    /// Called for the interrupt of the [alarm](crate::time::alarm), with interrupts masked; may [unmask] them when it has set the
-    /// alarm anew, and has to mask them before it returns.
+    /// Called for the interrupt of the [alarm](crate::time::alarm), with interrupts masked. May
+    /// [unmask] them after setting the alarm again, and must mask them before it returns.
     pub timer: fn(),
-    /// Called with the number of any other interrupt, with interrupts masked; may [unmask] them, and has to mask them before it
-    /// returns.
+    /// Called with the number of any other interrupt, with interrupts masked. May [unmask] them,
+    /// and must mask them before it returns.
     ///
-    /// The interrupt controller takes it for dealt with already: if its line stays raised it comes again, unless it is
-    /// [disabled](disable).
+    /// The interrupt controller considers the interrupt handled already: an interrupt whose line
+    /// stays raised is delivered again, unless it is [disabled](disable).
     pub interrupt: fn(u32),
-    /// Called when that is done, and also if there was no interrupt after all; may unmask interrupts in the same way.
+    /// Called after the function above, and also if there was no interrupt after all. May unmask
+    /// interrupts in the same way.
     pub after: fn(),
 }
 
-/// The functions of the [`Handler`], each at an address of its own, which saves the vectors a load. Set by [`init`], before any interrupt:
-/// they are no constants, for which an image would have another page.
+/// The functions of the [`Handler`], each in its own static, which saves the vectors a load. Set by
+/// [`init`], before any interrupt. Not constants, because these would need another page in the
+/// image.
 static TIMER_HANDLER: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 static INTERRUPT_HANDLER: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 static AFTER_HANDLER: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
@@ -51,24 +55,24 @@ fn unhandled() {
     panic!("an interrupt, but the program handles none: it may not unmask them");
 }
 
-/// Makes `handler` the one that gets all interrupts, on every core.
+/// Makes `handler` the handler of all interrupts, on every core.
 ///
-/// An interrupt that comes meanwhile may be given to functions of this one and of the one before.
+/// An interrupt during this call may be passed to functions of the previous and of the new handler.
 pub fn handle(handler: &Handler) {
     let Handler { timer, interrupt, after } = *handler;
-    // Relaxed: there is nothing behind them but code.
+    // Relaxed: the pointers refer only to code.
     TIMER_HANDLER.store(timer as *mut (), Ordering::Relaxed);
     INTERRUPT_HANDLER.store(interrupt as *mut (), Ordering::Relaxed);
     AFTER_HANDLER.store(after as *mut (), Ordering::Relaxed);
 }
 
-/// Has the interrupt controller pass an interrupt on.
+/// Enables an interrupt in the interrupt controller.
 #[inline]
 pub fn enable(number: u32) {
     controller::enable(number);
 }
 
-/// Has the interrupt controller hold an interrupt back.
+/// Disables an interrupt in the interrupt controller.
 #[inline]
 pub fn disable(number: u32) {
     controller::disable(number);
@@ -76,35 +80,35 @@ pub fn disable(number: u32) {
 
 /// Makes an interrupt pending, as its line would.
 ///
-/// Not on the Raspberry Pi 2 and 3, whose controllers have no such thing.
+/// Not supported on the Raspberry Pi 2 and 3, whose controllers cannot do so.
 #[cfg(any(feature = "raspi4b", feature = "virt-a7", feature = "virt-a72"))]
 #[inline(always)]
 pub fn pend(number: u32) {
     controller::pend(number);
 }
 
-/// Allows this core to be interrupted.
+/// Unmasks interrupts on this core.
 ///
 /// # Safety
-/// Whatever runs from here on can be interrupted by the [`Handler`].
+/// The [`Handler`] may interrupt any code that runs from here on.
 #[inline]
 pub unsafe fn unmask() {
     arch::unmask_interrupts();
 }
 
-/// Keeps this core from being interrupted.
+/// Masks interrupts on this core.
 #[inline]
 pub fn mask() {
     arch::mask_interrupts();
 }
 
-/// Sleeps until an interrupt is pending, also if interrupts are masked; may return earlier.
+/// Sleeps until an interrupt is pending, masked or not. May return earlier.
 #[inline]
 pub fn wait() {
     arch::wait_for_interrupt();
 }
 
-/// Disables every interrupt and lets the controller interrupt this core.
+/// Disables every interrupt and enables the controller to interrupt this core.
 ///
 /// # Safety
 /// Called once, with interrupts masked.
@@ -114,16 +118,18 @@ pub(crate) unsafe fn init() {
     unsafe { controller::init() };
 }
 
-/// What the vectors call, with interrupts masked; masked they are when it returns.
+/// Entry point of the vectors, with interrupts masked, as they are on return.
 #[unsafe(no_mangle)]
 extern "C" fn __punctual_bare_interrupt() {
-    // One at a time: to ask whether another is pending costs each interrupt what a second one saves.
+    // One at a time: checking for another pending interrupt would cost each interrupt as much as it
+    // saves for the second one.
     if let Some(acknowledged) = controller::acknowledge() {
-        // Before it is dealt with, which may take long and then lets others interrupt.
+        // Before the handler, which may take a long time and then allows other interrupts.
         controller::end(acknowledged);
         let number = acknowledged.number();
         if number == TIMER {
-            // SAFETY: what `handle` has stored, since `init`, without which no interrupt gets here, is of this type.
+            // SAFETY: no interrupt arrives before `init`, and `handle` has stored functions of this
+            // type since then.
             let timer = unsafe { mem::transmute::<*mut (), fn()>(TIMER_HANDLER.load(Ordering::Relaxed)) };
             timer();
         } else {

@@ -25,7 +25,7 @@ const MAX_RESPONSE: u64 = 64;
 
 /// Bounds every task of a system.
 ///
-/// A task with releases of its own that is also only spawned has two valid bounds; the result
+/// A task with independent releases that is also only spawned has two valid bounds; the result
 /// contains the lower one.
 #[must_use]
 pub fn analyse(system: &System) -> Analysis {
@@ -46,8 +46,8 @@ pub fn analyse(system: &System) -> Analysis {
     analysis
 }
 
-/// Returns the system in which tasks that are only spawned inherit the releases of their callers
-/// instead of their own patterns, or `None` if there are no such tasks.
+/// Returns the system in which the releases of their callers replace the patterns of tasks that
+/// are only spawned, or `None` if no task is only spawned.
 fn with_releases_of_callers(system: &System) -> Option<System> {
     let spawned =
         |at: usize| system.tasks.iter().any(|task| task.spawns.iter().any(|spawn| spawn.task == at));
@@ -62,7 +62,7 @@ fn with_releases_of_callers(system: &System) -> Option<System> {
     Some(system)
 }
 
-/// Bounds every task by its own releases, or by those of its callers if it has none.
+/// Bounds every task by its own releases, or by those of its callers if it has no pattern.
 fn analyse_releases(system: &System) -> Analysis {
     let mut responses: Vec<Result<Nanos, NoBound>> = vec![Ok(0); system.tasks.len()];
     let mut ends = vec![None; system.tasks.len()];

@@ -6,7 +6,7 @@
 //! response depends only on the set of tasks above, and not on their order. Blocking under SRP
 //! satisfies this condition: it depends on which tasks are below and which are not.
 //!
-//! Where responses depend on each other (spawns, self-suspension) or the test does (the global
+//! If responses depend on each other (spawns, self-suspension) or the test does (the global
 //! executor), levels follow the order of `D − J`, *Leung & Whitehead, "On the Complexity of
 //! Fixed-Priority Scheduling of Periodic Real-Time Tasks", Performance Evaluation 2(4), 1982*, a
 //! good heuristic.
@@ -23,9 +23,9 @@ use crate::time::Nanos;
 pub struct Assignment {
     /// The level of each task, by task index.
     pub levels: Vec<u32>,
-    /// Whether these levels meet every deadline.
+    /// True if these levels meet every deadline.
     pub is_schedulable: bool,
-    /// Whether the search was exhaustive: if these levels fail, all do.
+    /// True if the search was exhaustive: if these levels fail, all do.
     pub is_optimal: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Results of the analysis: a bound with its terms, or the reason why there is none.
+//! Results of the analysis: a bound with its terms, or the reason for a missing bound.
 //!
 //! Time is continuous, and every response is measured from the nominal release, so it includes the
 //! task's own release jitter. A bound is the least upper bound of the responses of its model. With
@@ -48,7 +48,7 @@ pub struct Bound {
     pub interference: Vec<Interference>,
     /// Time during which the CPU was not supplied to the partition.
     pub not_supplied: Nanos,
-    /// Whether a job with this response can occur.
+    /// Exact if a job with this response can occur.
     pub exactness: Exactness,
     /// The bound that ignores offsets, if offsets shortened it.
     pub without_offsets: Option<Nanos>,
@@ -150,7 +150,7 @@ pub enum NoBound {
         /// Utilization of the tasks that displace it.
         displacement: Fraction,
     },
-    /// The bound depends on a task, by index, that has none.
+    /// The bound depends on a task, by index, without a bound.
     DependsOn(usize),
     /// The model does not limit how often the task is released.
     NoArrivals,

@@ -35,7 +35,7 @@ pub(crate) struct Source {
     pub(crate) who: Who,
     /// Releases with full jitter.
     pub(crate) all: Stream,
-    /// Releases without the jitter that the response of their own task includes.
+    /// Releases without the jitter that the task's own response includes.
     pub(crate) own: Stream,
     /// Approximate releases per nanosecond.
     pub(crate) rate: f64,
@@ -50,7 +50,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Returns the time that a job takes from jobs of its own level.
+    /// Returns the time that a job takes from jobs at the same level.
     pub(crate) fn peer_cost(&self) -> Nanos {
         self.execution.saturating_add(self.dispatch)
     }

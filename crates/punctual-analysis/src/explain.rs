@@ -8,7 +8,7 @@ use crate::fraction::Fraction;
 use crate::system::{Interrupt, System, Task};
 use crate::time::Nanos;
 
-/// Explains the bound of a task sentence by sentence, or why it has none.
+/// Explains the bound of a task, or the reason for a missing bound, sentence by sentence.
 #[must_use]
 pub fn explain(system: &System, analysis: &Analysis, at: usize) -> Vec<String> {
     let task = &system.tasks[at];

@@ -189,8 +189,8 @@ impl Search<'_> {
         .min(MAX_TIME)
     }
 
-    /// Returns the largest of these values with which all deadlines are met, when `set` assigns it
-    /// to a task.
+    /// Returns the largest of these values that meets all deadlines when `set` assigns it to a
+    /// task.
     fn largest(
         &mut self,
         at: usize,

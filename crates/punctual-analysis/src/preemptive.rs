@@ -55,7 +55,7 @@ pub(crate) struct Contest<'a> {
     pub(crate) spawned_after: Nanos,
     /// Sources of `above` whose jobs in the window have all ended when the task is spawned.
     pub(crate) over: &'a [Source],
-    /// Whether a started job runs to completion.
+    /// True if a started job runs to completion.
     pub(crate) runs_to_end: bool,
 }
 
@@ -196,7 +196,7 @@ impl Contest<'_> {
         source.who == Who::Higher(self.task)
     }
 
-    /// Returns the demand of the level that runs up to the job, without earlier jobs of its own
+    /// Returns the demand of the level that runs up to the job, without earlier jobs of the same
     /// task.
     fn peers(&self, ready: Nanos) -> Option<Nanos> {
         let mut demand = self.blocking_time();

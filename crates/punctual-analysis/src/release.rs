@@ -17,7 +17,7 @@
 //! resource whose ceiling is not below the level; then no other job below the level has run or will
 //! run (Baker 1991). So a window contains the spawns of only one job from below: the one that
 //! spawns at its start, or holds a resource there. The analysis assumes the one that spawns most.
-//! This does not apply to a level if a job at or above it suspends itself, nor to polling
+//! The argument does not apply to a level if a job at or above it suspends itself, nor to polling
 //! partitions.
 //!
 //! Such a job need not be in the window of the task at its root. If it ends before the root's next
@@ -34,7 +34,7 @@ use crate::bound::{Bound, NoBound};
 use crate::system::{Executor, Spawn, System, Task};
 use crate::time::Nanos;
 
-/// Releases of a task that originate from one task with releases of its own, the root.
+/// Releases of a task that originate from one task with independent releases, the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Release {
     /// Releases of the root, with the number of jobs that each leads to.
@@ -83,7 +83,7 @@ struct Step {
     earliest: Nanos,
     /// Latest end of the job after the nominal release of the root.
     end: Nanos,
-    /// Whether it may hold a resource at the spawn.
+    /// True if it may hold a resource at the spawn.
     in_section: bool,
 }
 
@@ -229,8 +229,8 @@ impl Release {
             && most.is_some_and(|most| most <= of_other.most)
     }
 
-    /// Returns whether the job that starts `path`, a suffix of its own path, has ended before a
-    /// later job of the root is ready, and the root is the task `at`.
+    /// Returns whether the job that starts `path`, a suffix of the path of this release, has ended
+    /// before a later job of the root is ready, and the root is the task `at`.
     fn ends_before_next_of(&self, system: &System, at: usize, path: &[Step]) -> bool {
         let Some(own) = system.tasks[at].arrivals.as_ref().filter(|_| self.path[0].task == at) else {
             return false;
@@ -330,8 +330,8 @@ pub(crate) fn releases(
     };
     let mut known: Vec<Option<Result<Releases, NoBound>>> =
         system.tasks.iter().enumerate().map(own).collect();
-    // Each pass resolves at least the tasks whose spawners are resolved; a task that spawns itself
-    // never is.
+    // Each pass resolves at least the tasks whose spawners are resolved. A task that spawns itself
+    // stays unresolved.
     for _ in 0..system.tasks.len() {
         if known.iter().all(Option::is_some) {
             break;

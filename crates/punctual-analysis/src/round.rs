@@ -26,9 +26,9 @@ pub(crate) struct Rivals {
     /// Sources above all levels that each task may meet, if not all of them; empty if all tasks may
     /// meet all.
     met: Vec<Option<Met>>,
-    /// Whether the releases of all tasks, and the responses that others depend on, are known.
+    /// True if the releases of all tasks, and the responses that others depend on, are known.
     are_known: bool,
-    /// Whether any task suspends itself.
+    /// True if any task suspends itself.
     any_waits: bool,
     /// Tasks, highest level first.
     order: Vec<usize>,

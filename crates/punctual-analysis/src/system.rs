@@ -94,10 +94,11 @@ pub struct Task {
     pub execution: Nanos,
     /// Own releases, if any; otherwise the task is released by spawns.
     pub arrivals: Option<Stream>,
-    /// Whether each of these releases is a spawn by another task of the system, whose releases then
-    /// bound them too.
+    /// True if every own release is a spawn by another task of the system. The releases of that
+    /// task are then a bound, too.
     pub is_only_spawned: bool,
-    /// Whether the clock releases it, so that its period is also the longest time between releases.
+    /// True if the clock releases the task, so that its period is also the longest time between
+    /// releases.
     pub is_periodic: bool,
     /// J, the longest time from the nominal release, at which the response starts, until a job is
     /// ready.
@@ -143,7 +144,7 @@ pub struct Spawn {
     pub most: u64,
     /// Least execution time of a job before its first spawn, in ns; 0 if unknown.
     pub earliest: Nanos,
-    /// Whether the job may hold a resource at the spawn.
+    /// True if the job may hold a resource at the spawn.
     pub in_section: bool,
 }
 

@@ -27,11 +27,11 @@ pub struct Executions {
 #[derive(Debug, Clone)]
 struct Far {
     jobs: usize,
-    /// Sum of the last jobs, or of those since the last gap if they are fewer.
+    /// Sum of the last jobs, or of the jobs since the last gap if there are fewer.
     sum: Nanos,
     /// Longest of these sums; shorter sequences never take longer.
     longest: Nanos,
-    /// Whether a full sequence without a gap was observed.
+    /// True if a full sequence without a gap was observed.
     is_seen: bool,
 }
 

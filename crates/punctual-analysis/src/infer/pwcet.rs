@@ -319,7 +319,7 @@ mod tests {
         assert!(fit(&jobs, 1e-9).unwrap().refusal().unwrap().contains("tail"));
     }
 
-    /// Two paths, of which the longer is rare.
+    /// Two paths, the longer of them rare.
     #[test]
     fn refuses_what_does_not_fit() {
         let path = |random: &mut Random| if random.unit() < 0.02 { 50_000 } else { 0 };

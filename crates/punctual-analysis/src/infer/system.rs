@@ -8,9 +8,9 @@
 //! source displaced more often, or for longer, than its model allows.
 //!
 //! If long jobs do not follow each other, each job takes the usual execution time, and the excess
-//! of the long ones is a task (or an interrupt) of its own that is released as often as they may
-//! occur: `fast, long`. It has the same level, so it runs before the job that it is part of, and
-//! counts in R of the thread itself too.
+//! of the long ones is a separate task (or interrupt), `fast, long`, released as often as they may
+//! occur. It has the same level, so it runs before the job that it is part of, and counts in R of
+//! the thread itself too.
 //!
 //! CPUs between which a thread migrated are analyzed as one: while the thread is ready and does not
 //! run, something that is not below it runs on one of them. That is sufficient, and needs no
@@ -46,7 +46,7 @@ pub struct InferredThread {
     pub reading: Reading,
     /// D in ns, if known.
     pub deadline: Option<Nanos>,
-    /// Whether threads of equal priority displaced it out of FIFO order, as under SCHED_RR.
+    /// True if threads of equal priority displaced it out of FIFO order, as under SCHED_RR.
     pub is_unordered: bool,
     /// C in ns from another source, if longer than observed; it then applies to every job.
     pub execution: Option<Nanos>,
@@ -73,7 +73,7 @@ pub struct Handler {
     pub curves: Curves,
     /// Execution times, without other interrupts nested in it.
     pub executions: Executions,
-    /// Whether the execution time of some run is unknown.
+    /// True if the execution time of some run is unknown.
     pub is_unknown: bool,
 }
 
@@ -192,7 +192,7 @@ fn partitions(threads: &[InferredThread]) -> BTreeMap<u32, usize> {
     group.into_iter().map(|(cpu, of)| (cpu, names.partition_point(|&name| name < of))).collect()
 }
 
-/// Task of a thread and the task of its long jobs, or the reason why there is none.
+/// Task of a thread and the task of its long jobs, or the reason why neither exists.
 type Built = Result<(Task, Option<Task>), String>;
 
 /// Builds the task of a thread and that of its long jobs' excess.
@@ -310,8 +310,8 @@ fn arrivals(curves: &Curves, periodic: Option<Periodic>) -> Option<Stream> {
     (*distances.last()? > 0).then(|| Stream::distances(distances))
 }
 
-/// Adds a thread of which one job but not its release was observed. It has no bound, but displaced
-/// others once, which counts as an interrupt. Returns whether the thread is of this kind.
+/// Adds a thread with one observed job whose release was not observed. The thread has no bound, but
+/// displaced others once, which counts as an interrupt. Returns whether the thread is of this kind.
 fn once(system: &mut System, partition: usize, thread: &InferredThread, length: Nanos) -> bool {
     let seen = thread.seen();
     let (true, 1, 0, Some(execution)) =

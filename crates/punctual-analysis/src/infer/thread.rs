@@ -33,7 +33,7 @@ pub struct Observation {
     pub number: u64,
     /// Release instant; `None` if it was not recorded.
     pub released: Option<Window>,
-    /// Whether a timer released the job.
+    /// True if a timer released the job.
     pub by_timer: bool,
     /// End instant.
     pub end: Nanos,
@@ -234,7 +234,7 @@ impl Thread {
         }
     }
 
-    /// Adds the release of a job of which nothing else is known.
+    /// Adds the release of a job without further information.
     pub fn release(&mut self, window: Window) {
         self.sleeps.release(window);
         self.sleeps.executions.interrupt();

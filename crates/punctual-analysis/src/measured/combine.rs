@@ -336,7 +336,8 @@ impl Combination {
         by_earlier || spawned(measured) || self.profile.tasks.iter().any(spawned)
     }
 
-    /// Returns whether only jobs of the app were observed to spawn a task with releases of its own.
+    /// Returns whether only jobs of the app were observed to spawn a task with independent
+    /// releases.
     fn is_only_spawned(&mut self, task: &ModelTask, measured: &ProfileTask) -> bool {
         let is = task.period_ns.is_none()
             && measured.spawned_by_no_job == Some(0)
@@ -415,7 +416,7 @@ impl Combination {
     }
 
     /// Reports time that the host of a virtual machine took. C, J and the time taken from jobs
-    /// include it; it has no model of its own.
+    /// include it; it does not have a separate model.
     fn stolen(&mut self) {
         let run = self.profile.duration_ns.unwrap_or(0);
         let partitions = self.profile.partitions.iter();

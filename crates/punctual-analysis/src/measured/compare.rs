@@ -132,7 +132,7 @@ impl Comparison {
         }
         for spawn in seen.spawns() {
             let Some(callee) = known.iter().position(|it| *it == spawn.task) else { continue };
-            // A task with releases of its own declares them, regardless of its callers.
+            // A task with independent releases declares them, regardless of its callers.
             let is_declared = system.tasks[callee].arrivals.is_some();
             let has = task.spawns.iter().filter(|it| it.task == callee).map(|it| it.most).sum::<u64>();
             if !is_declared && spawn.most_per_job > has {

@@ -209,7 +209,7 @@ pub(super) struct ProfileSpawn {
     pub(super) most_per_job: u64,
     /// Least execution time of a job before the spawn.
     pub(super) earliest_ns: Option<Nanos>,
-    /// Whether a job held a resource at the spawn.
+    /// True if a job held a resource at the spawn.
     pub(super) in_section: Option<bool>,
 }
 

@@ -177,7 +177,7 @@ impl Names {
         }
         let protocol = match protocol {
             ProtocolEntry::Srp => Protocol::Srp,
-            // By default, each resource is a group of its own.
+            // By default, each resource forms a separate group.
             ProtocolEntry::Msrp => Protocol::Msrp { group: group.unwrap_or(self.resources.len() + at) },
             ProtocolEntry::Pcp => Protocol::Pcp,
             ProtocolEntry::None => Protocol::Unlocked,

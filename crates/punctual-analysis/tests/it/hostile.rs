@@ -8,10 +8,10 @@ use crate::support::random::Random;
 #[path = "../../fuzz/entry.rs"]
 mod entry;
 
-/// How many mutations of each input are tried.
+/// Number of mutations of each input.
 const MUTATIONS: u32 = 500;
 
-/// What a value may be replaced by.
+/// Replacements for a value.
 const VALUES: [&str; 12] = [
     "0",
     "-1",

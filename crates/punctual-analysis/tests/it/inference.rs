@@ -1,7 +1,8 @@
-//! What is inferred from releases beside what LiME's package `rt-model-inference` 1.0.1 infers from them.
+//! Compares inferred models of releases with those of LiME's package `rt-model-inference` 1.0.1.
 //!
-//! Its results are in `inference.json`, which `xtask/src/rta/inference.py` writes. Distances are equal. Periodic models are chosen by
-//! heuristics, here and there: ours is to be no worse by more than the factor within which a rounder period is preferred.
+//! Its results are in `inference.json`, written by `xtask/src/rta/inference.py`. Distances must be
+//! equal. Both sides choose periodic models by heuristics: those of this crate may be worse at most
+//! by the factor within which a rounder period is preferred.
 
 use punctual_analysis::infer::Window;
 use punctual_analysis::infer::curves::{Curves, Span};
@@ -76,7 +77,7 @@ fn periodic_models_are_no_worse_than_the_oracle_s() {
                 same += 1;
             }
         }
-        // With their period ours need as much jitter as they do.
+        // With their period, our model needs as much jitter as theirs.
         assert_eq!(exact.jitter_with(it.periodic.0), it.periodic.2, "sequence {number}");
         assert_eq!(windows.jitter_with(it.certain.0), it.certain.2, "sequence {number}");
     }

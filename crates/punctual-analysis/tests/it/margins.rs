@@ -1,4 +1,4 @@
-//! Margins are where the verdict changes, and levels are found whenever there are some.
+//! Tests that the verdict changes at the margins, and that levels are found whenever they exist.
 
 use crate::support::random::Random;
 use crate::support::{overheads, periodic, resource, section, system, task};
@@ -26,8 +26,8 @@ fn random_system(random: &mut Random, count: usize, total: f64) -> System {
     system
 }
 
-/// Where one task spawns another all bounds are found anew, with every job of the window: with the jitter of an hour, that takes
-/// hours.
+/// If one task spawns another, each trial computes all bounds again, with every job of the window.
+/// With a jitter of one hour, this would take hours.
 #[test]
 fn jitter_of_a_chain_is_tried_up_to_its_deadline() {
     let mut tasks = vec![task("sample", 2, 1_000, 200), task("act", 1, 1_000, 300)];
@@ -38,7 +38,7 @@ fn jitter_of_a_chain_is_tried_up_to_its_deadline() {
     assert!(jitter.until < 1_000 && jitter.first.is_some(), "{jitter:?}");
 }
 
-/// The verdict has short cuts where nobody asks for the bound.
+/// The verdict takes short cuts when the bound is not requested.
 #[test]
 fn verdict_is_that_of_the_bounds() {
     let (mut met, mut missed) = (0, 0);
@@ -61,7 +61,7 @@ fn verdict_changes_at_the_margin() {
     for seed in 1..=40 {
         let mut random = Random::new(seed);
         let mut system = random_system(&mut random, 4, 0.4);
-        // What every release costs changes with T and J, too.
+        // The cost of every release changes with T and J, too.
         let partition = &mut system.partitions[0];
         partition.overheads = overheads(random.within(0, 20), random.within(0, 5), 0, random.within(0, 5));
         if seed % 4 == 0 {
@@ -111,11 +111,11 @@ fn unschedulable_sets_say_how_far_they_are_off() {
     let found = margins(&system);
     assert!(found.all.permille < 1_000 && found.tasks.is_empty());
     assert_eq!(found.all.first, Some(1));
-    // Both have to end before the higher one comes again at 100: C = 50.
+    // Both must end before the higher one is released again at 100: C = 50.
     assert_eq!(all_executions(&system).permille, 961);
 }
 
-/// Every order of `n` levels.
+/// Returns all orders of `n` levels.
 fn orders(n: u32) -> Vec<Vec<u32>> {
     if n == 0 {
         return vec![Vec::new()];

@@ -1,4 +1,4 @@
-//! What a profile says of the rest of the machine, and tasks that had no job.
+//! Tests profiles with data about the rest of the machine, and tasks without a job.
 
 use punctual_analysis::measured::{Source, read};
 use punctual_analysis::system::System;
@@ -15,7 +15,7 @@ const MODEL: &str = r#"{ "schema": "punctual-model/1", "app": "arm",
       "uses": [] }],
   "resources": [], "idle": null }"#;
 
-/// `outside` are the figures of what the rest of the machine took.
+/// Returns a profile. `outside` contains the figures for the rest of the machine.
 fn profile(outside: &str) -> String {
     format!(
         r#"{{ "schema": "punctual-profile/1", "app": "arm", "duration_ns": 1000000000, "clock": "monotonic",
@@ -42,7 +42,7 @@ fn counts_what_the_machine_takes_once_and_not_in_every_execution() {
     let system = combined(r#""cpu_max_ns": 7000, "outside_max_ns": 85000,"#, &without).unwrap();
     let machine = &system.interrupts[0];
     assert_eq!((system.tasks[0].execution, machine.execution), (7_000, 85_000));
-    // At most once in a time as long as the run.
+    // At most once in an interval as long as the run.
     assert_eq!(machine.arrivals.before(1_000_000_000), Some(1));
     let response = analyse(&system).tasks[0].as_ref().unwrap().response;
     assert_eq!(response, 92_000);
@@ -53,7 +53,7 @@ fn counts_what_the_machine_takes_once_and_not_in_every_execution() {
     );
 }
 
-/// What a job waits for before it starts, others have in their terms.
+/// The time that a job waits before it starts is part of the terms of other tasks.
 #[test]
 fn lateness_is_what_nobody_in_the_partition_took() {
     let without = ["steer".to_owned()];
@@ -98,7 +98,8 @@ fn says_that_spawns_and_holds_were_not_measured() {
     );
 }
 
-/// `sample` calls `act` while it holds what `log` wants, and each job costs 500 to dispatch.
+/// `sample` calls `act` while it holds the resource that `log` requires, and each job costs 500 to
+/// dispatch.
 const CALLS: &str = r#"{ "schema": "punctual-model/1", "app": "arm",
   "partitions": [{ "name": "main", "executor": "preemptive", "cpu": null }],
   "tasks": [
@@ -135,7 +136,7 @@ fn profiled(schema: &str, profiling: &str) -> System {
     read(model, Source { file: "profile.json", text: &text }, None, &[]).unwrap()
 }
 
-/// An app without a profile does not have what profiling takes, and the run that was seen has it.
+/// Profiling overhead is part of the observed run, but not of an app without a profile.
 #[test]
 fn what_profiling_takes_is_in_the_bounds_of_the_run_alone() {
     let of = |system: &System| {
@@ -154,12 +155,14 @@ fn what_profiling_takes_is_in_the_bounds_of_the_run_alone() {
     assert!(!new.assumptions.iter().any(|it| it.contains("What profiling took")), "{:?}", new.assumptions);
     let (bounds, of_run) = of(&new);
     assert_eq!(bounds, plain);
-    // Of a job's own, what comes before its end; all of it of the jobs that go first; and that of the section that blocks.
+    // Of the job's overhead, the part before its end; of the jobs that run first, all of it; and
+    // that of the blocking section.
     let expected = [3_500 + 2_000, 12_000 + 2_000 + 5_000 + 300, 20_500 + 2_000 + 2 * 5_000];
     assert_eq!(of_run, expected.map(Some));
 }
 
-/// What all releases are late by keeps their distance, so a lower job meets one of them and not two.
+/// A lateness common to all releases preserves their distance, so a lower job is displaced by one
+/// of them, not two.
 #[test]
 fn what_all_jobs_are_late_by_brings_none_nearer() {
     let bound = |least: &str| {
@@ -182,7 +185,8 @@ fn what_all_jobs_are_late_by_brings_none_nearer() {
     assert_eq!(bound(r#""lateness_min_ns": 4999,"#), [60_000, 125_000]);
 }
 
-/// A caller's releases bound those of a task that nobody else spawns, and what the caller does first is not in its response.
+/// A caller's releases bound those of a task without other callers, and the work of the caller
+/// before the spawn is not part of its response.
 #[test]
 fn what_jobs_alone_spawn_comes_when_they_do() {
     let model = CALLS.replace(
@@ -212,11 +216,12 @@ fn what_jobs_alone_spawn_comes_when_they_do() {
         let system = read(model, Source { file: "profile.json", text: &text }, None, &without).unwrap();
         analyse(&system).tasks[1].as_ref().unwrap().response
     };
-    // C of both with their dispatch, and the kernel's part in the releases of both; or of neither, since the caller's is over when it starts.
+    // C of both with their dispatch, and the kernel's part in the releases of both; or of neither,
+    // because the caller's release is over when its job starts.
     let with_own_releases = 7_500 + 9_500 + 2 * 1_000;
     assert_eq!(of("1", "4300"), with_own_releases);
     assert_eq!(of("null", "4300"), with_own_releases);
-    // 300 ns of what comes before the spawn may have been the profile's.
+    // 300 ns of the time before the spawn may be profiling overhead.
     assert_eq!(of("0", "null"), with_own_releases - 2_000);
     assert_eq!(of("0", "4300"), with_own_releases - 2_000 - 4_000);
 }

@@ -1,7 +1,8 @@
-//! The same bounds as the crate `response-time-analysis` finds, whose analyses are instances of proofs checked by Coq.
+//! Compares the bounds with those of the crate `response-time-analysis`, whose analyses are
+//! instances of proofs checked by Coq.
 //!
-//! It computes in discrete time and leaves out the task's own jitter, so a blocking of B there is one of B − 1 begun before, and J
-//! is added to what it finds.
+//! That crate computes in discrete time and omits the task's own jitter. A blocking of B there is
+//! one of B − 1 that started before, and J is added to its results.
 
 use crate::support::random::Random;
 use crate::support::{resource, section, system, task};
@@ -49,7 +50,8 @@ fn demand(system: &System, at: usize) -> Demand {
     RBF::new(arrivals(system, at), Scalar::new(Service::from(system.tasks[at].execution)))
 }
 
-/// Compares all bounds with those of `oracle`, which gets the task, its rivals, and the blocking.
+/// Compares all bounds with those of `oracle`, which receives the task, its rivals, and the
+/// blocking.
 fn compare(system: &System, oracle: impl Fn(usize, &[Demand], u64) -> Option<u64>) -> usize {
     let analysis = punctual_analysis::analyse(system);
     let mut compared = 0;
@@ -59,7 +61,7 @@ fn compare(system: &System, oracle: impl Fn(usize, &[Demand], u64) -> Option<u64
         let blocking = bound.blocking.map_or(0, |blocking| blocking.time);
         let theirs = oracle(at, &higher, blocking.saturating_sub(1)).expect("a bound exists");
         let ours = bound.response - bound.jitter - u64::from(blocking > 0);
-        // With own jitter of more than a period they count jobs as late that cannot be.
+        // With an own jitter of more than a period, the oracle counts jobs as late that cannot be.
         if bound.jitter == 0
             || system.tasks[at].arrivals.as_ref().unwrap().window() > bound.window + bound.jitter
         {
@@ -128,8 +130,9 @@ fn agrees_on_sets_without_preemption() {
     assert!(compared > 1_000, "{compared}");
 }
 
-/// Writes sets with jitter into the file that `PUNCTUAL_PYCPA_FILE` names, and bounds, but for tasks of which jobs may be late by more than
-/// what is left of a period: like the other oracle, pyCPA counts more of them as late than can be.
+/// Writes sets with jitter, and their bounds, into the file that `PUNCTUAL_PYCPA_FILE` names. Omits
+/// tasks whose jobs may be late by more than the remaining part of a period: like the other oracle,
+/// pyCPA counts more of these jobs as late than possible.
 #[test]
 #[ignore = "of use to cargo xtask rta pycpa only"]
 fn writes_sets_for_pycpa() {

@@ -1,4 +1,4 @@
-//! What is wrong with a file is said with its line and a way to put it right.
+//! Tests that errors in a file are reported with their line and a remedy.
 
 use punctual_analysis::schema::{line_of_task, read};
 use punctual_analysis::supply::Supply;
@@ -7,7 +7,7 @@ use punctual_analysis::system::{Executor, Protocol};
 const HEAD: &str = "schema = \"punctual-taskset/1\"\n";
 const TASK: &str = "[[task]]\nname = \"a\"\nlevel = 1\nexecution = \"1us\"\n";
 
-/// A file with everything in it.
+/// A file with all features of the format.
 const FULL: &str = r#"
 schema = "punctual-taskset/1"
 app = "gimbal"
@@ -104,7 +104,7 @@ fn reads_the_same_from_json() {
     assert_eq!(read("full.json", &json).unwrap(), read("full.toml", FULL).unwrap());
 }
 
-/// Reads `text`, which has to fail on `line` with these words.
+/// Reads `text`, which must fail on `line` with these words.
 #[track_caller]
 fn refused(text: &str, line: usize, what: &str, fix: &str) {
     let error = read("file", text).expect_err(text);
@@ -177,7 +177,7 @@ fn refuses_what_cannot_be_analysed() {
 
 #[test]
 fn survives_whatever_it_is_given() {
-    // Every prefix, and every byte changed, of a file that has everything.
+    // Every third prefix and changed bytes of a file with all features.
     for end in (0..FULL.len()).step_by(3) {
         let _ = read("file", &FULL[..end]);
     }

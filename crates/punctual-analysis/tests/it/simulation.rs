@@ -1,4 +1,5 @@
-//! The bounds against a simulation: never below it, and equal to it where they claim to be exact.
+//! Compares the bounds with a simulation, whose responses must never exceed a bound and must equal
+//! it if it claims to be exact.
 
 use crate::support::random::Random;
 use crate::support::simulator::{Job, Rules, longest_responses};
@@ -6,7 +7,7 @@ use crate::support::{resource, section, system, task};
 use punctual_analysis::bound::{Bound, Exactness};
 use punctual_analysis::system::{Executor, System};
 
-/// What random sets have.
+/// Features of random sets.
 #[derive(Clone, Copy)]
 struct Shape {
     jitter: bool,
@@ -45,10 +46,11 @@ fn period(system: &System, at: usize) -> i64 {
     system.tasks[at].arrivals.as_ref().unwrap().window() as i64
 }
 
-/// The critical instant is simulated in halves of the model's unit, so that what blocks can begin less than a unit before.
+/// The critical instant is simulated in halves of the model's unit, so that blocking can start less
+/// than a unit before it.
 const PARTS: u64 = 2;
 
-/// A job of a task that holds its resource from `from` executed ticks on.
+/// Creates a job of a task that holds its resource from `from` executed ticks on.
 fn job(system: &System, at: usize, (nominal, ready): (i64, i64), from: u64, rank: usize) -> Job {
     let task = &system.tasks[at];
     let ceilings = task.sections.iter().map(|section| {
@@ -59,7 +61,7 @@ fn job(system: &System, at: usize, (nominal, ready): (i64, i64), from: u64, rank
     Job { task: at, level, nominal, ready, execution, ceilings, rank }
 }
 
-/// The system in parts of its unit.
+/// Returns the system in parts of its unit.
 fn divided(system: &System) -> System {
     let mut divided = system.clone();
     for task in &mut divided.tasks {
@@ -71,8 +73,9 @@ fn divided(system: &System) -> System {
     divided
 }
 
-/// The busy window of `victim` at its worst: everything above is late at first and then early; peers and the victim too, which
-/// goes last of its instant. Its `phase` is when its first job is ready. `blocker` has begun just before.
+/// Creates the worst busy window of `victim`. All tasks above, the peers and the victim are late at
+/// first and early afterwards, and the victim goes last of its instant. Its first job is ready at
+/// `phase`. `blocker` has started just before.
 fn critical_instant(
     system: &System,
     victim: usize,
@@ -123,7 +126,7 @@ fn exact_bounds_are_attained(shape: Shape, sets: u64) {
                 continue;
             }
             let observed = observed_at_worst(&system, at, bound, shape.rules);
-            // What blocks has begun before, so this much of it is over.
+            // The blocking job has started before, so this part of it has already run.
             let begun = i64::from(bound.blocking.is_some());
             assert_eq!(
                 observed + begun,
@@ -164,7 +167,7 @@ fn bounds_without_preemption_are_attained() {
     exact_bounds_are_attained(Shape { rules: Rules::RunToEnd, peers: true, ..PLAIN }, 30);
 }
 
-/// Releases at random: never closer than the period allows, with random lateness.
+/// Creates random releases: never closer than the period allows, with random lateness.
 fn random_jobs(random: &mut Random, system: &System, until: i64) -> Vec<Job> {
     let mut jobs = Vec::new();
     for (at, task) in system.tasks.iter().enumerate() {
@@ -173,7 +176,7 @@ fn random_jobs(random: &mut Random, system: &System, until: i64) -> Vec<Job> {
         let (mut last, rank) = (i64::MIN, random.within(0, 9) as usize);
         while nominal < until {
             let late = if random.one_in(2) { task.jitter } else { random.within(0, task.jitter) };
-            // Jobs of a task become ready in their order.
+            // Jobs of a task become ready in order.
             let ready = (nominal + late as i64).max(last);
             last = ready;
             let from = random.within(0, task.execution);
@@ -194,7 +197,7 @@ fn no_job_exceeds_its_bound() {
             let analysis = punctual_analysis::analyse(&system);
             let jobs = random_jobs(&mut random, &system, 3_000);
             let observed = longest_responses(&jobs, rules, system.tasks.len(), 4_000);
-            // The verdict that ends early is that of the bounds.
+            // The verdict that ends early must equal that of the bounds.
             let misses = punctual_analysis::first_miss(&system, None).is_some();
             assert_eq!(misses, !analysis.is_schedulable(&system), "seed {seed}");
             for (at, outcome) in analysis.tasks.iter().enumerate() {
@@ -208,7 +211,7 @@ fn no_job_exceeds_its_bound() {
     }
 }
 
-/// Tasks of which some have offsets, with periods that are multiples of each other.
+/// Creates tasks with harmonic periods, some of them with offsets.
 fn random_transactions(random: &mut Random) -> System {
     let count = random.within(3, 6) as usize;
     let total = 0.4 + 0.55 * random.fraction();

@@ -1,5 +1,5 @@
-//! What is known of spawned tasks beyond who spawns them: what a job spawns instead of something else, whether it holds something then, and
-//! which releases by the clock cannot come in between.
+//! Spawned tasks whose bounds depend on more than their spawners: jobs that spawn one task instead
+//! of another, that hold a resource at the spawn, and releases by the clock that cannot intervene.
 
 use crate::support::{overheads, resource, responses, section, system, task};
 use punctual_analysis::system::{Spawn, Suspension, System, Task};
@@ -9,7 +9,7 @@ const CALLER: usize = 1;
 const LEFT: usize = 2;
 const LAST: usize = 3;
 
-/// `caller` calls `called`, or leaves something to `left`; `last` waits for all of them.
+/// `caller` calls `called`, or spawns `left`; `last` waits for all of them.
 fn branches(most: Option<u64>) -> System {
     let mut tasks = vec![
         task("called", 4, 100, 5),
@@ -30,7 +30,7 @@ fn a_job_takes_the_longest_of_its_branches() {
     assert_eq!(responses(&branches(None))[LAST], 1 + 2 + 5 + 3);
     assert_eq!(responses(&branches(Some(2)))[LAST], 1 + 2 + 5 + 3);
     assert_eq!(responses(&branches(Some(1)))[LAST], 1 + 2 + 5);
-    // What a branch leads to is part of it.
+    // Spawns of a branch's task are part of the branch.
     let mut system = branches(Some(1));
     system.tasks[LEFT].spawns.push(Spawn { task: CALLED, most: 1, earliest: 0, in_section: true });
     assert_eq!(responses(&system)[LAST], 1 + 2 + 3 + 5);
@@ -53,7 +53,7 @@ fn a_job_that_spawned_one_thing_did_not_spawn_another() {
 fn branches_of_the_level_itself_are_all_counted() {
     let mut system = branches(Some(1));
     system.tasks[LEFT].level = 1;
-    // A later job of `caller` may call, when a peer does not come in between any more.
+    // A later job of `caller` may call, because peers no longer intervene.
     assert_eq!(responses(&system)[LAST], 1 + 2 + 5 + 3);
 }
 
@@ -70,7 +70,8 @@ fn who_holds_nothing_when_it_spawns_keeps_nobody_waiting() {
     assert_eq!(responses(&system)[CALLED], 5);
 }
 
-/// The same with `last` released by the same clock as `caller`, and 1 for each release.
+/// The same system with `last` released by the clock that releases `caller`, and a cost of 1 for
+/// each release.
 fn on_a_grid(period: u64, offset: u64, jitter: u64) -> System {
     let mut system = branches(Some(1));
     system.partitions[0].overheads = overheads(1, 0, 0, 0);
@@ -81,10 +82,10 @@ fn on_a_grid(period: u64, offset: u64, jitter: u64) -> System {
 
 #[test]
 fn releases_at_the_instant_of_the_root_are_over_when_it_starts() {
-    // `called` runs within its caller, and `left` after it, both before anything is released again.
+    // `called` runs within its caller, and `left` after it, both before any other release.
     let found = responses(&on_a_grid(200, 0, 0));
     assert_eq!((found[CALLED], found[LEFT]), (5, 2 + 3));
-    // Without a common clock the two releases may come at any time.
+    // Without a common clock, the two releases may occur at any time.
     let mut system = on_a_grid(200, 0, 0);
     system.tasks[LAST].grid = None;
     let found = responses(&system);
@@ -96,16 +97,16 @@ fn releases_at_the_instant_of_the_root_are_over_when_it_starts() {
 
 #[test]
 fn releases_that_may_come_before_the_end_are_counted() {
-    // `caller` ends at most 2 + 5 + 3 after its release, with what it calls and three releases.
+    // `caller` ends at most 2 + 5 + 3 after its release, including its callee and three releases.
     for (period, offset, jitter, met) in [
         (200, 50, 0, 0),
         (200, 50, 50, 0),
-        // It may be as late as the next release of `caller`.
+        // The jitter may reach the next release of `caller`.
         (200, 50, 51, 1),
         (200, 5, 0, 1),
         (200, 95, 5, 0),
         (200, 95, 6, 1),
-        // Of the distances to releases of `caller` 10 is the least.
+        // The least distance to releases of `caller` is 10.
         (90, 0, 0, 0),
         (95, 0, 0, 1),
         (90, 5, 0, 1),

@@ -1,8 +1,9 @@
-//! Task sets of papers and textbooks, with their answers.
+//! Task sets of papers and textbooks, with their results.
 //!
-//! The sources were not at hand: sets, and where they stand, are quoted from memory, so a table may have another number. No answer is
-//! taken on trust. Those of independent periodic tasks are also what comes out when the set is run tick by tick from the critical
-//! instant (`played`); all others were worked out by hand from the equations of the source.
+//! Sets and citations are quoted from memory, so a table may have another number. No result is
+//! taken on trust: those of independent periodic tasks are checked by simulating the set tick by
+//! tick from the critical instant (`played`); all others were computed by hand from the equations
+//! of the source.
 
 use crate::support::simulator::{Job, Rules, longest_responses};
 use crate::support::{overheads, periodic, resource, responses, section, system, task};
@@ -13,8 +14,8 @@ use punctual_analysis::system::{
     Chain, Executor, Link, Partition, Protocol, Resource, Spawn, Suspension, System, Task,
 };
 
-/// The bounds of `(period, execution)`, highest level first, which are also the longest responses in a run in which all are
-/// released at once and then at every period.
+/// Returns the bounds of `(period, execution)`, highest level first, which must equal the longest
+/// responses in a run with all tasks released at once and then at every period.
 fn played(tasks: &[(u64, u64)]) -> Vec<u64> {
     let bounds = responses(&periodic(tasks));
     let until = tasks.iter().map(|&(period, _)| period as i64).max().unwrap() * 10;
@@ -44,7 +45,7 @@ fn burns_wellings_three_tasks() {
     assert_eq!(played(&[(7, 3), (12, 3), (20, 5)]), [3, 6, 20]);
 }
 
-/// Burns & Wellings, table 11.5: schedulable although all of the CPU is used.
+/// Burns & Wellings, table 11.5: schedulable at full utilization of the CPU.
 #[test]
 fn burns_wellings_full_utilisation() {
     assert_eq!(played(&[(20, 5), (40, 10), (80, 40)]), [5, 15, 80]);
@@ -82,8 +83,8 @@ fn liu_layland_two_tasks() {
     assert_eq!(played(&[(2, 1), (5, 2)]), [1, 4]);
 }
 
-/// Davis, Burns, Bril, Lukkien 2007, table 4: the second job of message C is the worst, which the older analysis overlooks.
-/// In tenths of the paper's unit.
+/// Davis, Burns, Bril, Lukkien 2007, table 4: the second job of message C is the worst, which the
+/// older analysis overlooks. In tenths of the paper's unit.
 #[test]
 fn davis_second_message_is_worst() {
     let mut system = periodic(&[(25, 10), (35, 10), (35, 10)]);
@@ -100,8 +101,9 @@ fn buttazzo_four_tasks() {
     assert_eq!(played(&[(4, 1), (5, 1), (6, 2), (11, 1)]), [1, 2, 4, 10]);
 }
 
-/// Sha, Rajkumar, Lehoczky, "Priority Inheritance Protocols", IEEE Transactions on Computers 39(9), 1990, section VI: with the
-/// ceiling protocol a task is blocked by one critical section of all lower ones, the longest with a high enough ceiling.
+/// Sha, Rajkumar, Lehoczky, "Priority Inheritance Protocols", IEEE Transactions on Computers 39(9),
+/// 1990, section VI: under the ceiling protocol, a task is blocked by one critical section of all
+/// lower tasks, the longest with a high enough ceiling.
 #[test]
 fn one_section_blocks_and_only_one() {
     let mut tasks = vec![task("a", 3, 100, 40), task("b", 2, 150, 40), task("c", 1, 350, 100)];
@@ -114,8 +116,8 @@ fn one_section_blocks_and_only_one() {
     assert_eq!(responses(&system), [50, 100, 300]);
 }
 
-/// Burns & Wellings, *Real-Time Systems and Programming Languages*, the example of deadline monotonic levels: D < T, and a set that no
-/// rate monotonic order makes schedulable.
+/// Burns & Wellings, *Real-Time Systems and Programming Languages*, the example of deadline
+/// monotonic levels: D < T, and a set that no rate monotonic order makes schedulable.
 #[test]
 fn burns_wellings_deadline_monotonic() {
     let with_deadline = |level, (period, deadline, execution)| Task {
@@ -141,8 +143,9 @@ fn liu_time_demand() {
     assert_eq!(played(&[(300, 100), (500, 150), (700, 125), (900, 50)]), [100, 250, 475, 900]);
 }
 
-/// Chen et al., "Many Suspensions, Many Problems", Real-Time Systems 55, 2019, on jitter as long as the waiting, which is refuted there:
-/// it gives 12 for the lowest task, 1 + ⌈12 / 2⌉ + ⌈(12 + 5) / 20⌉ · 5. With R − C = 15 as jitter it is 1 + ⌈22 / 2⌉ + ⌈(22 + 15) / 20⌉ · 5.
+/// Chen et al., "Many Suspensions, Many Problems", Real-Time Systems 55, 2019, on jitter as long as
+/// the suspension, which the paper refutes: it gives 12 for the lowest task, 1 + ⌈12 / 2⌉ + ⌈(12 +
+/// 5) / 20⌉ · 5. With R − C = 15 as jitter, the bound is 1 + ⌈22 / 2⌉ + ⌈(22 + 15) / 20⌉ · 5.
 #[test]
 fn chen_waiting_is_no_jitter_of_its_length() {
     let mut system = periodic(&[(2, 1), (20, 5), (50, 1)]);
@@ -150,8 +153,9 @@ fn chen_waiting_is_no_jitter_of_its_length() {
     assert_eq!(responses(&system), [1, 20, 22]);
 }
 
-/// The example of Palencia & González Harbour, RTSS 1998, as public implementations of its authors' group have it: two chains over two
-/// processors and a network, here a third. By the holistic analysis they end after 42 and 30.
+/// The example of Palencia & González Harbour, RTSS 1998, as in public implementations by the
+/// authors' group: two chains over two processors and a network, here a third processor. By the
+/// holistic analysis, they end after 42 and 30.
 #[test]
 fn palencia_gonzalez_harbour_two_chains() {
     let place = |name, level, period, execution, partition, spawns: Option<usize>| Task {
@@ -182,27 +186,30 @@ fn palencia_gonzalez_harbour_two_chains() {
     assert_eq!((end([0, 1, 2]), end([3, 4, 5])), (Ok(42), Ok(30)));
 }
 
-/// Two tasks of one period that are half of it apart never meet: worked by hand after Palencia & González Harbour 1998, equations for
-/// one transaction. Late by more than the distance, they do.
+/// Two tasks of equal period, half a period apart, never meet: computed by hand after Palencia &
+/// González Harbour 1998, equations for one transaction. With a lateness of more than that
+/// distance, they meet.
 #[test]
 fn offsets_keep_tasks_apart() {
     let mut system = periodic(&[(20, 6), (20, 8), (40, 3)]);
     (system.tasks[0].offset, system.tasks[1].offset) = (Some(0), Some(10));
-    // The lowest has no offset: it begins with the second, and meets the first before it ends.
+    // The lowest task has no offset: it starts with the second and meets the first before it ends.
     assert_eq!(responses(&system), [6, 8, 17]);
     let bound = punctual_analysis::analyse(&system).tasks[1].clone().unwrap();
     assert_eq!((bound.without_offsets, bound.exactness), (Some(14), Exactness::Sufficient));
-    // If the first is up to 12 late, one that should have come 10 before the second comes with it, and the next 10 after.
+    // If the first is up to 12 late, a job due 10 before the second is ready with it, and the next
+    // job 10 after.
     system.tasks[0].jitter = 12;
     assert_eq!(responses(&system)[..2], [18, 20]);
-    // With an offset of 2 the lowest meets both, but not the second job of either.
+    // With an offset of 2, the lowest task meets both, but not the second job of either.
     system.tasks[0].jitter = 0;
     system.tasks[2].offset = Some(2);
     assert_eq!(responses(&system), [6, 8, 7]);
 }
 
-/// A caller and what it calls are one job of both to all below them: worked by hand after González Harbour & Palencia 1999. By the
-/// holistic analysis the callee is up to 9 late, and two of its jobs are in the way of `low`.
+/// For all tasks below, a caller and its callee act as one job of both: computed by hand after
+/// González Harbour & Palencia 1999. By the holistic analysis, the callee is up to 9 late, and two
+/// of its jobs displace `low`.
 #[test]
 fn called_task_competes_with_its_caller_only_once() {
     let mut tasks = vec![task("called", 3, 20, 4), task("caller", 2, 20, 5), task("low", 1, 40, 4)];
@@ -211,8 +218,9 @@ fn called_task_competes_with_its_caller_only_once() {
     assert_eq!(responses(&system(tasks)), [4, 9, 13]);
 }
 
-/// Tindell & Clark 1994, worked by hand: a job of `caller`, which ends up to 15 after its release, may spawn at its very end, and the
-/// next one at its start, 5 later. So `low` meets two of them, 6 + ⌈(14 + 15) / 20⌉ · 4, and not one.
+/// Tindell & Clark 1994, computed by hand: a job of `caller`, which ends up to 15 after its
+/// release, may spawn at its very end, and the next one at its start, 5 later. So `low` meets two
+/// of them, 6 + ⌈(14 + 15) / 20⌉ · 4, not one.
 #[test]
 fn spawned_task_is_as_late_as_its_caller_on_another_cpu_may_end() {
     let mut tasks = vec![task("caller", 1, 20, 15), task("spawned", 2, 20, 4), task("low", 1, 40, 6)];
@@ -226,7 +234,8 @@ fn spawned_task_is_as_late_as_its_caller_on_another_cpu_may_end() {
     assert_eq!(responses(&system), [15, 4 + 3, 14 + 3]);
 }
 
-/// Gai, Lipari, Di Natale, RTSS 2001 (MSRP), worked by hand: each request spins for at most one section of the other partition.
+/// Gai, Lipari, Di Natale, RTSS 2001 (MSRP), computed by hand: each request spins for at most one
+/// section of the other partition.
 #[test]
 fn spinning_is_part_of_execution() {
     let place = |name, partition, execution, hold| Task {
@@ -242,7 +251,7 @@ fn spinning_is_part_of_execution() {
     assert_eq!(responses(&system), [10 + 6, 20 + 4]);
 }
 
-/// No bound exists if a level and what is above it need more than the CPU.
+/// No bound exists if the tasks at and above a level need more than the CPU.
 #[test]
 fn overload_names_tasks() {
     let analysis = punctual_analysis::analyse(&periodic(&[(10, 6), (20, 6), (40, 8)]));
@@ -253,7 +262,8 @@ fn overload_names_tasks() {
     assert_eq!((tasks.as_slice(), utilisation.as_f64()), ([0, 1, 2].as_slice(), 1.1));
 }
 
-/// `position` is too much, and all others depend on it in the end; that is no reason for it to depend on them.
+/// `position` overloads the CPU, and all others depend on it in the end. `position` must not be
+/// reported as depending on them.
 #[test]
 fn overload_is_named_where_tasks_spawn_each_other() {
     let mut tasks =
@@ -269,7 +279,8 @@ fn overload_is_named_where_tasks_spawn_each_other() {
     assert!(matches!(analysis.tasks[2], Err(NoBound::DependsOn(1))), "{analysis:?}");
 }
 
-/// A called job runs on its caller's stack; one that is released by the clock takes the CPU from another thread.
+/// A called job runs on its caller's stack. A job released by the clock takes the CPU from another
+/// thread.
 #[test]
 fn call_costs_no_preemption() {
     let mut tasks = vec![task("called", 3, 40, 4), task("caller", 2, 40, 5), task("low", 1, 40, 3)];
@@ -280,7 +291,7 @@ fn call_costs_no_preemption() {
     assert_eq!(responses(&system), [4, 5 + 4, 3 + (5 + 2) + 4]);
 }
 
-/// Suspension is no demand on the CPU: `a` executes for 20 % of its period and waits for 90 %.
+/// Suspension is not demand on the CPU: `a` executes for 20 % of its period and waits for 90 %.
 #[test]
 fn suspension_is_not_reported_as_demand() {
     let with = |above: Vec<punctual_analysis::system::Task>| {
@@ -300,7 +311,7 @@ fn suspension_is_not_reported_as_demand() {
     assert!(with(vec![task("b", 2, 1_000, 850)]).contains("`b` and `a` need"));
 }
 
-/// With full utilisation any delay at all lasts for ever.
+/// At full utilization, any delay lasts forever.
 #[test]
 fn full_utilisation_with_jitter_has_no_bound() {
     let mut system = periodic(&[(20, 5), (40, 10), (80, 40)]);

@@ -1,4 +1,4 @@
-//! What several tests share: short ways to write task sets, random numbers, and a simulator.
+//! Helpers shared by several tests: constructors of task sets, random numbers, and a simulator.
 #![allow(dead_code)]
 
 pub(crate) mod random;
@@ -7,7 +7,8 @@ pub(crate) mod simulator;
 use punctual_analysis::arrival::Stream;
 use punctual_analysis::system::{Observed, Overheads, Partition, Protocol, Resource, Section, System, Task};
 
-/// A task of the first partition, released every `period`, with its deadline at the next release.
+/// Creates a task of the first partition, released every `period`, with its deadline at the next
+/// release.
 pub(crate) fn task(name: &str, level: u32, period: u64, execution: u64) -> Task {
     Task {
         name: name.to_owned(),
@@ -30,34 +31,34 @@ pub(crate) fn task(name: &str, level: u32, period: u64, execution: u64) -> Task 
     }
 }
 
-/// The tasks in one preemptive partition.
+/// Creates a system with the tasks in one preemptive partition.
 pub(crate) fn system(tasks: Vec<Task>) -> System {
     System { partitions: vec![Partition::default()], tasks, ..System::default() }
 }
 
-/// `(period, execution)` from the highest level to the lowest.
+/// Creates a system from `(period, execution)`, from the highest level to the lowest.
 pub(crate) fn periodic(tasks: &[(u64, u64)]) -> System {
     let level = |at: usize| (tasks.len() - at) as u32;
     let task = |(at, &(period, execution))| task(&format!("t{at}"), level(at), period, execution);
     system(tasks.iter().enumerate().map(task).collect())
 }
 
-/// A resource of one partition.
+/// Creates a resource of one partition.
 pub(crate) fn resource(name: &str) -> Resource {
     Resource { name: name.to_owned(), protocol: Protocol::Srp, ceilings: Vec::new() }
 }
 
-/// A critical section.
+/// Creates a critical section.
 pub(crate) fn section(resource: usize, hold: u64) -> Section {
     Section { resource, hold, times: 1 }
 }
 
-/// The overheads of nothing but what is named.
+/// Returns overheads with only these terms.
 pub(crate) fn overheads(release: u64, dispatch: u64, lock: u64, preemption: u64) -> Overheads {
     Overheads { release, dispatch, lock, preemption }
 }
 
-/// The responses, which all exist; that the terms of each add up to it is checked on the way.
+/// Returns the responses, all of which must exist. Also checks that the terms of each add up to it.
 pub(crate) fn responses(system: &System) -> Vec<u64> {
     let analysis = punctual_analysis::analyse(system);
     let responses = analysis.tasks.iter().zip(&system.tasks).map(|(outcome, task)| {

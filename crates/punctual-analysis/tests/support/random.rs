@@ -15,7 +15,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// From `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub(crate) fn within(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }
@@ -24,18 +24,18 @@ impl Random {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// One time in `n`.
+    /// Returns `true` once in `n` times on average.
     pub(crate) fn one_in(&mut self, n: u64) -> bool {
         self.next().is_multiple_of(n)
     }
 
-    /// Between the two, with the same probability for every magnitude.
+    /// Returns a number between both, with the same probability for every magnitude.
     pub(crate) fn log_uniform(&mut self, low: u64, high: u64) -> u64 {
         let (from, to) = ((low as f64).ln(), (high as f64).ln());
         (self.fraction().mul_add(to - from, from).exp() as u64).clamp(low, high)
     }
 
-    /// So many shares, none above 1, that sum up to `total`.
+    /// Returns `count` shares, none above 1, with the sum `total`.
     pub(crate) fn utilisations(&mut self, count: usize, total: f64) -> Vec<f64> {
         loop {
             let mut left = total;

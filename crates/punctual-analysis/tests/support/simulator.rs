@@ -1,11 +1,12 @@
-//! One CPU, tick by tick: a second opinion that shares nothing with the analysis but the words.
+//! A simulation of one CPU, tick by tick, which shares no code with the analysis.
 //!
-//! A job is ready from `ready` on, and its response is counted from `nominal`. In each tick the CPU runs the job that rules
-//! prescribe: under the Stack Resource Policy the one at the highest level of those that have started, unless one that has not is
-//! above that and above all ceilings that are held; without preemption the one that has started, if there is one. Jobs of a level
-//! take turns in the order in which they become ready, `rank` deciding among those of one instant.
+//! A job is ready from `ready` on, and its response is counted from `nominal`. In each tick, the
+//! CPU runs the job that the rules select. Under the Stack Resource Policy, this is the started job
+//! with the highest level, unless another job is above that level and above all held ceilings.
+//! Without preemption, it is the started job, if any. Jobs of a level run in the order in which
+//! they become ready; `rank` decides among jobs of the same instant.
 
-/// A job of `task`, an index that results are grouped by.
+/// A job of `task`, an index by which results are grouped.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
     pub(crate) task: usize,
@@ -15,7 +16,7 @@ pub(crate) struct Job {
     pub(crate) execution: u64,
     /// Ceilings by ticks executed: from, to, ceiling.
     pub(crate) ceilings: Vec<(u64, u64, u32)>,
-    /// The lower goes first.
+    /// The lower rank goes first.
     pub(crate) rank: usize,
 }
 
@@ -31,7 +32,7 @@ struct Running {
     since: i64,
 }
 
-/// The longest response of each task among the jobs that end before `until`.
+/// Returns the longest response of each task among the jobs that end before `until`.
 pub(crate) fn longest_responses(jobs: &[Job], rules: Rules, tasks: usize, until: i64) -> Vec<Option<i64>> {
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     order.sort_by_key(|&at| (jobs[at].ready, jobs[at].rank, jobs[at].nominal));
@@ -53,7 +54,7 @@ pub(crate) fn longest_responses(jobs: &[Job], rules: Rules, tasks: usize, until:
             Rules::RunToEnd => stack.first().map_or(0, |_| u32::MAX),
         };
         let best = waiting.iter().copied().enumerate().filter(|&(_, at)| jobs[at].level > level);
-        // Of one level the first that came, which is the first in the list.
+        // At equal levels, the first in the list.
         if let Some((place, at)) = best.max_by_key(|&(place, at)| (jobs[at].level, std::cmp::Reverse(place)))
         {
             waiting.remove(place);

@@ -283,28 +283,27 @@ pub enum Kind {
         /// Task number.
         task: u16,
     },
-    /// A Punctual app says, some time later, that a job of its half on a CPU without Linux has
-    /// ended.
+    /// Late report of a Punctual app that a job of its part on a CPU without Linux has ended.
     OfflineJob {
         /// Which task.
         task: u16,
         /// Which CPU; 255 also stands for all above.
         cpu: u8,
-        /// When it started, in ns by `CLOCK_MONOTONIC`.
+        /// Start in ns on `CLOCK_MONOTONIC`.
         started: u64,
-        /// How long before it was released, in ns. Of this and what follows, the largest number
-        /// means at least so much.
+        /// Time from the release to the start, in ns. In this and the following fields, the maximum
+        /// value means at least that much.
         jitter: u32,
-        /// How long after it ended.
+        /// Time from the start to the end.
         window: u32,
         /// For how long of that jobs ran that preempted it.
         preempted: u32,
     },
-    /// It says that jobs there have ended of which there is no such event.
+    /// Report that jobs have ended there without an `OfflineJob` event.
     OfflineLost {
         /// Which CPU; 255 also stands for all above.
         cpu: u8,
-        /// How many.
+        /// Number of jobs.
         count: u32,
     },
     /// `irq_disable` or `preempt_disable`.

@@ -208,7 +208,7 @@ impl Cpu {
         } else {
             self.section = Some(self.section.unwrap_or(now));
             self.switched = Some(now);
-            // The thread is leaving the scheduler, whatever its recorded priority.
+            // The thread is leaving the scheduler, regardless of its recorded priority.
             if self.off == [false; 2] {
                 self.off[Section::Preemption as usize] = true;
             }

@@ -41,8 +41,8 @@ impl WaitTarget {
 pub enum HolderState {
     /// It ran.
     Running,
-    /// It was ready while another actor ran on its CPU. Without a holder, it was the waiter, which
-    /// already had the lock.
+    /// The holder was ready while another actor ran on its CPU. Without a holder, this was the
+    /// waiter, which already had the lock.
     Preempted {
         /// The actor that ran.
         by: Actor,

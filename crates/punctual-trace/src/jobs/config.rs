@@ -50,9 +50,9 @@ pub enum Suspension {
     /// It ends the job. A job marked by its app nevertheless ends with the mark.
     #[default]
     EndsJob,
-    /// It is part of the job, and of C: the only safe choice for analyses without suspension.
-    /// [`Job::suspended`](super::Job::suspended) is the time spent in such sleeps. Only marks and
-    /// the end of the thread end these jobs.
+    /// The sleep is part of the job, and of C: the only safe choice for analyses without
+    /// suspension. [`Job::suspended`](super::Job::suspended) is the time spent in such sleeps. Only
+    /// marks and the end of the thread end these jobs.
     IsCounted,
 }
 

@@ -1,8 +1,8 @@
 //! The recent past, in fixed memory: the occupants of each CPU, and the states of each thread.
 //!
 //! The cause of a delay is often known only afterwards: the holder of a plain mutex is identified
-//! when it wakes the waiter. So instead of following all candidates, the analysis stores changes
-//! and looks back.
+//! by its wake-up of the waiter. So instead of following all candidates, the analysis stores
+//! changes and looks back.
 
 use super::cause::Actor;
 

@@ -20,8 +20,8 @@ pub enum JobKind {
     Vector,
     /// One run of a softirq.
     Softirq,
-    /// One on a CPU without Linux, of which its app tells. Everything is known of it, but not who
-    /// preempted it.
+    /// A job on a CPU without Linux, reported by its app. Everything is known about it, except the
+    /// jobs that preempted it.
     Offline,
 }
 
@@ -63,8 +63,8 @@ pub enum Flaw {
     Lost,
     /// Events contradict each other, or the wake-up is missing, as after an unreported loss.
     Contradiction,
-    /// It was still open at the end of the trace, or still is: terms are at least their values so
-    /// far.
+    /// The job was still open at the end of the trace, or still is: terms are at least their values
+    /// so far.
     Cut,
 }
 
@@ -155,7 +155,7 @@ pub struct Job {
     pub overhead: Bounds,
     /// Likely SS if SS is known only within bounds: each ambiguous entry and exit counts with the
     /// shortest of the thread's last eight that were bounded by a nearby event. Unlike the bounds,
-    /// it is not certain.
+    /// this value is not certain.
     pub likely_overhead: Option<u64>,
     /// The part of SS after a switch to the thread.
     pub overhead_entry: Bounds,

@@ -111,7 +111,7 @@ impl Clocks {
         };
         let bounds = Bounds { upper: relative(&upper), lower: relative(&lower) };
         let rates = bounds.rates()?;
-        // At both ends: in between, the uncertainty is no larger, whatever the rate.
+        // Check both ends: in between, the uncertainty is no larger, at any rate of the clocks.
         let ends = [span.0.min(span.1), span.0.max(span.1)].map(x);
         let [(middle, half), (end_middle, end_half)] = ends.map(|x| {
             let (low, high) = (bounds.least(x, rates), bounds.most(x, rates));

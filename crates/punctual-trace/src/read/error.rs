@@ -127,7 +127,7 @@ pub struct Place {
     pub cpu: u16,
     /// The offset in bytes: from the start of the file, or of the CPU's data if that is compressed.
     pub offset: u64,
-    /// Whether the CPU's data is compressed.
+    /// True if the CPU's data is compressed.
     pub compressed: bool,
 }
 

@@ -83,7 +83,7 @@ pub struct Merge<S: Source> {
     /// The other lanes that have events.
     waiting: BinaryHeap<Reverse<Key>>,
     started: bool,
-    /// Whether no lane is current, because all have ended.
+    /// True if no lane is current, because all have ended.
     ended: bool,
     failed: VecDeque<S::Error>,
 }

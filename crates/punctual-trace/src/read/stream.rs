@@ -145,7 +145,7 @@ impl CpuStream {
             }
         }
         if self.filled < wanted && self.input.length.is_some() {
-            // Deliver what was read; report the error after that.
+            // Deliver the data read so far; report the error after that.
             self.cut = Some(self.truncated(self.filled));
         }
         Ok(self.filled > 0)

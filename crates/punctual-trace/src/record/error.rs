@@ -83,7 +83,7 @@ pub enum RecordError {
     Bpf {
         /// The attempted operation.
         attempt: &'static str,
-        /// Whether privileges are missing.
+        /// True if privileges are missing.
         denied: bool,
         /// The kernel's error.
         what: String,

@@ -158,7 +158,7 @@ pub struct Recording {
     removed: Vec<String>,
     /// The files of pages.
     files: (Vec<String>, PageLayout),
-    /// Whether only the newest events are kept.
+    /// True if only the newest events are kept.
     newest: bool,
     /// The formats of the events, if the caller may not see addresses of the kernel.
     hidden: Option<Vec<EventFormat>>,

@@ -47,7 +47,7 @@ impl Reservations {
     }
 
     /// Polls the threads of the traced processes, and all threads if their interval has passed or
-    /// this is the `last` poll. Returns whether anything has changed.
+    /// for the `last` poll. Returns whether anything has changed.
     pub(super) fn look(&mut self, last: bool) -> bool {
         let due = |(at, took): (Instant, Duration)| at.elapsed() >= EVERY_OTHER.max(took * SHARE);
         if last || self.looked.is_none_or(due) {

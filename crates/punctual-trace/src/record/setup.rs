@@ -32,9 +32,9 @@ pub(super) struct Ready {
     pub(super) instances: Vec<Instance>,
     /// The groups of events whose formats are needed, as tracefs names them.
     pub(super) systems: Vec<String>,
-    /// Whether they include system calls other than those on futexes.
+    /// True if the events include system calls other than those on futexes.
     pub(super) calls: bool,
-    /// Whether functions of the kernel are traced.
+    /// True if functions of the kernel are traced.
     pub(super) functions: bool,
     pub(super) cpus: Vec<u32>,
     pub(super) page: PageLayout,
@@ -259,7 +259,7 @@ fn follows(config: &Config) -> impl Fn(Group, &str) -> bool {
     }
 }
 
-/// Returns the threads of which a narrow recording has all switches and wake-ups.
+/// Returns the threads whose switches and wake-ups a narrow recording contains completely.
 fn chosen(filter: &Filter, threads: &[Tid]) -> Chosen {
     let chosen = Chosen::new(threads, filter.is_by_process());
     let chosen = filter.names.iter().fold(chosen, |chosen, name| chosen.or_named(kernel_name(name)));

@@ -99,9 +99,9 @@ impl Buffers {
     /// Returns the value of the variable `PUNCTUAL_TRACE` with which Punctual apps mark their jobs
     /// in the recording.
     ///
-    /// It is `1` if the kernel copies their marks from the buffer that every system has. Otherwise
-    /// it is the path of this recording's own file, and then the app must end first: while it has
-    /// that file open, the kernel keeps the recording's buffers.
+    /// The value is `1` if the kernel copies their marks from the buffer that every system has.
+    /// Otherwise, the value is the path of this recording's own file, and then the app must end
+    /// first: as long as the app keeps that file open, the kernel keeps the recording's buffers.
     pub fn for_apps(&self) -> String {
         self.main.for_apps()
     }

@@ -7,8 +7,8 @@ use crate::event::Tid;
 /// Prefix of its lines in a declaration.
 const SWITCHES: &str = "switches ";
 
-/// Threads whose switches and wake-ups are all recorded. Of other threads only those to or from one
-/// of these are.
+/// Threads whose switches and wake-ups are all recorded. Switches and wake-ups of other threads are
+/// recorded only if they involve one of these threads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Chosen {
     /// Ranges of thread IDs.

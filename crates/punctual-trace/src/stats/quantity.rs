@@ -36,7 +36,7 @@ pub struct Summary {
     pub count: u64,
     /// Number of those known only within bounds, which count with the upper one.
     pub bounded: u64,
-    /// Number of those with only a lower bound, which counts. The figures for all jobs are then
+    /// Number of jobs with only a lower bound, which counts. The figures for all jobs are then
     /// lower bounds, too.
     pub at_least: u64,
     /// Number of further jobs for which it was unknown.

@@ -171,7 +171,7 @@ pub struct TaskStats {
     on_conditions: u64,
     likely_locks: u64,
     doubtful_locks: u64,
-    /// How many jobs began, or went on, by a switch that was not recorded.
+    /// Number of jobs that began or continued by a switch that was not recorded.
     bounded: u64,
 }
 

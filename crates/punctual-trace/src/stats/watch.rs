@@ -56,7 +56,7 @@ impl Watch {
     }
 
     /// Raises an alarm for each job that certainly took longer than this, in ns, if its task has no
-    /// deadline of its own: when it ends, and with [`overdue`](Self::overdue) while it runs.
+    /// declared deadline: at the end of the job, and with [`overdue`](Self::overdue) while it runs.
     pub fn max_response(&mut self, ns: Option<u64>) {
         self.tasks.max_response = ns;
     }

@@ -40,7 +40,7 @@ fn expires(s: &mut Script, time: u64, timer: u64) {
     s.at(time + 4, 0, Kind::TimerExpired { timer }).at(time + 5, 0, Kind::VectorExit { vector: 236 });
 }
 
-/// It has run and yields; its next period begins at 20 000.
+/// Creates a script in which the thread has run and yields; its next period begins at 20 000.
 fn first_period() -> Script {
     let mut s = Script::new();
     s.waking(9_990, 0, CONTROL, 0).switch(10_000, 0, Runnable, CONTROL);
@@ -262,7 +262,7 @@ fn perform() -> Option<Tid> {
         return None;
     }
     for n in 0..8 {
-        // On the clock of its own CPU time: a host may take the CPU away.
+        // On the clock of the thread's CPU time, because a host may take the CPU away.
         let consumed = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
         let end = consumed() + Duration::from_nanos(if n == 4 { 2 * runtime } else { runtime / 20 });
         while consumed() < end {}

@@ -126,7 +126,7 @@ fn flags_jobs_in_gap_announced_at_its_end() {
     s.switch(300, 1, Sleeping, IDLE);
     let jobs = s.jobs(Config::default());
     assert_eq!(of(&jobs, 7)[0].flaw, Some(Flaw::Lost));
-    // It was displaced while events were lost.
+    // The thread was displaced while events were lost.
     assert_eq!(of(&jobs, 9)[0].flaw, Some(Flaw::Lost));
 }
 
@@ -280,7 +280,7 @@ fn counts_contention_after_handler_whose_exit_was_lost() {
     assert_eq!((after.blocking, after.interference), (Bounds::Exact(750), Bounds::Exact(0)));
 }
 
-/// A job with more waits than are listed keeps the longest, wherever it was.
+/// A job with more waits than the list can hold keeps the longest, at any position.
 #[test]
 fn lists_the_longest_of_many_waits() {
     let mut s = Script::new();

@@ -1,5 +1,5 @@
-//! perf.data: events of `perf record` equal the output of `perf script`, whatever else is in the
-//! file.
+//! perf.data: events of `perf record` equal the output of `perf script`, regardless of other
+//! content of the file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

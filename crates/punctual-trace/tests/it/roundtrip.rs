@@ -135,7 +135,7 @@ fn reports_lost_events_where_they_occurred() {
     let mut synthetic = Synthetic::create(&place.join("raw")).unwrap();
     let given = [event(1, 0), lost(0, 0, 7), event(5, 0), lost(0, 0, 0), event(9, 0)];
     given.iter().chain(&[event(3, 1), event(7, 1)]).for_each(|event| match event.kind {
-        // It has no time: it is placed before the event that follows.
+        // This event has no time: it is placed before the event that follows.
         Kind::Lost { .. } => synthetic.push(&Event { time: u64::MAX, ..*event }).unwrap(),
         _ => synthetic.push(event).unwrap(),
     });

@@ -1,4 +1,4 @@
-//! Kernel recordings by the tests, one at a time and in a program of their own, without the load of
+//! Kernel recordings by the tests, one at a time and in a separate program, without the load of
 //! other tests.
 
 mod agreement;

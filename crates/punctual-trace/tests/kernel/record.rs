@@ -19,7 +19,7 @@ use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError
 use punctual_trace::write::dat;
 use test_skip::{Need, skip};
 
-/// Environment variable: tells a child to record into this directory until it is killed.
+/// Environment variable that makes a child record into this directory until it is killed.
 const VICTIM: &str = "PUNCTUAL_TEST_RECORD_UNTIL_KILLED";
 
 /// Starts to record, if tracefs is or can be mounted.

@@ -78,7 +78,7 @@ pub const SAMPLE: usize = 8;
 /// jobs first, and the page reports it.
 pub const MAX_BYTES: usize = 5_000_000;
 
-/// Maximum number of tasks with tables and charts of their own. The overview lists the others.
+/// Maximum number of tasks with separate tables and charts. The overview lists the others.
 pub const MAX_SECTIONS: usize = 64;
 
 /// Description of a recording for the head of its page.

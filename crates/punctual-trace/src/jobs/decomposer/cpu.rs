@@ -44,7 +44,7 @@ impl HandlerFrame {
         }
     }
 
-    /// It has acquired the lock, if this is the one that it waits for.
+    /// Ends the wait if it was for this lock, which has been acquired.
     pub(super) fn contention_ends(&mut self, lock: u64, time: u64) {
         let Some((_, since)) = self.waits.take_if(|waits| waits.0 == lock) else { return };
         let ns = time.saturating_sub(since);

@@ -83,8 +83,8 @@ impl Decomposer {
         (job.start, job.end) = (frame.entry, event.time);
         (job.first_cpu, job.last_cpu) = (event.cpu, event.cpu);
         let window = event.time.saturating_sub(frame.entry);
-        // The time at which a device raised its interrupt is unknown; a timer's interrupt was due
-        // when the timer was.
+        // The time at which a device raised its interrupt is unknown. A timer's interrupt was due
+        // at the expiry of the timer.
         let timer = frame.due.filter(|_| job.kind == JobKind::Vector || job.kind == JobKind::Irq);
         job.released = timer.map(|(lo, hi)| (lo.min(frame.entry), hi.min(frame.entry)));
         job.released_by = if timer.is_some() { ReleasedBy::Timer } else { ReleasedBy::Unseen };

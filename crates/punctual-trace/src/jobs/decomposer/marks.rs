@@ -2,8 +2,8 @@
 //!
 //! A worker runs several jobs between two sleeps, and calls jobs of higher levels inside those of
 //! lower ones. So marks nest, and the called job displaces its caller. A job is never called inside
-//! one of its own task, which has the same level. If marks show this, or if they end a job that is
-//! not the innermost, end marks of other jobs were lost, and those jobs end here as flawed.
+//! another job of the same task, which has the same level. If marks show this, or if they end a job
+//! that is not the innermost, end marks of other jobs were lost, and those jobs end here as flawed.
 
 use super::{Decomposer, Sink};
 use crate::event::Event;

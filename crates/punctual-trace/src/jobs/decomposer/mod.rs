@@ -61,7 +61,7 @@ pub struct Counters {
     pub unknown_timers: u64,
     /// Events older than their predecessor, which are treated as simultaneous with it.
     pub disordered: u64,
-    /// Jobs on CPUs without Linux of which their app could not tell.
+    /// Jobs on CPUs without Linux that their app could not report.
     pub offline_lost: u64,
 }
 
@@ -269,7 +269,7 @@ impl Decomposer {
             Kind::OfflineLost { count, .. } => self.counters.offline_lost += u64::from(count),
             Kind::Disable { section, caller } => self.cpu(cpu).sections.begin(time, section, caller),
             Kind::Enable { section, .. } => self.cpu(cpu).sections.end(time, section),
-            // All other noise has events of its own.
+            // All other noise has separate events.
             Kind::Noise { source: Noise::Nmi, ns } => self.with_running(event, |open| open.nmi(ns)),
             Kind::Noise { .. } | Kind::Other { .. } | Kind::Named { .. } => {}
             Kind::Lost { .. } => self.lost(event),

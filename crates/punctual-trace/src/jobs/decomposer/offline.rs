@@ -7,8 +7,8 @@ use super::{Decomposer, Sink};
 use crate::event::{Event, Kind};
 
 impl Decomposer {
-    /// Hands out a job that its app tells of, if those of apps are wanted. Its times are by
-    /// `CLOCK_MONOTONIC`, so they mean something in the trace only if that has the same clock.
+    /// Delivers a job that its app reported, if jobs of apps are selected. Its times are on
+    /// `CLOCK_MONOTONIC`, so they are meaningful in the trace only if the trace has the same clock.
     pub(super) fn offline_job(&mut self, event: &Event, sink: Sink<'_>) {
         let Kind::OfflineJob { task, cpu, started, jitter, window, preempted } = event.kind else { return };
         let select = &self.config.select;
@@ -27,7 +27,7 @@ impl Decomposer {
         let window = Bounds::Exact(job.end - started);
         (job.jitter, job.window) = (Bounds::Exact(started - released), window);
         job.response = job.jitter.plus(window);
-        // It has neither a scheduler of Linux's nor locks that it would wait for.
+        // The job has no Linux scheduler and no locks to wait for.
         let none = Bounds::Exact(0);
         (job.overhead, job.overhead_entry, job.overhead_exit, job.blocking) = (none, none, none, none);
         let i = i.min(job.end - started);

@@ -81,12 +81,12 @@ pub(super) struct Thread {
     /// A wake-up before the thread slept: the kernel decides under a lock, but records in either
     /// order.
     pub(super) early: Option<Wake>,
-    /// It is in a futex call that can wait, or contends for a kernel lock.
+    /// Is in a futex call that can wait, or contends for a kernel lock.
     pub(super) in_lock: bool,
-    /// It is in any futex call.
+    /// Is in any futex call.
     pub(super) futex_entered: bool,
-    /// It is in a futex call that waits for a lock, so that its sleep would be part of a job; and
-    /// the same for a kernel lock.
+    /// Is in a futex call that waits for a lock, so that its sleep would be part of a job; and the
+    /// same for a kernel lock.
     pub(super) futex_blocks: bool,
     pub(super) contends: bool,
     /// Sleeps in the middle of a job whose start was not recorded.
@@ -95,7 +95,7 @@ pub(super) struct Thread {
     pub(super) boosted_holder: Option<Tid>,
     /// Present if it is known to be a SCHED_DEADLINE thread.
     pub(super) deadline: Option<Box<DeadlineThread>>,
-    /// It is in `sched_yield`.
+    /// Is in `sched_yield`.
     pub(super) yields: bool,
     pub(super) history: ThreadHistory,
     pub(super) waits: [Wait; MAX_WAITS],
@@ -271,7 +271,7 @@ impl Threads {
     }
 
     /// Returns the slot of a thread, and creates it if necessary. Thread 0 exists once per CPU and
-    /// has none.
+    /// has no slot.
     #[inline]
     pub(super) fn slot(&mut self, tid: Tid) -> u32 {
         let (recent, slot) = self.recent[tid as usize % CACHED];

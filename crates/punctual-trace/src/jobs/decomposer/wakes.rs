@@ -28,7 +28,7 @@ impl Decomposer {
         thread.observe_priority(task.priority);
         match thread.state {
             State::Asleep | State::Unknown => self.wake(event.time, slot, wake, target, sink),
-            // It has not gone to sleep yet; if it does, this wakes it.
+            // The thread has not gone to sleep yet; if it does, this wakes it.
             State::Running => thread.early = Some(wake),
             // A started job may have been displaced on its way to sleep; one that has not started
             // cannot.
@@ -60,7 +60,7 @@ impl Decomposer {
                 self.wake(event.time, slot, wake, target, sink);
             }
             State::Ready => self.moved(event.time, slot, target),
-            // It was about to sleep and stays awake.
+            // The thread was about to sleep and stays awake.
             State::Running => {}
         }
         let thread = self.threads.at(slot);

@@ -20,7 +20,7 @@ pub(super) enum SchedulerSide {
     Entering,
     /// Outside the scheduler when last proven.
     Out,
-    /// It has entered the scheduler.
+    /// Has entered the scheduler.
     Leaving,
 }
 
@@ -258,7 +258,7 @@ impl OpenJob {
                 self.window = 0;
             }
             SchedulerSide::Leaving => {}
-            // It was already outside: a return without an entry proves nothing.
+            // The thread was already outside: a return without an entry proves nothing.
             SchedulerSide::Out => return,
         }
         (self.side, self.interrupted) = (SchedulerSide::Out, false);

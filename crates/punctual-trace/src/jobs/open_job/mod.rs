@@ -79,7 +79,7 @@ pub(super) struct OpenJob {
     late: bool,
     /// True if the sleep that ended it may have been a wait for a lock.
     slept: bool,
-    /// Whether it may have continued after its end, and whether it may have begun before its
+    /// True if the job may have continued after its end, and true if it may have begun before its
     /// release.
     unsure: (bool, bool),
     /// True if the wake-up of its thread may have ended a wait for a lock: by another thread, which
@@ -422,8 +422,8 @@ impl OpenJob {
         self.job.released_by = if nominal.is_some() { ReleasedBy::Mark } else { ReleasedBy::Unseen };
     }
 
-    /// A job called by this one has ended. All of its time displaced this one, whatever the thread
-    /// did in it.
+    /// A job called by this one has ended. All of its time displaced this one, regardless of the
+    /// thread's activity in it.
     pub(super) fn call_ended(&mut self, event: &Event, called: Option<u16>) {
         let took = self.called_until(event.time);
         blame(&mut self.job.interference_causes, called.map_or(Actor::Unseen, Actor::Task), took);

@@ -108,7 +108,7 @@ impl OpenJob {
         let (entered, word, role) = (call.entered, call.word, call.role);
         self.sums = call.sums;
         self.sums.blocking += time.saturating_sub(entered);
-        // When the call returns, the thread has left the scheduler.
+        // The thread has left the scheduler at the return of the call.
         (self.window, self.side) = (0, SchedulerSide::Out);
         for undone in std::mem::take(&mut call.causes) {
             if let Some(cause) = self.job.interference_causes.iter_mut().find(|c| c.actor == undone.actor) {

@@ -28,9 +28,9 @@ pub(super) struct Integer {
     pub(super) align: u64,
     pub(super) signed: bool,
     pub(super) order: Order,
-    /// Whether it is a character.
+    /// True for a character.
     pub(super) text: bool,
-    /// Whether it is a timestamp.
+    /// True for a timestamp.
     pub(super) clock: bool,
 }
 

@@ -183,7 +183,7 @@ impl Metadata {
         Ok(())
     }
 
-    /// Reads the addresses of functions, of which those of the scheduler are stored.
+    /// Reads the addresses of functions and stores those of the scheduler.
     pub(super) fn symbols(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
         let length = reader.u32()?;
         if let Some(texts) = &mut self.texts {

@@ -119,7 +119,8 @@ fn load(file: Arc<str>, bytes: Arc<dyn Bytes>, texts: Option<Texts>) -> Result<M
         let problem = format!("a long has {long} bytes");
         return Err(ReadError::Corrupt { file, offset: at + 1, problem });
     }
-    // The system's page size; the header of the ring buffer has that of its own pages.
+    // The system's page size. The header of the ring buffer contains the size of the buffer's
+    // pages.
     reader.u32()?;
     let mut metadata = Metadata::new(file.clone(), bytes, length);
     metadata.texts = texts;

@@ -74,7 +74,7 @@ impl Container {
             found.sections.extend(more.sections);
             found.buffers.extend(more.buffers);
         }
-        // They are read in the order of their IDs: formats first, each once.
+        // Sections are read in the order of their IDs: formats first, each once.
         found.sections.sort_unstable();
         found.sections.dedup_by_key(|(option, _)| *option);
         for (option, offset) in found.sections {

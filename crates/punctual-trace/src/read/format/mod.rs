@@ -49,7 +49,7 @@ pub struct Field {
     pub offset: u16,
     /// Its size in bytes; 0 if it extends to the end of the record.
     pub size: u16,
-    /// Whether it is a signed number.
+    /// True for a signed number.
     pub signed: bool,
     /// Its content.
     pub shape: Shape,

@@ -167,7 +167,7 @@ impl Header {
 struct Event {
     is_tracepoint: bool,
     fields: Fields,
-    /// Whether records other than samples contain their time and CPU.
+    /// True if records other than samples contain their time and CPU.
     places: bool,
     clock: Option<u32>,
 }

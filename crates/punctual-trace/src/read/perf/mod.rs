@@ -185,8 +185,8 @@ fn read(
     let failed = |error| ReadError::Io { file: name.clone(), offset: 0, error };
     records.set_places(attributes.places());
     let mut is_packed = false;
-    // Nothing before the end of a round is older than what was flushed at the end of the previous
-    // one.
+    // No record before the end of a round is older than the records flushed at the end of the
+    // previous one.
     let (mut safe, mut newest, mut waiting) = (0, 0, 0);
     while let Some(record) = records.next(name)? {
         match record {

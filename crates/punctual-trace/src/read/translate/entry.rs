@@ -73,7 +73,7 @@ const SLOTS: usize = 5;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) code: Code,
-    /// Whether the offset of a field is so large that its bytes must first be
+    /// True if the offset of a field is so large that its bytes must first be
     /// [gathered](Self::gather).
     pub(super) far: bool,
     /// The shortest record that has all the fields.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::read::Order;
 use crate::read::format::{EventFormat, Field, Shape};
 
-/// Interrupts with higher numbers stay nameless: no system has so many.
+/// Interrupts with higher numbers stay nameless. No known system uses such numbers.
 const IRQS: u32 = 4096;
 
 /// The names of interrupts, as far as events contain them.

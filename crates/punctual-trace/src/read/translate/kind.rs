@@ -24,7 +24,7 @@ pub(super) struct Known {
     pub(super) calls: Calls,
     /// The number of skipped records, by event ID.
     pub(super) skipped: Vec<u64>,
-    /// Whether events that the analysis does not understand are passed on.
+    /// True if events that the analysis does not understand are passed on.
     pub(super) others: bool,
 }
 

@@ -97,14 +97,14 @@ pub struct Translator {
 }
 
 impl Translator {
-    /// Creates a translator for records of these formats; `schedule` has the addresses of the
+    /// Creates a translator for records of these formats. `schedule` contains the addresses of the
     /// kernel functions that enter the scheduler, if function_graph recorded them.
     pub fn new(order: Order, formats: &[EventFormat], schedule: &[u64]) -> Self {
         // Event IDs have 16 bits and a small offset on every kernel; a format that differs is
         // ignored.
         let id = formats.first().and_then(|format| format.field("common_type"));
         let id = id.filter(|field| field.size <= 2 && usize::from(field.offset) < REACH);
-        // It has the same offset in all events of a kernel.
+        // The field has the same offset in all events of a kernel.
         let by = formats.first().and_then(|format| format.field("common_pid"));
         let by = by.filter(|field| usize::from(field.offset) < REACH);
         let by = by.and_then(|field| Slot::of(field, field.offset as u8));

@@ -46,8 +46,8 @@ pub(crate) enum Code {
     NoiseThread,
 }
 
-/// Returns the treatment of the event `system:name`, and the fields it needs; `a|b` means whichever
-/// exists.
+/// Returns the treatment of the event `system:name`, and the fields it needs; `a|b` means the one
+/// that exists.
 pub(crate) fn recipe(system: &str, name: &str) -> Option<(Code, &'static [&'static str])> {
     const WOKEN: &[&str] = &["pid", "prio", "target_cpu"];
     const CALLER: &[&str] = &["caller_offs"];

@@ -25,7 +25,7 @@ use record::Record;
 use super::Config;
 use crate::event::Tid;
 
-/// Whether this crate is built with the programs.
+/// True if this crate is built with the programs.
 pub(super) const BUILT_IN: bool = cfg!(all(feature = "bpf", target_endian = "little"));
 
 /// The only clock that the programs support.

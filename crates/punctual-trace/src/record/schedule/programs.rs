@@ -119,7 +119,7 @@ impl Programs {
         };
         add(threads)?;
         FOLLOWERS.iter().try_for_each(|(program, _)| self.attach_one(program))?;
-        // Threads created before following began. A process that has ended has none.
+        // Add threads created before following began. A process that has ended has no threads.
         add(&config.filter.threads().unwrap_or_default())
     }
 

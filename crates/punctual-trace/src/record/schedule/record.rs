@@ -12,7 +12,7 @@ pub(in crate::record) struct Record {
     pub(in crate::record) time: u64,
     /// The thread that called, or to which the scheduler returns.
     pub(in crate::record) thread: Tid,
-    /// Whether it is a return.
+    /// True for a return.
     pub(in crate::record) leaves: bool,
     /// On entry, whether a thread is preempted; on return, whether there was a switch.
     pub(in crate::record) argument: bool,

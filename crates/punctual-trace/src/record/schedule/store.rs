@@ -1,8 +1,8 @@
 //! The records of the BPF programs as an additional buffer of a capture directory, in pages like
 //! the kernel's.
 //!
-//! They are thus merged by time like any other buffer, become a buffer of trace.dat, and appear in
-//! `trace-cmd report` and KernelShark as the events `punctual:schedule_enter` and
+//! The records are thus merged by time like any other buffer, become a buffer of trace.dat, and
+//! appear in `trace-cmd report` and KernelShark as the events `punctual:schedule_enter` and
 //! `punctual:schedule_exit`.
 
 use std::fs::File;
@@ -179,7 +179,7 @@ fn store(pages: &mut PageWriter<Arc<File>>, id: u16, record: &Record) -> io::Res
     pages.push(time, &bytes)
 }
 
-/// Returns the first of two consecutive numbers that no event of these groups has.
+/// Returns the first of two consecutive numbers that are unused by the events of these groups.
 fn free_id(tracefs: &Path, systems: &[String]) -> u16 {
     let highest = formats(tracefs, systems, true).into_iter().map(|format| format.id).max();
     highest.unwrap_or(0).min(u16::MAX - 2) + 1

@@ -47,7 +47,7 @@ pub struct Thread {
     pub left: u64,
     /// The lock it waits for, from the attempt until its return.
     pub waits: Option<usize>,
-    /// It has been granted that lock.
+    /// That lock has been granted to the thread.
     pub granted: bool,
     pub job: Option<Truth>,
     pub wait: Option<WaitTruth>,

@@ -7,12 +7,12 @@ use punctual_trace::event::{Event, Kind, SwitchOut, Task, Tid};
 use punctual_trace::jobs::{Config, Decomposer, Job};
 use punctual_trace::read::{ReadError, Trace};
 
-/// Returns whether an event has a record of its own; only names have none.
+/// Returns whether an event has a separate record; only names do not.
 pub fn is_record(event: &Event) -> bool {
     !matches!(event.kind, Kind::Named { .. })
 }
 
-/// Returns the events of a trace that have records of their own.
+/// Returns the events of a trace that have separate records.
 pub fn records(trace: &Trace) -> Result<impl Iterator<Item = Result<Event, ReadError>>, ReadError> {
     Ok(trace.events()?.filter(|event| event.as_ref().map_or(true, is_record)))
 }

@@ -9,7 +9,7 @@ use punctual_trace::jobs::{Actor, Bounds};
 
 use crate::workloads::stage::{MS, Measured, ROUNDS, me, now, perform, sleep_until, thread};
 
-/// Expiries of the timer, each of which is an interrupt, and datagrams, each of which is a softirq.
+/// Expiries of the timer, each of them an interrupt, and datagrams, each of them a softirq.
 const EXPIRIES: u64 = 10;
 const DATAGRAMS: u64 = 20;
 const LENGTH: u64 = 12 * MS;
@@ -32,8 +32,8 @@ struct Timer(libc::timer_t);
 
 impl Timer {
     fn new() -> Self {
-        // SAFETY: all-zero is valid for each of these, and the required fields are filled in: the
-        // handler touches only an atomic.
+        // SAFETY: all-zero is valid for these structs, and the required fields are filled in. The
+        // handler accesses only an atomic.
         unsafe {
             let mut action = std::mem::zeroed::<libc::sigaction>();
             action.sa_sigaction = count as *const () as usize;

@@ -6,7 +6,7 @@ use super::super::types::{Enumeration, Integer, Length, Structure, Type, Variant
 use super::tokens::Token;
 use super::{Attribute, Parsed, Parser, order_of};
 
-/// How deeply types may nest.
+/// Maximum nesting depth of types.
 const MAX_DEPTH: usize = 32;
 
 impl Parser {

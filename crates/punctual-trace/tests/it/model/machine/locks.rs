@@ -112,7 +112,8 @@ impl Machine {
     pub(super) fn count_wait(&mut self, thread: usize) {
         let Some(mut wait) = self.threads[thread].wait.take() else { return };
         if self.threads[thread].granted {
-            // It has the lock; threads other than the idle one may still keep it from the CPU.
+            // The waiter has the lock; threads other than the idle one may still keep it from the
+            // CPU.
             let waits = self.threads[thread].state == super::State::Ready;
             match self.doing(thread) {
                 Some(HolderState::Preempted { by }) if waits && by != Actor::Thread(0) => {

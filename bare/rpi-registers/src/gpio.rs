@@ -43,7 +43,7 @@ register_structs! {
         (0x90 => _reserved10),
         /// Pull-up/down enable: 0 off, 1 down, 2 up. Not on the BCM2711. A, p. 100.
         (0x94 => pub gppud: ReadWrite<u32>),
-        /// Pull-up/down clock: which pins take over `gppud`. Not on the BCM2711. A, p. 101.
+        /// Pull-up/down clock: the pins to which `gppud` applies. Not on the BCM2711. A, p. 101.
         (0x98 => pub gppudclk: [ReadWrite<u32>; 2]),
         (0xA0 => _reserved11),
         /// Pull-up/down, two bits for each of sixteen pins: 0 off, 1 up, 2 down. Only on the BCM2711. P, 5.2.

@@ -12,7 +12,8 @@ register_bitfields! {
     /// Enabled timer interrupts of a core: bits 0 to 3 by IRQ, 4 to 7 by FIQ, which takes
     /// precedence. Q, p. 13.
     pub TIMERS [CNTPS_IRQ OFFSET(0) NUMBITS(1) [], CNTPNS_IRQ OFFSET(1) NUMBITS(1) [], CNTHP_IRQ OFFSET(2) NUMBITS(1) [], CNTV_IRQ OFFSET(3) NUMBITS(1) [], CNTPS_FIQ OFFSET(4) NUMBITS(1) [], CNTPNS_FIQ OFFSET(5) NUMBITS(1) [], CNTHP_FIQ OFFSET(6) NUMBITS(1) [], CNTV_FIQ OFFSET(7) NUMBITS(1) []],
-    /// Enabled mailbox interrupts of a core, with the same precedence. Q, p. 14.
+    /// Enabled mailbox interrupts of a core: bits 0 to 3 by IRQ, 4 to 7 by FIQ, which takes
+    /// precedence. Q, p. 14.
     pub MAILBOXES [IRQ OFFSET(0) NUMBITS(4) [], FIQ OFFSET(4) NUMBITS(4) []],
     /// Sources of a core's interrupt. Q, p. 16.
     pub SOURCE [CNTPS OFFSET(0) NUMBITS(1) [], CNTPNS OFFSET(1) NUMBITS(1) [], CNTHP OFFSET(2) NUMBITS(1) [], CNTV OFFSET(3) NUMBITS(1) [], MAILBOXES OFFSET(4) NUMBITS(4) [], GPU OFFSET(8) NUMBITS(1) [], PMU OFFSET(9) NUMBITS(1) [], AXI OFFSET(10) NUMBITS(1) [], LOCAL_TIMER OFFSET(11) NUMBITS(1) []],

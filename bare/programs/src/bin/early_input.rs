@@ -46,7 +46,7 @@ mod app {
         let _ = read::spawn();
     }
 
-    /// Counts the received dashes and prints their number at the end of the line.
+    /// Counts the received dashes and prints their number at the full stop.
     #[task(priority = 1, local = [reader, count: usize = 0])]
     fn read(cx: read::Context) {
         while let Ok(true) = cx.local.reader.read_ready() {

@@ -80,7 +80,7 @@ fn receive(uart: Uart<impl Pins>) {
             let Ok(count) = reader.read(&mut line[length..=length]);
             length += count;
             if line[length - 1] == b'\n' {
-                // A shorter line arrived before the UART was enabled.
+                // Skip an empty line: the end of input from before the UART was enabled.
                 if length > 1 {
                     let text = core::str::from_utf8(&line[..length - 1]).unwrap();
                     return println!("UART: {text}");

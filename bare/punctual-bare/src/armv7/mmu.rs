@@ -43,7 +43,7 @@ mod section {
     pub(super) const TABLE: u32 = 0b01;
 }
 
-/// Descriptors of pages, with the same attributes.
+/// Descriptors of pages: privileged access only, in the domain of their table.
 mod page {
     const SMALL_PAGE: u32 = 0b10;
     const NEVER_EXECUTE: u32 = 1;

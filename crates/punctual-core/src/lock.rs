@@ -24,7 +24,8 @@ use crate::atomic::UnsafeCell;
 use crate::current::CurrentWorker;
 use crate::partition::Partition;
 use crate::port::Port;
-use crate::word::MAX_LEVEL;
+use crate::word::{MAX_LEVEL, Word, bit};
+use crate::word_cell::Masks;
 
 /// A value shared under the ceiling protocol.
 pub trait Mutex {
@@ -177,50 +178,55 @@ impl<T, P: Port, const LEVEL: u8, const CEILING: u8> Mutex for Locked<'_, T, P, 
     #[inline(always)]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         // The job's own level may suffice, or a ceiling it already holds; see `Partition`'s proof.
-        let raises = LEVEL != CEILING && self.worker.is_below(CEILING);
-        let section = CriticalSection::enter(self.partition, self.worker, raises.then_some(CEILING));
+        let raised = LEVEL != CEILING && self.partition.raise_from::<Section<LEVEL, CEILING>>(self.worker);
+        let section =
+            CriticalSection::<P, CEILING> { partition: self.partition, worker: self.worker, raised };
         // SAFETY: this thread occupies a level at or above the ceiling until `section` or its job
         // ends, so no other thread has access (see the proof with `Partition`). Within this thread
         // `&mut self` is borrowed, and the job has only one.
         let result = f(unsafe { self.resource.get_mut() });
-        section.end();
+        section.end(|partition, worker| partition.lower_from::<Section<LEVEL, CEILING>>(worker));
         result
     }
 }
 
+/// The masks of a critical section of a job at `LEVEL`.
+struct Section<const LEVEL: u8, const CEILING: u8>;
+
+impl<const LEVEL: u8, const CEILING: u8> Masks for Section<LEVEL, CEILING> {
+    const BIT: u32 = bit(CEILING);
+    // Rule *Raise* of the proof with `Partition`. The job occupies `LEVEL`, so if no level above
+    // `LEVEL` is occupied, the job's own level is `LEVEL`, and it is the partition's.
+    const BLOCKERS: u64 = Word::occupied_above(LEVEL);
+    // `LEVEL` remains occupied, so only levels above it can start.
+    const WORK: u64 = Word::work_above(LEVEL);
+}
+
 /// A critical section whose level is raised or already high enough. Callers end it explicitly;
 /// dropping it means unwinding out of it.
-struct CriticalSection<P: Port + 'static> {
+struct CriticalSection<P: Port + 'static, const CEILING: u8> {
     partition: &'static Partition<P>,
     worker: CurrentWorker,
-    raised: Option<u8>,
+    raised: bool,
 }
 
-impl<P: Port> CriticalSection<P> {
+impl<P: Port, const CEILING: u8> CriticalSection<P, CEILING> {
+    /// Ends the section: if it raised the level, `lower` lowers it again.
     #[inline(always)]
-    fn enter(partition: &'static Partition<P>, worker: CurrentWorker, raised: Option<u8>) -> Self {
-        if let Some(ceiling) = raised {
-            partition.raise(worker, ceiling);
-        }
-        Self { partition, worker, raised }
-    }
-
-    /// Lowers the level again and serves the levels that may then start.
-    #[inline(always)]
-    fn end(self) {
+    fn end(self, lower: impl FnOnce(&'static Partition<P>, CurrentWorker)) {
         let Self { partition, worker, raised } = *ManuallyDrop::new(self);
-        if let Some(ceiling) = raised {
-            partition.lower(worker, ceiling);
+        if raised {
+            lower(partition, worker);
         }
     }
 }
 
-impl<P: Port> Drop for CriticalSection<P> {
+impl<P: Port, const CEILING: u8> Drop for CriticalSection<P, CEILING> {
     #[cold]
     fn drop(&mut self) {
         match self.raised {
-            Some(ceiling) => self.partition.unwind(self.worker, ceiling),
-            None => self.partition.port().unwinds(),
+            true => self.partition.unwind(self.worker, CEILING),
+            false => self.partition.port().unwinds(),
         }
     }
 }
@@ -232,10 +238,13 @@ impl<P: Port> Partition<P> {
     /// Real-time safety: as [`Mutex::lock`].
     #[inline]
     pub fn at_top_level<R>(&'static self, me: CurrentWorker, f: impl FnOnce() -> R) -> R {
-        let raised = me.is_below(MAX_LEVEL).then_some(MAX_LEVEL);
-        let section = CriticalSection::enter(self, me, raised);
+        let raised = me.is_below(MAX_LEVEL);
+        if raised {
+            self.raise(me, MAX_LEVEL);
+        }
+        let section = CriticalSection::<P, MAX_LEVEL> { partition: self, worker: me, raised };
         let result = f();
-        section.end();
+        section.end(|partition, worker| partition.lower(worker, MAX_LEVEL));
         result
     }
 }
@@ -294,6 +303,10 @@ lock_several! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(not(loom))]
+    use crate::atomic::{AtomicU64, Ordering};
+    #[cfg(not(loom))]
+    use crate::word_cell::WordCell;
 
     #[test]
     fn a_ceiling_is_a_level_and_not_below_its_users() {
@@ -302,5 +315,21 @@ mod tests {
             [true, true, true, false, false]
         );
         assert_eq!([28, 29].map(|ceiling| fits(1, ceiling)), [true, false]);
+    }
+
+    /// Level 2 runs in parallel to a job of level 1, as it can without real-time priorities. It is
+    /// below the ceiling, but its job may use the resource as well.
+    #[cfg(not(loom))]
+    #[test]
+    fn does_not_raise_while_a_level_below_the_ceiling_and_above_the_job_is_occupied() {
+        let job = Word::EMPTY.occupy(1);
+        for other in [2, 3, 4] {
+            let cell = AtomicU64::new(job.occupy(other).raw());
+            assert!(!cell.set_unless::<Section<1, 3>>(), "level {other} is occupied");
+            assert_eq!(Word::from_raw(cell.load(Ordering::Relaxed)), job.occupy(other));
+        }
+        let cell = AtomicU64::new(job.mark_ready(2).raw());
+        assert!(cell.set_unless::<Section<1, 3>>(), "no other level is occupied");
+        assert_eq!(Word::from_raw(cell.load(Ordering::Relaxed)), job.mark_ready(2).occupy(3));
     }
 }

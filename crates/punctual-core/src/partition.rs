@@ -39,6 +39,7 @@
 //!
 //! The loom models in `tests/loom_*.rs` check these claims.
 
+mod masked;
 mod running;
 mod work;
 
@@ -490,6 +491,8 @@ impl<P: Port> Partition<P> {
     }
 
     /// Runs all jobs of a level that this thread occupies; returns the end of the last one.
+    // Never: within `serve`, its loop has fewer registers.
+    #[inline(never)]
     fn drain(&'static self, me: CurrentWorker, level: &'static Level, mut now: Stamp) -> Stamp {
         let keeps_time = Self::is_time_kept_by(me, level);
         // Hoisted out of the loop, since the level does not change.

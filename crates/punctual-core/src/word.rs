@@ -160,6 +160,16 @@ impl Word {
         (bit(level) as u64) << READY_SHIFT
     }
 
+    /// The bits of the occupied levels above `level`.
+    pub(crate) const fn occupied_above(level: u8) -> u64 {
+        SET & !((1 << level) - 1)
+    }
+
+    /// The bits of the ready levels above `level` and of the number of waiters.
+    pub(crate) const fn work_above(level: u8) -> u64 {
+        u64::MAX << (READY_SHIFT + level as u32)
+    }
+
     const fn occupied(self) -> u32 {
         (self.0 & SET) as u32
     }

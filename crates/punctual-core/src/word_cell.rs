@@ -9,6 +9,17 @@ use core::fmt::Debug;
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 
+/// Constant masks of the word, to occupy and vacate one level.
+pub trait Masks {
+    /// The occupied bit of the level.
+    const BIT: u32;
+    /// Bits that prevent the level from being occupied while one of them is set.
+    const BLOCKERS: u64;
+    /// Bits that require further work if one of them is set after the level was vacated. All bits
+    /// from some position on; `BIT` is not among them.
+    const WORK: u64;
+}
+
 /// A cell that holds the word of a partition.
 ///
 /// # Safety
@@ -59,6 +70,25 @@ pub unsafe trait WordCell: Debug + Sync {
     /// Subtracts `number`, with wrapping; returns the previous word.
     fn fetch_sub(&self, number: u64, order: Ordering) -> u64;
 
+    /// Sets `BIT` unless a bit of `BLOCKERS` is set, with acquire ordering. Returns `true` if
+    /// it has set `BIT`; may fail although no bit of `BLOCKERS` is set.
+    ///
+    /// Only threads of the partition call this and [`clear`](Self::clear), so that a port can clean
+    /// up after them when they leave.
+    #[inline(always)]
+    fn set_unless<M: Masks>(&self) -> bool {
+        let word = self.load(Ordering::Relaxed);
+        let blocked = word & M::BLOCKERS != 0;
+        !blocked && self.swap(word, word | u64::from(M::BIT), Ordering::Acquire).is_ok()
+    }
+
+    /// Clears `BIT`, with release ordering. Returns whether a bit of `WORK` is set in the resulting
+    /// word, or in a later word that other threads have made of it.
+    #[inline(always)]
+    fn clear<M: Masks>(&self) -> bool {
+        self.fetch_and(!u64::from(M::BIT), Ordering::Release) & M::WORK != 0
+    }
+
     /// Sets the word to 0 and discards all other state.
     ///
     /// # Safety
@@ -89,6 +119,16 @@ unsafe impl WordCell for AtomicU64 {
     #[inline(always)]
     fn fetch_and(&self, bits: u64, order: Ordering) -> u64 {
         self.fetch_and(bits, order)
+    }
+
+    #[inline(always)]
+    fn clear<M: Masks>(&self) -> bool {
+        let before = self.fetch_and(!u64::from(M::BIT), Ordering::Release);
+        // A locked AND of x86-64 does not return the word, and a compare-and-swap loop costs more
+        // than another load. The models use the load, which shows later words, too.
+        let word =
+            if cfg!(any(loom, target_arch = "x86_64")) { self.load(Ordering::Relaxed) } else { before };
+        word & M::WORK != 0
     }
 
     #[inline(always)]

@@ -176,25 +176,40 @@ fn opposite_nesting_does_not_deadlock() {
     });
 }
 
+/// Enters the region in a section of ceiling 4, or at the top of the partition.
+fn enter<const LEVEL: u8>(
+    resource: &'static Shared,
+    partition: &'static Model,
+    worker: &'static Worker,
+    at_top: bool,
+) {
+    if at_top {
+        // SAFETY: the resource is filled, and only shared references to it exist; loom checks the
+        // region in it.
+        return partition.at_top_level(current(worker), || unsafe { resource.get() }.enter());
+    }
+    right::<LEVEL, 4>(resource, partition, worker).lock(|r| r.enter());
+}
+
 /// Two waiters at different levels below one holder, and the holder's job ends while they arrive.
-fn three_jobs(boosts: bool) {
+fn three_jobs(boosts: bool, at_top: bool) {
     check(2, move |arena| {
         let Trio { partition, levels: [l1, l2, l3], workers: [w1, w2, w3] } = trio(arena, boosts);
         let resource = shared(arena);
         let low = partition.call(w1, l1, || {
             let middle = start(2, move || {
                 let _ = partition.call(w2, l2, || {
-                    right::<2, 4>(resource, partition, w2).lock(|r| r.enter());
+                    enter::<2>(resource, partition, w2, at_top);
                     None
                 });
             });
             let high = start(3, move || {
                 let _ = partition.call(w3, l3, || {
-                    right::<3, 4>(resource, partition, w3).lock(|r| r.enter());
+                    enter::<3>(resource, partition, w3, at_top);
                     None
                 });
             });
-            right::<1, 4>(resource, partition, w1).lock(|r| r.enter());
+            enter::<1>(resource, partition, w1, at_top);
             middle.join().unwrap();
             high.join().unwrap();
             None
@@ -207,12 +222,17 @@ fn three_jobs(boosts: bool) {
 
 #[test]
 fn three_waiting_jobs_exclude_each_other() {
-    three_jobs(false);
+    three_jobs(false, false);
 }
 
 #[test]
 fn three_boosting_jobs_exclude_each_other() {
-    three_jobs(true);
+    three_jobs(true, false);
+}
+
+#[test]
+fn three_boosting_jobs_exclude_each_other_at_the_top() {
+    three_jobs(true, true);
 }
 
 /// Two jobs wait for a third thread, which ends its job and begins another before the first waiter

@@ -10,6 +10,7 @@ use crate::app::guard::WatchedThread;
 use crate::app::partition::PartitionState;
 use crate::app::runtime::Runtime;
 use crate::app::spawn_gate::GatePass;
+use crate::port::linux::word;
 
 thread_local! {
     static CURRENT: Cell<Here> = const { Cell::new(Here { partition: ptr::null(), worker: None }) };
@@ -78,6 +79,9 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
+        if let Some((partition, _)) = get() {
+            word::forget_sequence(partition.core.word_cell());
+        }
         CURRENT.set(self.before);
     }
 }

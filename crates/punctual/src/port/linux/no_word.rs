@@ -27,4 +27,7 @@ pub(crate) fn begin(_: &PartitionWord, cpu: Option<usize>) -> Result<(), String>
 pub(crate) unsafe fn bias_for_counting(_: &PartitionWord) {}
 
 /// See the function in the other implementation of this module.
+pub(crate) fn forget_sequence(_: &PartitionWord) {}
+
+/// See the function in the other implementation of this module.
 pub(crate) fn bias(_: &PartitionWord) {}

@@ -18,19 +18,25 @@ pub(crate) enum Role {
 /// A violated condition of the proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Dropped {
-    /// A store does not check the gate again.
+    /// A sequence compares the CPU with the home CPU instead of the gate.
     GateWithinSequence,
-    /// A store does not check the CPU.
+    /// A sequence checks that the gate is that of a biased word, and not that it equals its CPU.
     CpuWithinSequence,
+    /// A thread loads its CPU before it announces the sequence.
+    CpuLoadedWithinSequence,
     /// A store does not check again that the word is the one the thread has loaded.
     WordWithinSequence,
-    /// A store continues after a preemption.
+    /// A thread tests the word for blockers before it announces the sequence that sets a bit.
+    TestWithinSequence,
+    /// A thread looks for work before it clears the bit.
+    LooksAfterChange,
+    /// A sequence continues after a preemption.
     StoreIsRestarted,
     /// A locked change is made as on the home CPU without checking the CPU.
     CpuBeforeLocked,
     /// A locked change continues after a preemption, although the thread may have been moved.
     LockedIsRestarted,
-    /// A thread on the home CPU stores also while the gate is not 0.
+    /// A thread on the home CPU stores also while the word is not biased.
     LockedAtHome,
     /// An entering thread makes no barrier.
     Barrier,
@@ -51,10 +57,13 @@ pub(crate) enum Dropped {
 }
 
 impl Dropped {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::GateWithinSequence,
         Self::CpuWithinSequence,
+        Self::CpuLoadedWithinSequence,
         Self::WordWithinSequence,
+        Self::TestWithinSequence,
+        Self::LooksAfterChange,
         Self::StoreIsRestarted,
         Self::CpuBeforeLocked,
         Self::LockedIsRestarted,
@@ -70,19 +79,37 @@ impl Dropped {
     ];
 }
 
+/// The change that ends a sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum By {
+    /// A store of a word that follows from an expected one.
+    Store,
+    /// A test of the word, and an instruction that loads, changes and stores it: of one bit in
+    /// `port/linux/word`, and here of one number, so that each change is visible.
+    Instruction,
+}
+
 /// The next instruction of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum At {
-    /// Check the gate.
+    /// Choose the kind of the change.
     Begin,
     /// Load the expected word.
     Expect,
+    /// Load the CPU, test the word, or look for work, where a violated condition permits it.
+    Early(By),
     /// Announce the following sequence to the kernel.
-    Announce,
-    StoreCpu,
-    StoreGate,
+    Announce(By),
+    /// Load the CPU from the thread's record.
+    LoadCpu(By),
+    /// Compare the gate with it.
+    CompareGate(By),
     StoreWord,
     Store,
+    Test,
+    Change,
+    /// Look for work in the word after the change.
+    Look,
     /// Load the expected word of a locked change.
     ExpectLocked,
     LockedCpu,
@@ -104,7 +131,8 @@ impl At {
     /// Returns whether it is within the sequence that ends with a store, or with a locked change.
     fn sequence(self) -> Option<bool> {
         match self {
-            Self::StoreCpu | Self::StoreGate | Self::StoreWord | Self::Store => Some(true),
+            Self::LoadCpu(_) | Self::CompareGate(_) => Some(true),
+            Self::StoreWord | Self::Store | Self::Test | Self::Change => Some(true),
             Self::LockedCpu | Self::Locked => Some(false),
             _ => None,
         }
@@ -117,7 +145,12 @@ struct Thread {
     at: At,
     /// Number of changes still to be made.
     left: u8,
+    /// The word that its change has to find.
     expected: u8,
+    /// The CPU that it has loaded.
+    cpu: usize,
+    /// The word that it has made, or found when it looked for work.
+    made: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -150,6 +183,7 @@ pub(crate) struct Machine {
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) stored: bool,
+    pub(crate) changed: bool,
     pub(crate) locked_elsewhere: bool,
     pub(crate) aborted: bool,
     pub(crate) biased_again: bool,
@@ -165,7 +199,7 @@ impl Machine {
             roles.len() * FIELD <= 8 && roles.iter().all(|(_, left)| *left < 1 << FIELD),
             "a word has eight bits"
         );
-        let thread = |&(role, left)| Thread { role, at: At::Begin, left, expected: 0 };
+        let thread = |&(role, left)| Thread { role, at: At::Begin, left, expected: 0, cpu: 0, made: 0 };
         Self {
             dropped,
             cpus: Default::default(),
@@ -279,8 +313,20 @@ impl Machine {
     }
 
     /// Returns the next instruction of a thread that has made a change.
-    fn next_change(&self, thread: usize) -> At {
-        if self.threads[thread].left == 0 { At::Over } else { At::Begin }
+    fn next_change(&mut self, thread: usize) -> At {
+        let thread = &mut self.threads[thread];
+        (thread.expected, thread.cpu, thread.made) = (0, 0, 0);
+        if thread.left == 0 { At::Over } else { At::Begin }
+    }
+
+    /// Checks that `found`, in which a thread looks for work, contains all changes that other
+    /// threads made before the thread's change `made`.
+    fn sees(&self, thread: usize, found: u8, made: u8) -> Result<(), String> {
+        let count = |word: u8, of: usize| word >> (of * FIELD) & ((1 << FIELD) - 1);
+        match (0..self.threads.len()).find(|&of| of != thread && count(found, of) < count(made, of)) {
+            Some(of) => Err(format!("thread {thread} does not see the change that thread {of} made before")),
+            None => Ok(()),
+        }
     }
 
     fn run(&self, cpu: usize, thread: usize, seen: &mut Seen, steps: &mut Vec<Step>) {
@@ -327,23 +373,79 @@ impl Machine {
         let without = |condition| dropped == Some(condition);
         let biased = self.gate == Gate::default();
         let to = match self.threads[thread].at {
-            At::Begin if biased => At::Expect,
-            At::Begin => At::ExpectLocked,
+            At::Begin => {
+                let by_instruction = match dropped {
+                    Some(Dropped::TestWithinSequence | Dropped::LooksAfterChange) => {
+                        At::Early(By::Instruction)
+                    }
+                    Some(Dropped::CpuLoadedWithinSequence) => At::Early(By::Instruction),
+                    _ => At::Announce(By::Instruction),
+                };
+                return Ok(vec![At::Expect, by_instruction]);
+            }
             At::Expect => {
                 self.threads[thread].expected = self.load(cpu);
-                At::Announce
+                match without(Dropped::CpuLoadedWithinSequence) {
+                    true => At::Early(By::Store),
+                    false => At::Announce(By::Store),
+                }
             }
-            At::Announce => At::StoreCpu,
-            At::StoreCpu if cpu == HOME || without(Dropped::CpuWithinSequence) => At::StoreGate,
-            At::StoreGate if biased || without(Dropped::GateWithinSequence) => At::StoreWord,
-            At::StoreCpu | At::StoreGate => At::ExpectLocked,
+            At::Early(by) => {
+                let word = self.load(cpu);
+                match dropped {
+                    Some(Dropped::TestWithinSequence) => self.threads[thread].expected = word,
+                    Some(Dropped::LooksAfterChange) => self.threads[thread].made = word,
+                    _ => self.threads[thread].cpu = cpu,
+                }
+                At::Announce(by)
+            }
+            At::Announce(by) if without(Dropped::CpuLoadedWithinSequence) => At::CompareGate(by),
+            At::Announce(by) => At::LoadCpu(by),
+            At::LoadCpu(by) => {
+                self.threads[thread].cpu = cpu;
+                At::CompareGate(by)
+            }
+            At::CompareGate(by) => {
+                let is_home = self.threads[thread].cpu == HOME || without(Dropped::CpuWithinSequence);
+                let is_biased = biased || without(Dropped::GateWithinSequence);
+                match by {
+                    _ if !is_home || !is_biased => At::ExpectLocked,
+                    By::Store => At::StoreWord,
+                    By::Instruction if without(Dropped::TestWithinSequence) => At::Change,
+                    By::Instruction => At::Test,
+                }
+            }
             At::StoreWord if self.load(cpu) == self.threads[thread].expected => At::Store,
             At::StoreWord if without(Dropped::WordWithinSequence) => At::Store,
-            At::StoreWord => At::Begin,
+            At::StoreWord => At::ExpectLocked,
             At::Store => {
                 seen.stored = true;
                 let word = self.change(thread, self.threads[thread].expected)?;
                 self.cpus[cpu].buffer.push(word);
+                self.next_change(thread)
+            }
+            At::Test => {
+                self.threads[thread].expected = self.load(cpu);
+                At::Change
+            }
+            At::Change => {
+                seen.changed = true;
+                let Thread { expected, made, .. } = self.threads[thread];
+                if expected != self.truth {
+                    return Err(format!("thread {thread} has tested {expected:#b}, which is out of date"));
+                }
+                let word = self.change(thread, self.load(cpu))?;
+                self.cpus[cpu].buffer.push(word);
+                if without(Dropped::LooksAfterChange) {
+                    self.sees(thread, made, word)?;
+                    self.next_change(thread)
+                } else {
+                    self.threads[thread].made = word;
+                    At::Look
+                }
+            }
+            At::Look => {
+                self.sees(thread, self.load(cpu), self.threads[thread].made)?;
                 self.next_change(thread)
             }
             At::ExpectLocked => {
@@ -366,7 +468,8 @@ impl Machine {
                     } else {
                         self.cpus[cpu].buffer.push(word);
                     }
-                    return Ok(vec![At::MayBias, self.next_change(thread)]);
+                    let next = self.next_change(thread);
+                    return Ok(vec![At::MayBias, next]);
                 }
             }
             At::MayBias => {

@@ -11,44 +11,79 @@
 //!
 //! | gate | who changes the word, and how |
 //! |---|---|
-//! | 0 | The word is *biased*: only threads on the home CPU, by sequences that check the CPU, this gate and the expected word, and end with a plain store. |
-//! | otherwise | Threads on the home CPU by a locked instruction that ends a sequence which has checked the CPU. Others, which the gate counts, by a locked instruction once [`REVOKED`] is set. |
+//! | the home CPU | The word is *biased*: only threads on the home CPU, by sequences that find the gate equal to their CPU, check the word, and change it by one plain instruction. |
+//! | with [`REVOKED`] or a count | Threads on the home CPU by a locked instruction that ends a sequence which has checked the CPU. Others, which the gate counts, by a locked instruction once `REVOKED` is set. |
 //! | with [`PLAIN`] | All threads, by locked instructions: the cell is an atomic, and stays one until it is reset. |
 //!
-//! A thread on another CPU *enters* (adds 1), and unless it finds `REVOKED` has the kernel abort
-//! all sequences on the home CPU ([`barrier`]) and then sets `REVOKED`. It changes the word and
-//! leaves (subtracts 1). When the threads on the home CPU have changed the word [`PATIENCE`] times
-//! since the last thread entered, one of them biases it again: it swaps `REVOKED`, with no thread
-//! counted, for 0.
+//! The gate holds the number of the home CPU in its lowest bits, and above them the number of
+//! threads that have entered, and the two flags. So it equals a thread's CPU only if the word is
+//! biased *and* this is the home CPU: one comparison checks both.
+//!
+//! A thread on another CPU *enters* (adds [`ONE`]), and unless it finds `REVOKED` has the kernel
+//! abort all sequences on the home CPU ([`barrier`]) and then sets `REVOKED`. It changes the word
+//! and leaves (subtracts `ONE`). When the threads on the home CPU have changed the word
+//! [`PATIENCE`] times since the last thread entered, one of them biases it again: it removes
+//! `REVOKED` by a compare-and-swap that finds no thread counted.
+//!
+//! # The instruction that changes the word
+//!
+//! The last instruction of a sequence is the only one that changes the word. There are two kinds:
+//!
+//! * [`swap`](WordCell::swap) and the operations that return the previous word compare the word with
+//!   an expected value and store another.
+//! * [`set_unless`](WordCell::set_unless) tests the word against a constant mask and then sets one
+//!   bit by an OR with memory; [`clear`](WordCell::clear) clears one bit by an AND with memory. One
+//!   instruction loads and stores the word, so there is no expected value: the OR would preserve a
+//!   change between the test and itself. Such a change would still invalidate the *test*, and so the
+//!   same conditions as for a store apply to the whole sequence.
+//!
+//! `clear` loads the word again after its sequence, where the thread may be preempted first. By
+//! coherence this load returns the word that the AND has made or a later one in the modification
+//! order. A ready mark or a waiter that was in the word before the AND is therefore seen, or another
+//! thread has removed it after the AND, and so after it found the level vacated. A mark that follows
+//! the AND was made by a thread that found the level vacated and that serves the mark; seeing such a
+//! mark here does no harm.
 //!
 //! # Why the word is linearizable
 //!
-//! Let a *store* be the end of a sequence that found the gate 0, and a *locked change* any other
-//! change. A locked change is atomic and acts on the memory that all CPUs see. It remains to show
-//! that between the load and the end of a store's sequence no other thread changes the word, and
-//! that a locked change never misses a store that is still in a store buffer.
+//! Let a *store* be the end of a sequence that found the gate equal to its CPU, and a *locked
+//! change* any other change. A locked change is atomic and acts on the memory that all CPUs see. It
+//! remains to show that between the first load and the end of a store's sequence no other thread
+//! changes the word, and that a locked change never misses a store that is still in a store buffer.
 //!
-//! * *On the home CPU.* Stores happen only on the home CPU, because their sequences check the CPU
-//!   and are aborted when the thread is moved. Of two threads there, one has been switched out,
-//!   which aborted its sequence. So stores, and locked changes on the home CPU, do not interleave;
-//!   and each sees those before it, through the CPU's store buffer or its cache, and a locked
-//!   instruction drains the buffer first.
-//! * *On other CPUs.* Let thread Y change the word while the gate counts it. The gate cannot become
-//!   0 during that time, because it is only swapped from exactly `REVOKED`. Y has set `REVOKED`
-//!   after it entered, or found it set when it entered. Let B be the barrier after which that
-//!   `REVOKED` was set, by Y or by a thread Z that was counted since before B. Since then a thread
-//!   has been counted or `REVOKED` has been set, so the gate has not been 0 from Z's entering to
-//!   Y's leaving. A sequence that ends with a store found the gate 0, and so before Z entered, in
-//!   the modification order of the gate. It ended before B returned: B aborts the sequence of the
-//!   thread that runs on the home CPU, and a thread that was switched out there was aborted by the
-//!   switch. And its store has left the store buffer: B is a barrier on the home CPU if a thread of
-//!   the process runs there, and otherwise the switch was one. So the store precedes Y's change,
-//!   and Y sees it.
-//! * *Biased again.* The swap of `REVOKED` for 0 is a locked instruction and finds no thread
-//!   counted. So all changes from other CPUs have been made, and a thread that finds the gate 0
-//!   after it sees them: loads are not reordered with loads. Locked changes on the home CPU, which
-//!   are not counted, take place on the home CPU like all stores; this is why they end sequences,
-//!   without which a thread could be moved just before.
+//! * *On the home CPU.* Stores happen only on the home CPU: their sequences read the CPU, compare
+//!   the gate with it, and are aborted when the thread is moved after that. The number in the gate
+//!   is constant from [`begin`] on, before which the word is not biased. Of two threads there, one
+//!   has been switched out, which aborted its sequence. So stores, and locked changes on the home
+//!   CPU, do not interleave; and each sees those before it, through the CPU's store buffer or its
+//!   cache, and a locked instruction drains the buffer first.
+//! * *On other CPUs.* Let thread Y change the word while the gate counts it. The word cannot become
+//!   biased during that time, because `REVOKED` is only removed where it is found with no thread
+//!   counted. Y has set `REVOKED` after it entered, or found it set when it entered. Let B be the
+//!   barrier after which that `REVOKED` was set, by Y or by a thread Z that was counted since before
+//!   B. Since then a thread has been counted or `REVOKED` has been set, so the word has not been
+//!   biased from Z's entering to Y's leaving. A sequence that ends with a store found the word
+//!   biased, and so before Z entered, in the modification order of the gate. It ended before B
+//!   returned: B aborts the sequence of the thread that runs on the home CPU, and a thread that was
+//!   switched out there was aborted by the switch. And its store has left the store buffer: B is a
+//!   barrier on the home CPU if a thread of the process runs there, and otherwise the switch was
+//!   one. So the store precedes Y's change, and Y sees it.
+//! * *Biased again.* `REVOKED` is removed by a locked instruction that finds no thread counted. So
+//!   all changes from other CPUs have been made, and a thread that finds the word biased after it
+//!   sees them: loads are not reordered with loads. Locked changes on the home CPU, which are not
+//!   counted, take place on the home CPU like all stores; this is why they end sequences, without
+//!   which a thread could be moved just before.
+//! * *The count does not overflow.* A thread that finds half of the possible count ends the process,
+//!   so the count overflows only if as many threads again are between two instructions of
+//!   `BiasedWord::enter`.
+//!
+//! # What a sequence leaves behind
+//!
+//! A sequence of `set_unless` or `clear` leaves its descriptor in the thread's record. The kernel
+//! reads it when it next preempts the thread, finds the thread outside the sequence, and forgets
+//! it. Only the descriptor's memory has to remain: a library with an app must not be unloaded
+//! before. So a thread [forgets](forget_sequence) the descriptor when it leaves the app, and the
+//! operations that foreign threads call clear it themselves.
 //!
 //! *Orderings.* x86-64 does not reorder loads with later accesses, nor stores with earlier ones; so
 //! a sequence acquires and releases. It is no barrier between a store and a later load, which no
@@ -77,16 +112,22 @@ mod sequence;
 
 use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicU64, Ordering};
 
-use punctual_core::WordCell;
+use punctual_core::{Masks, WordCell};
 
-use sequence::{End, FAILED};
+use sequence::{Cleared, End};
 
 /// The cell is an atomic.
 const PLAIN: u32 = 1 << 31;
-/// No sequence that has found the gate 0 is in progress.
+/// No sequence that has found the word biased is in progress.
 const REVOKED: u32 = 1 << 30;
-/// Value of `home` while no CPU is known. A thread's record never contains it.
-const NOWHERE: u32 = i32::MAX as u32;
+/// One thread that has entered.
+const ONE: u32 = 1 << 13;
+/// The number of threads that have entered, in units of `ONE`.
+const COUNT: u32 = REVOKED - ONE;
+/// The home CPU. Linux on x86-64 supports 8192 CPUs.
+const HOME: u32 = ONE - 1;
+/// Value of the home CPU while none is known.
+const NOWHERE: u32 = HOME;
 /// Number of changes from the home CPU before the word is biased again.
 const PATIENCE: u32 = 1024;
 /// Number of attempts of a sequence before the thread enters the gate.
@@ -98,22 +139,17 @@ const ATTEMPTS: u32 = 16;
 pub struct BiasedWord {
     word: AtomicU64,
     gate: AtomicU32,
-    /// The CPU that may be biased to. Known before the word is first biased, and constant from then
-    /// on.
-    home: AtomicU32,
-    /// Offset of the kernel's record of each thread from the thread pointer. Constant while threads
-    /// use the cell.
-    rseq: AtomicIsize,
     /// Number of changes from the home CPU until the word is biased again. Only a hint.
     left: AtomicU32,
+    /// Offset of each thread's record from the thread pointer, or 0 if threads have no record.
+    /// Constant while threads use the cell.
+    rseq: AtomicIsize,
 }
 
 // Layout that `sequence` relies on.
 const _: () = {
     assert!(std::mem::offset_of!(BiasedWord, word) == 0);
     assert!(std::mem::offset_of!(BiasedWord, gate) == 8);
-    assert!(std::mem::offset_of!(BiasedWord, home) == 12);
-    assert!(std::mem::offset_of!(BiasedWord, rseq) == 16);
 };
 
 /// A change of the word.
@@ -171,7 +207,8 @@ pub(crate) unsafe fn allow(cell: &PartitionWord) {
 pub(crate) fn begin(cell: &PartitionWord, cpu: Option<usize>) -> Result<(), String> {
     let ready = cpu.map(barrier::prepare).transpose();
     match (&ready, cell.gate.load(Ordering::Relaxed) & PLAIN) {
-        (&Ok(Some(cpu)), 0) => cell.home.store(cpu, Ordering::Relaxed),
+        // Replaces `NOWHERE`. Relaxed: `bias` publishes it.
+        (&Ok(Some(cpu)), 0) => drop(cell.gate.fetch_and(!HOME | cpu, Ordering::Relaxed)),
         // Counted threads continue by locked instructions, as all do now, and no thread biases the
         // word again.
         _ => drop(cell.gate.fetch_or(PLAIN, Ordering::Relaxed)),
@@ -198,17 +235,22 @@ pub(crate) unsafe fn bias_for_counting(cell: &PartitionWord) {
     if std::env::var_os("PUNCTUAL_RSEQ").is_some_and(|rseq| rseq == "0") {
         return;
     }
-    let thread: usize;
-    // SAFETY: on x86-64 the word that the thread pointer points to is the thread pointer.
-    unsafe {
-        std::arch::asm!("mov {}, fs:[0]", out(reg) thread, options(nostack, readonly, preserves_flags))
-    };
-    let record = RECORD.with(|record| record.as_ptr().addr());
+    let rseq = RECORD.with(|record| sequence::offset_of(record.as_ptr().addr()));
     // SAFETY: by this function's contract; the record of the one thread that uses the cell is
     // there.
-    unsafe { cell.allow(record.wrapping_sub(thread) as isize) };
-    cell.home.store(0, Ordering::Relaxed);
+    unsafe { cell.allow(rseq) };
+    cell.gate.fetch_and(!HOME, Ordering::Relaxed);
     cell.bias();
+}
+
+/// Removes the descriptor that the calling thread's last sequence may have left behind: for a
+/// thread of the partition that leaves the app, since the program may be unloaded afterwards.
+pub(crate) fn forget_sequence(cell: &PartitionWord) {
+    let rseq = cell.rseq.load(Ordering::Relaxed);
+    if rseq != 0 {
+        // SAFETY: the record of the calling thread is there.
+        unsafe { sequence::forget(rseq) };
+    }
 }
 
 /// Biases the word if permitted and no thread on another CPU is about to change it.
@@ -222,27 +264,45 @@ impl BiasedWord {
     /// # Safety
     /// As there; the records of all threads are at `rseq`.
     unsafe fn allow(&self, rseq: isize) {
-        self.home.store(NOWHERE, Ordering::Relaxed);
         self.rseq.store(rseq, Ordering::Relaxed);
         self.left.store(PATIENCE, Ordering::Relaxed);
         // No sequence is in progress, because none has begun after the last reset.
-        self.gate.store(REVOKED, Ordering::Relaxed);
+        self.gate.store(REVOKED | NOWHERE, Ordering::Relaxed);
     }
 
     /// See [`bias`].
     #[cold]
     fn bias(&self) {
+        let home = self.gate.load(Ordering::Relaxed) & HOME;
+        if home == NOWHERE {
+            return;
+        }
         // Fails if the cell is plain, if it is biased, or if a thread is counted. Acquire: a thread
-        // that finds the gate 0 sees the changes of all that were counted. Release: and those that
-        // this thread knows of.
-        let _ = self.gate.compare_exchange(REVOKED, 0, Ordering::AcqRel, Ordering::Relaxed);
+        // that finds the word biased sees the changes of all that were counted. Release: and those
+        // that this thread knows of.
+        let _ = self.gate.compare_exchange(REVOKED | home, home, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// Swaps by a sequence if the word is biased; returns the previous word, or [`FAILED`].
+    /// Returns `true` if the cell is an atomic.
     #[inline(always)]
-    fn try_store(&self, from: u64, to: u64) -> u64 {
-        // SAFETY: the gate was 0, so `allow` was called, with the offset of the records that the C
-        // library has registered.
+    fn is_plain(&self) -> bool {
+        self.gate.load(Ordering::Relaxed) & PLAIN != 0
+    }
+
+    /// Returns the offset of a record of the calling thread from its thread pointer.
+    #[inline(always)]
+    fn record(&self) -> isize {
+        match self.rseq.load(Ordering::Relaxed) {
+            0 => no_record(),
+            rseq => rseq,
+        }
+    }
+
+    /// Swaps by a sequence if the word is biased; returns `true` if it has swapped.
+    #[inline(always)]
+    fn try_store(&self, from: u64, to: u64) -> bool {
+        // SAFETY: the cell is not plain, so `allow` was called, with the offset of the records that
+        // the C library has registered.
         unsafe { sequence::store(self, from, to) }
     }
 
@@ -261,6 +321,12 @@ impl BiasedWord {
     fn and_slowly(&self, bits: u64) -> u64 {
         let (Ok(word) | Err(word)) = self.make(Change::And(bits));
         word
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn clear_slowly(&self, bits: u64, work: u64) -> bool {
+        self.and_slowly(bits) & work != 0
     }
 
     #[cold]
@@ -290,7 +356,7 @@ impl BiasedWord {
         self.enter();
         let made = change.make(&self.word);
         // Release: the thread that biases the word sees the change.
-        self.gate.fetch_sub(1, Ordering::Release);
+        self.gate.fetch_sub(ONE, Ordering::Release);
         made
     }
 
@@ -307,10 +373,12 @@ impl BiasedWord {
     fn enter(&self) {
         // Acquire, if it finds `REVOKED`: sees the stores made before it was set. And before the
         // barrier, in the single total order: a sequence that begins later finds the count.
-        let before = self.gate.fetch_add(1, Ordering::SeqCst);
+        let before = self.gate.fetch_add(ONE, Ordering::SeqCst);
+        if before & COUNT >= COUNT / 2 {
+            barrier::too_many_threads();
+        }
         if before & REVOKED == 0 {
-            // The home at the last bias, which `before` follows.
-            barrier::abort_sequences(self.home.load(Ordering::Relaxed));
+            barrier::abort_sequences(before & HOME);
             // Release: a thread that finds it sees the stores before the barrier.
             self.gate.fetch_or(REVOKED, Ordering::SeqCst);
         }
@@ -318,14 +386,26 @@ impl BiasedWord {
     }
 }
 
+/// Returns the offset of a record that names no CPU, so that every sequence with it fails.
+///
+/// It replaces the C library's before the first reset, or if the library does not support records.
+#[cold]
+#[inline(never)]
+fn no_record() -> isize {
+    thread_local! {
+        static RECORD: std::cell::Cell<[u32; 8]> = const { std::cell::Cell::new([u32::MAX; 8]) };
+    }
+    // The thread pointer of the calling thread; another thread's record is elsewhere.
+    RECORD.with(|record| sequence::offset_of(record.as_ptr().addr()))
+}
+
 // SAFETY: see "Why the word is linearizable".
 unsafe impl WordCell for BiasedWord {
     const EMPTY: Self = Self {
         word: AtomicU64::new(0),
         gate: AtomicU32::new(PLAIN),
-        home: AtomicU32::new(0),
-        rseq: AtomicIsize::new(0),
         left: AtomicU32::new(0),
+        rseq: AtomicIsize::new(0),
     };
 
     #[inline(always)]
@@ -335,16 +415,11 @@ unsafe impl WordCell for BiasedWord {
 
     #[inline(always)]
     fn swap(&self, from: u64, to: u64, order: Ordering) -> Result<(), u64> {
-        match self.gate.load(Ordering::Relaxed) {
-            0 => match self.try_store(from, to) {
-                word if word == from => return Ok(()),
-                FAILED => {}
-                word => return Err(word),
-            },
-            gate if gate & PLAIN != 0 => {
-                return self.word.compare_exchange_weak(from, to, order, Ordering::Relaxed).map(drop);
-            }
-            _ => {}
+        if self.is_plain() {
+            return self.word.compare_exchange_weak(from, to, order, Ordering::Relaxed).map(drop);
+        }
+        if self.try_store(from, to) {
+            return Ok(());
         }
         match self.swap_slowly(from, to) {
             word if word == from => Ok(()),
@@ -354,46 +429,72 @@ unsafe impl WordCell for BiasedWord {
 
     #[inline(always)]
     fn fetch_and(&self, bits: u64, order: Ordering) -> u64 {
-        match self.gate.load(Ordering::Relaxed) {
-            0 => {
-                let word = self.word.load(Ordering::Relaxed);
-                if self.try_store(word, word & bits) == word {
-                    return word;
-                }
-            }
-            gate if gate & PLAIN != 0 => return self.word.fetch_and(bits, order),
-            _ => {}
+        if self.is_plain() {
+            return self.word.fetch_and(bits, order);
+        }
+        let word = self.word.load(Ordering::Relaxed);
+        if self.try_store(word, word & bits) {
+            return word;
         }
         self.and_slowly(bits)
     }
 
     #[inline(always)]
     fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
-        match self.gate.load(Ordering::Relaxed) {
-            0 => {
-                let word = self.word.load(Ordering::Relaxed);
-                if self.try_store(word, word | bits) == word {
-                    return word;
-                }
-            }
-            gate if gate & PLAIN != 0 => return self.word.fetch_or(bits, order),
-            _ => {}
+        if self.is_plain() {
+            return self.word.fetch_or(bits, order);
+        }
+        let word = self.word.load(Ordering::Relaxed);
+        if self.try_store(word, word | bits) {
+            return word;
         }
         self.or_slowly(bits)
     }
 
     #[inline]
     fn fetch_sub(&self, number: u64, order: Ordering) -> u64 {
-        if self.gate.load(Ordering::Relaxed) & PLAIN != 0 {
+        if self.is_plain() {
             return self.word.fetch_sub(number, order);
         }
         let (Ok(word) | Err(word)) = self.make(Change::Sub(number));
         word
     }
 
+    #[inline(always)]
+    fn set_unless<M: Masks>(&self) -> bool {
+        // SAFETY: a record of the calling thread is there.
+        if unsafe { sequence::set_unless::<M>(self, self.record()) } {
+            return true;
+        }
+        if !self.is_plain() {
+            return false;
+        }
+        let word = self.word.load(Ordering::Relaxed);
+        let to = word | u64::from(M::BIT);
+        let swap = || self.word.compare_exchange_weak(word, to, Ordering::Acquire, Ordering::Relaxed);
+        word & M::BLOCKERS == 0 && swap().is_ok()
+    }
+
+    #[inline(always)]
+    fn clear<M: Masks>(&self) -> bool {
+        const { assert!(M::WORK & M::BIT as u64 == 0, "the bit is not work for itself") };
+        // SAFETY: as in `set_unless`.
+        match unsafe { sequence::clear::<M>(self, self.record()) } {
+            Cleared::Done => false,
+            Cleared::Work => true,
+            Cleared::Failed if self.is_plain() => {
+                self.word.fetch_and(!u64::from(M::BIT), Ordering::Release);
+                // See `AtomicU64`'s.
+                self.word.load(Ordering::Relaxed) & M::WORK != 0
+            }
+            Cleared::Failed => self.clear_slowly(!u64::from(M::BIT), M::WORK),
+        }
+    }
+
     unsafe fn reset(&self) {
         self.word.store(0, Ordering::Relaxed);
         self.gate.store(PLAIN, Ordering::Relaxed);
+        self.rseq.store(barrier::records().unwrap_or(0), Ordering::Relaxed);
     }
 }
 

@@ -7,16 +7,16 @@
 //! (`RSEQ_SIG`, 0x53053053 on x86-64). Only the last instruction of a sequence changes anything, so
 //! an aborted sequence has done nothing.
 //!
-//! The descriptor is part of the program. The pointer is cleared after the sequence, so that the
-//! kernel does not read it in a library that has been unloaded.
+//! The descriptor is part of the program. [`store`] and [`locked`], which foreign threads run, too,
+//! clear the pointer after the sequence, so that the kernel does not read it in a library that has
+//! been unloaded. [`set_unless`] and [`clear`] leave it, and the thread [forgets](forget) it when it
+//! leaves the app.
 
 use std::arch::asm;
 
-use super::BiasedWord;
+use punctual_core::Masks;
 
-/// Returned instead of the word if the sequence was aborted, or has not found the home CPU or the
-/// gate 0. If the word itself has this value, the result is an unnecessary slow path.
-pub(super) const FAILED: u64 = u64::MAX;
+use super::BiasedWord;
 
 /// Result of a sequence with a locked instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,59 +31,88 @@ pub(super) enum End {
     Elsewhere,
 }
 
-/// Changes the word from `from` to `to` by a plain store, if this is the home CPU and the gate is
-/// 0; returns the previous word, or [`FAILED`].
+/// Result of [`clear`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cleared {
+    /// The bit has been cleared, and no bit of `WORK` is set.
+    Done,
+    /// The bit has been cleared, and a bit of `WORK` is set.
+    Work,
+    /// The word is not biased to this CPU, or the kernel has aborted the sequence.
+    Failed,
+}
+
+/// The beginning of a sequence: announces it in the record, and checks that the word is biased to
+/// this CPU. `{t}` is free afterwards.
+macro_rules! begin {
+    () => {
+        concat!(
+            ".pushsection __rseq_cs, \"aw\"\n",
+            ".balign 32\n",
+            "2:\n",
+            ".long 0, 0\n",
+            ".quad 3f, 4f - 3f, 5f\n",
+            ".popsection\n",
+            "lea {t}, [rip + 2b]\n",
+            "mov qword ptr fs:[{rseq} + 8], {t}\n",
+            "3:\n",
+            "mov {t:e}, dword ptr fs:[{rseq} + 4]\n",
+            "cmp {t:e}, dword ptr [{cell} + 8]\n",
+            "jne {failed}\n",
+        )
+    };
+}
+
+/// The end of a sequence, after the instruction that changes the word, with its abort handler.
+macro_rules! end {
+    () => {
+        concat!(
+            "4:\n",
+            ".pushsection __rseq_failure, \"ax\"\n",
+            ".byte 0x0f, 0xb9, 0x3d\n",
+            ".long 0x53053053\n",
+            "5:\n",
+            "jmp {failed}\n",
+            ".popsection\n",
+        )
+    };
+}
+
+/// Changes the word from `from` to `to` by a plain store, if it is biased to this CPU; returns
+/// `true` if it has changed the word.
 ///
 /// # Safety
 /// The C library has registered the record of this thread, if any, at `cell.rseq` from the thread
 /// pointer, with the signature `RSEQ_SIG`.
 #[inline(always)]
-pub(super) unsafe fn store(cell: &BiasedWord, from: u64, to: u64) -> u64 {
-    let word;
+pub(super) unsafe fn store(cell: &BiasedWord, from: u64, to: u64) -> bool {
     let rseq = cell.rseq.load(super::Ordering::Relaxed);
     // SAFETY: by this function's contract, the record belongs to the calling thread, and `rseq_cs`
     // (8) to the code that is in a sequence. `cpu_id` (4) is negative in a record that the kernel
-    // does not know, and so not `home`. The word is an atomic, which is loaded and stored as a
-    // whole; `cell` lives longer. The stack is not used.
+    // does not know, and so not the gate of a biased word. The word is an atomic, which is loaded
+    // and stored as a whole; `cell` lives longer. The stack is not used.
     unsafe {
         asm!(
-            ".pushsection __rseq_cs, \"aw\"",
-            ".balign 32",
-            "2:",
-            ".long 0, 0",
-            ".quad 3f, 4f - 3f, 5f",
-            ".popsection",
-            "lea {word}, [rip + 2b]",
-            "mov qword ptr fs:[{rseq} + 8], {word}",
-            "3:",
-            "mov {word:e}, dword ptr fs:[{rseq} + 4]",
-            "cmp {word:e}, dword ptr [{cell} + 12]",
-            "jne 6f",
-            "cmp dword ptr [{cell} + 8], 0",
-            "jne 6f",
-            "mov {word}, qword ptr [{cell}]",
-            "cmp {word}, {from}",
-            "jne 4f",
+            begin!(),
+            "cmp qword ptr [{cell}], {from}",
+            "jne {failed}",
             "mov qword ptr [{cell}], {to}",
-            "4:",
-            "mov qword ptr fs:[{rseq} + 8], 0",
-            ".pushsection __rseq_failure, \"ax\"",
-            ".byte 0x0f, 0xb9, 0x3d",
-            ".long 0x53053053",
-            "5:",
-            "6:",
-            "mov {word}, -1",
-            "jmp 4b",
-            ".popsection",
+            end!(),
             cell = in(reg) cell,
             rseq = in(reg) rseq,
             from = in(reg) from,
             to = in(reg) to,
-            word = out(reg) word,
+            t = out(reg) _,
+            failed = label {
+                // SAFETY: by this function's contract.
+                unsafe { forget(rseq) };
+                return false;
+            },
             options(nostack),
         );
+        forget(rseq);
     }
-    word
+    true
 }
 
 /// Changes the word from `from` to `to` by a locked instruction, if this is the home CPU.
@@ -106,8 +135,9 @@ pub(super) unsafe fn locked(cell: &BiasedWord, from: u64, to: u64) -> End {
             "lea {end}, [rip + 2b]",
             "mov qword ptr fs:[{rseq} + 8], {end}",
             "3:",
-            "mov {end:e}, dword ptr fs:[{rseq} + 4]",
-            "cmp {end:e}, dword ptr [{cell} + 12]",
+            "mov {end:e}, dword ptr [{cell} + 8]",
+            "and {end:e}, {home}",
+            "cmp {end:e}, dword ptr fs:[{rseq} + 4]",
             "mov {end:e}, 1",
             "jne 4f",
             "mov {end:e}, 0",
@@ -126,6 +156,7 @@ pub(super) unsafe fn locked(cell: &BiasedWord, from: u64, to: u64) -> End {
             cell = in(reg) cell,
             rseq = in(reg) rseq,
             to = in(reg) to,
+            home = const super::HOME,
             inout("rax") from => _,
             end = out(reg) end,
             changed = out(reg_byte) changed,
@@ -138,4 +169,118 @@ pub(super) unsafe fn locked(cell: &BiasedWord, from: u64, to: u64) -> End {
         (1, _) => End::Elsewhere,
         _ => End::Aborted,
     }
+}
+
+/// Sets `BIT` by one instruction, if the word is biased to this CPU and no bit of `BLOCKERS` is
+/// set; returns `true` if it has set the bit.
+///
+/// # Safety
+/// A record of the calling thread is at `rseq` from the thread pointer, in the layout of the
+/// kernel's. If the cell is not plain, it is that of [`store`].
+#[inline(always)]
+pub(super) unsafe fn set_unless<M: Masks>(cell: &BiasedWord, rseq: isize) -> bool {
+    // SAFETY: as in `store`. A plain gate does not equal any `cpu_id`.
+    unsafe {
+        if const { M::BLOCKERS >> 32 == 0 } {
+            asm!(
+                begin!(),
+                "test dword ptr [{cell}], {low}",
+                "jnz {failed}",
+                "or qword ptr [{cell}], {bit}",
+                end!(),
+                cell = in(reg) cell,
+                rseq = in(reg) rseq,
+                t = out(reg) _,
+                low = const M::BLOCKERS as u32,
+                bit = const M::BIT,
+                failed = label { return false },
+                options(nostack),
+            );
+        } else {
+            asm!(
+                begin!(),
+                "test dword ptr [{cell}], {low}",
+                "jnz {failed}",
+                "test dword ptr [{cell} + 4], {high}",
+                "jnz {failed}",
+                "or qword ptr [{cell}], {bit}",
+                end!(),
+                cell = in(reg) cell,
+                rseq = in(reg) rseq,
+                t = out(reg) _,
+                low = const M::BLOCKERS as u32,
+                high = const (M::BLOCKERS >> 32) as u32,
+                bit = const M::BIT,
+                failed = label { return false },
+                options(nostack),
+            );
+        }
+    }
+    true
+}
+
+/// Clears `BIT` by one instruction, if the word is biased to this CPU, and tests the word against
+/// `WORK` afterwards.
+///
+/// # Safety
+/// As for [`set_unless`].
+#[inline(always)]
+pub(super) unsafe fn clear<M: Masks>(cell: &BiasedWord, rseq: isize) -> Cleared {
+    const { assert!(M::WORK.leading_ones() == M::WORK.count_ones(), "all bits from some bit on") };
+    // SAFETY: as in `set_unless`.
+    unsafe {
+        // The bits of a 32-bit operand are extended by its sign.
+        if const { M::WORK.leading_ones() >= 33 } {
+            asm!(
+                begin!(),
+                "and qword ptr [{cell}], {bits}",
+                end!(),
+                "test qword ptr [{cell}], {work}",
+                "jnz {found}",
+                cell = in(reg) cell,
+                rseq = in(reg) rseq,
+                t = out(reg) _,
+                bits = const !(M::BIT as i32),
+                work = const M::WORK as i32,
+                found = label { return Cleared::Work },
+                failed = label { return Cleared::Failed },
+                options(nostack),
+            );
+        } else {
+            asm!(
+                begin!(),
+                "and qword ptr [{cell}], {bits}",
+                end!(),
+                "test dword ptr [{cell} + 4], {work}",
+                "jnz {found}",
+                cell = in(reg) cell,
+                rseq = in(reg) rseq,
+                t = out(reg) _,
+                bits = const !(M::BIT as i32),
+                work = const (M::WORK >> 32) as u32,
+                found = label { return Cleared::Work },
+                failed = label { return Cleared::Failed },
+                options(nostack),
+            );
+        }
+    }
+    Cleared::Done
+}
+
+/// Clears the pointer to the descriptor of the calling thread's last sequence.
+///
+/// # Safety
+/// A record of the calling thread is at `rseq` from the thread pointer.
+#[inline(always)]
+pub(super) unsafe fn forget(rseq: isize) {
+    // SAFETY: by this function's contract. `rseq_cs` (8) belongs to the code that is in a sequence.
+    unsafe { asm!("mov qword ptr fs:[{} + 8], 0", in(reg) rseq, options(nostack, preserves_flags)) };
+}
+
+/// Returns the offset of an address from the calling thread's thread pointer.
+pub(super) fn offset_of(address: usize) -> isize {
+    let thread: usize;
+    // SAFETY: on x86-64 the thread pointer points to a word that holds the thread pointer.
+    unsafe { asm!("mov {}, fs:[0]", out(reg) thread, options(nostack, readonly, preserves_flags)) };
+    address.wrapping_sub(thread) as isize
 }

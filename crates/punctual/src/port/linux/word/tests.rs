@@ -36,8 +36,9 @@ fn revoked(cpu: usize) -> BiasedWord {
     cell
 }
 
+/// The gate without the home CPU: 0 while the word is biased.
 fn gate(cell: &BiasedWord) -> u32 {
-    cell.gate.load(Ordering::Relaxed)
+    cell.gate.load(Ordering::Relaxed) & !HOME
 }
 
 /// Checks the effect of each operation on 0b0110, and its return value.
@@ -61,6 +62,53 @@ fn operations(cell: &BiasedWord) {
     assert_eq!((cell.fetch_or(1, ORDER), cell.fetch_and(u64::MAX, ORDER)), (u64::MAX, u64::MAX));
     while cell.swap(u64::MAX, 5, ORDER).is_err() {}
     assert_eq!(word(), 5);
+    occupies_and_vacates::<Low>(cell);
+    occupies_and_vacates::<High>(cell);
+}
+
+/// Level 3 to the ceiling 4.
+struct Low;
+
+impl Masks for Low {
+    const BIT: u32 = 0b1000;
+    const BLOCKERS: u64 = 0xfff_fff8;
+    const WORK: u64 = u64::MAX << 31;
+}
+
+/// Level 20, if it is not ready.
+struct High;
+
+impl Masks for High {
+    const BIT: u32 = 1 << 19;
+    const BLOCKERS: u64 = 1 << 47 | 0xff8_0000;
+    const WORK: u64 = u64::MAX << 48;
+}
+
+/// Checks `set_unless` and `clear` next to each other bit of the word.
+fn occupies_and_vacates<M: Masks>(cell: &BiasedWord) {
+    let word = || cell.load(Ordering::Acquire);
+    let set = |to: u64| {
+        cell.fetch_and(0, ORDER);
+        cell.fetch_or(to, ORDER);
+    };
+    let bit = u64::from(M::BIT);
+    for other in (0..64).map(|place| 1 << place).filter(|other| other & bit == 0) {
+        set(other);
+        if M::BLOCKERS & other != 0 {
+            assert!(!cell.set_unless::<M>(), "{other:#x} is in the way");
+            assert_eq!(word(), other);
+            cell.fetch_or(bit, ORDER);
+        } else if !cell.set_unless::<M>() {
+            // `set_unless` may fail, and does so unless the word is biased to this CPU.
+            cell.fetch_or(bit, ORDER);
+        }
+        assert_eq!(word(), other | bit);
+        assert_eq!(cell.clear::<M>(), M::WORK & other != 0, "{other:#x} is left");
+        assert_eq!(word(), other);
+    }
+    set(bit);
+    assert_eq!(cell.set_unless::<M>(), M::BLOCKERS & bit == 0, "it is occupied");
+    set(0);
 }
 
 /// Runs `f` on a new thread on `cpu`.
@@ -91,9 +139,9 @@ fn as_long_as_no_cpu_is_known_everybody_enters() {
     on(home, || operations(&cell));
     assert_eq!((gate(&cell), cell.left.load(Ordering::Relaxed)), (REVOKED, PATIENCE));
     // One thread is counted.
-    cell.gate.fetch_add(1, ORDER);
+    cell.gate.fetch_add(ONE, ORDER);
     assert_eq!(begin(&cell, None), Ok(()));
-    cell.gate.fetch_sub(1, ORDER);
+    cell.gate.fetch_sub(ONE, ORDER);
     cell.bias();
     operations(&cell);
     assert_eq!(gate(&cell), PLAIN | REVOKED, "it is not to be biased");
@@ -120,7 +168,7 @@ fn a_biased_word_is_changed_at_home() {
 fn whoever_is_elsewhere_revokes_the_bias() {
     let Some((home, _)) = cpus() else { return };
     // No thread runs on this CPU.
-    let cell = revoked(1_000_000);
+    let cell = revoked(8_190);
     cell.bias();
     assert_eq!((gate(&cell), cell.fetch_or(4, ORDER), gate(&cell)), (0, 0, REVOKED));
     operations(&cell);
@@ -144,10 +192,10 @@ fn a_word_is_biased_again_after_many_changes_from_home_alone() {
             assert_eq!(gate(&cell), REVOKED);
         }
         // One thread is counted.
-        cell.gate.fetch_add(1, ORDER);
+        cell.gate.fetch_add(ONE, ORDER);
         cell.fetch_or(1, ORDER);
-        assert_eq!(gate(&cell), REVOKED | 1);
-        cell.gate.fetch_sub(1, ORDER);
+        assert_eq!(gate(&cell), REVOKED | ONE);
+        cell.gate.fetch_sub(ONE, ORDER);
         // One more than necessary, because one may be preempted.
         for _ in 0..2 {
             cell.fetch_or(1, ORDER);
@@ -157,12 +205,68 @@ fn a_word_is_biased_again_after_many_changes_from_home_alone() {
 }
 
 #[test]
+fn rejects_cpu_that_does_not_fit_into_the_gate() {
+    let cell = BiasedWord::EMPTY;
+    // SAFETY: no other thread uses it.
+    unsafe { allow(&cell) };
+    assert!(begin(&cell, Some(8_191)).is_err());
+    cell.bias();
+    assert_ne!(gate(&cell) & PLAIN, 0, "it stays an atomic");
+    operations(&cell);
+}
+
+/// Returns the descriptor in the calling thread's record.
+fn announced(rseq: isize) -> usize {
+    let announced: usize;
+    // SAFETY: the record of the calling thread is there.
+    unsafe { std::arch::asm!("mov {}, fs:[{} + 8]", out(reg) announced, in(reg) rseq) };
+    announced
+}
+
+#[test]
+fn leaving_and_foreign_threads_clear_the_descriptor() {
+    let Some((home, _)) = cpus() else { return };
+    let cell = revoked(home);
+    cell.bias();
+    let rseq = cell.record();
+    assert_ne!(rseq, 0);
+    on(home, || {
+        // The kernel clears the descriptor if it preempts the thread in between.
+        let left = (0..1_000).any(|_| {
+            cell.set_unless::<Low>();
+            announced(rseq) != 0
+        });
+        assert!(left, "a sequence leaves its descriptor");
+        forget_sequence(&cell);
+        assert_eq!(announced(rseq), 0);
+        cell.set_unless::<Low>();
+        cell.fetch_or(1, ORDER);
+        assert_eq!(announced(rseq), 0, "a spawn of a foreign thread");
+        cell.clear::<Low>();
+        while cell.swap(1, 2, ORDER).is_err() {}
+        assert_eq!((announced(rseq), gate(&cell)), (0, 0));
+    });
+}
+
+#[test]
+fn cell_that_was_never_reset_has_a_record_without_a_cpu() {
+    let cell = BiasedWord::EMPTY;
+    operations(&cell);
+    let rseq = cell.record();
+    let cpu: u32;
+    // SAFETY: the record of the calling thread is there.
+    unsafe { std::arch::asm!("mov {:e}, fs:[{} + 4]", out(reg) cpu, in(reg) rseq) };
+    assert_eq!(cpu, u32::MAX);
+    assert_ne!(announced(rseq), 0, "sequences use this record");
+}
+
+#[test]
 fn entering_begins_patience_anew() {
     let Some((home, _)) = cpus() else { return };
     let cell = revoked(home);
     cell.left.store(3, Ordering::Relaxed);
     cell.enter();
-    assert_eq!((gate(&cell), cell.left.load(Ordering::Relaxed)), (REVOKED | 1, PATIENCE));
+    assert_eq!((gate(&cell), cell.left.load(Ordering::Relaxed)), (REVOKED | ONE, PATIENCE));
 }
 
 // ---- real threads
@@ -184,6 +288,16 @@ struct Load {
 unsafe impl Sync for Load {}
 
 const LOCK: u64 = 1;
+
+/// The lowest bit; the bits of all threads are work.
+struct Lock;
+
+impl Masks for Lock {
+    const BIT: u32 = LOCK as u32;
+    const BLOCKERS: u64 = LOCK;
+    const WORK: u64 = !LOCK;
+}
+
 /// Number of bits of each thread.
 const FIELD: u32 = 7;
 
@@ -225,6 +339,17 @@ impl Load {
                 6 => {
                     check(self.cell.fetch_sub(held, ORDER), held);
                     held = 0;
+                }
+                _ if random >> 60 & 1 == 0 => {
+                    if self.cell.set_unless::<Lock>() {
+                        check(self.cell.load(Ordering::Relaxed), held);
+                        // SAFETY: this thread has set the bit, see `Load`.
+                        unsafe { *self.protected.get() += 1 };
+                        locked += 1;
+                        let work = self.cell.clear::<Lock>();
+                        assert!(work || held == 0, "`clear` missed bits that were set before");
+                        check(self.cell.load(Ordering::Relaxed), held);
+                    }
                 }
                 _ => {
                     let word = self.cell.load(Ordering::Relaxed);

@@ -194,7 +194,8 @@ impl<T, P: Port, const LEVEL: u8, const CEILING: u8> Mutex for Locked<'_, T, P, 
 struct Section<const LEVEL: u8, const CEILING: u8>;
 
 impl<const LEVEL: u8, const CEILING: u8> Masks for Section<LEVEL, CEILING> {
-    const BIT: u32 = bit(CEILING);
+    // Level 0 has no bit: a resource of `idle` alone, whose ceiling is 0, never raises the level.
+    const BIT: u32 = if CEILING == 0 { 0 } else { bit(CEILING) };
     // Rule *Raise* of the proof with `Partition`. The job occupies `LEVEL`, so if no level above
     // `LEVEL` is occupied, the job's own level is `LEVEL`, and it is the partition's.
     const BLOCKERS: u64 = Word::occupied_above(LEVEL);
@@ -331,5 +332,11 @@ mod tests {
         let cell = AtomicU64::new(job.mark_ready(2).raw());
         assert!(cell.set_unless::<Section<1, 3>>(), "no other level is occupied");
         assert_eq!(Word::from_raw(cell.load(Ordering::Relaxed)), job.mark_ready(2).occupy(3));
+    }
+
+    /// The masks of a section are evaluated even if the section never raises the level.
+    #[test]
+    fn a_resource_of_idle_alone_has_no_bit() {
+        assert_eq!(Section::<0, 0>::BIT, 0);
     }
 }

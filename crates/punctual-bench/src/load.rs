@@ -163,7 +163,7 @@ impl Load {
         let ends = self.ends();
         self.thread(move || {
             let mut buffer = [0; 100];
-            // When the other thread ends it closes its pipe, which ends this one too.
+            // The end of the other thread closes its pipe, which ends this thread as well.
             while !ends() && there_in.write_all(&message).is_ok() && back_out.read_exact(&mut buffer).is_ok()
             {
             }

@@ -351,7 +351,7 @@ fn keeps_recording_readable_when_disk_is_full() {
     if !can_trace(&scratch) {
         return;
     }
-    // The mount ends with its namespace, whatever happens to the processes in it.
+    // The mount ends with its namespace, even if processes in it are killed.
     let (program, place) = (program(), scratch.0.display());
     let program = program.display();
     let script = format!(
@@ -463,7 +463,7 @@ fn succeeds_when_its_time_is_over() {
         let arguments = [&["trace"], how, &["--duration", "0.05", "--", "sleep", "1000"]].concat();
         let (out, err, code) = run(punctual(&arguments));
         assert_eq!(code, Some(0), "{how:?}: the command was ended as asked: {out}{err}");
-        // A status of its own is reported.
+        // The command's exit status is reported.
         let own = "trap 'exit 9' TERM; while :; do sleep 0.01; done";
         let arguments = [&["trace"], how, &["--duration", "0.3", "--", "sh", "-c", own]].concat();
         let (out, err, code) = run(punctual(&arguments));

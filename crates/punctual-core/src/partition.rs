@@ -85,8 +85,8 @@ impl<P: Port> Partition<P> {
         /// Creates a partition of these levels and all threads that take part in it.
         ///
         /// # Safety
-        /// * No other partition has any of these levels or workers, and none is listed twice. No
-        ///   two levels share a node or a queue.
+        /// * These levels and workers belong to no other partition, and each is listed once. Each
+        ///   node and queue belongs to one level.
         /// * The worker of each level is among the workers.
         /// * If the port's word is [of one thread](WordCell::OF_ONE_THREAD), the first of the
         ///   workers runs every level, having made itself [alone](CurrentWorker::set_alone). No

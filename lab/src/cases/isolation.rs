@@ -39,7 +39,8 @@ pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case
 const SHARED: &str = "is not isolated, so other threads take turns";
 
 /// A polling app runs in an isolated cpuset partition, as its report advises outside of one, where
-/// it also runs. A partition with one CPU has none for its other threads, and the refusal says so.
+/// it also runs. A partition with one CPU lacks a CPU for the app's other threads, and the
+/// message names the reason.
 fn partitioned(program: &Path) -> Case {
     let script = format!(
         "{CGROUPS}

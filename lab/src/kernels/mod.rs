@@ -73,11 +73,11 @@ pub(crate) struct Kernel {
     pub(crate) package: String,
     /// The file names of the modules for mounting the directory, each after its dependencies.
     pub(crate) modules: Vec<String>,
-    /// Likewise for devices.
+    /// The same for the drivers of devices.
     pub(crate) drivers: Vec<String>,
-    /// Likewise for modules that are not loaded automatically.
+    /// The same for modules that are not loaded automatically.
     pub(crate) spare: Vec<String>,
-    /// Likewise for the network card; empty if the kernel has no driver for it.
+    /// The same for the network card; empty if the kernel has no driver for it.
     pub(crate) network: Vec<String>,
 }
 
@@ -257,7 +257,7 @@ fn prepare(deb: &Path, work: &Path, ready: &Path, interrupt: &Interrupt) -> Resu
     let image = fs::read(image).map_err(at(image))?;
     let vmlinux = ready.join("vmlinux");
     if payload::is_arm64(&image) {
-        // It is not compressed, and QEMU boots it directly.
+        // An arm64 image is not compressed, and QEMU boots it directly.
         fs::write(&vmlinux, image).map_err(at(&vmlinux))?;
     } else {
         let (packing, packed) =
@@ -342,7 +342,7 @@ pub(super) fn pipe(command: &mut Command, input: impl Into<Stdio>, interrupt: &I
     if status.success() { Ok(()) } else { Err(format!("{status} from {command:?}").into()) }
 }
 
-/// Unpacks the files of a package that match one of the patterns `parts`, or all if there are none,
+/// Unpacks the files of a package that match one of the patterns `parts`, or all files without patterns,
 /// below `tree`.
 pub(super) fn unpack_package(deb: &Path, tree: &Path, parts: &[&str], interrupt: &Interrupt) -> Result {
     let [dpkg, tar] = tools::require(["dpkg-deb", "tar"])?;

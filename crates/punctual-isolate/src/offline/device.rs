@@ -78,13 +78,13 @@ impl Default for Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
-    /// It has not reached its first instructions.
+    /// The program has not reached its first instructions.
     Loaded,
-    /// It is running.
+    /// The program is running.
     Runs,
-    /// It has ended with this code.
+    /// The program has ended with this code.
     Ended(i32),
-    /// It has panicked, caused a fault, or did not end in time. Its text reports which.
+    /// The program has panicked, caused a fault, or did not end in time. Its output shows which.
     Faulted(i32),
 }
 
@@ -229,7 +229,7 @@ impl Device {
     pub fn wait(&self, most: Duration) -> bool {
         let mut wanted = libc::pollfd { fd: self.door.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let most = i32::try_from(most.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: one open descriptor, as the count says.
+        // SAFETY: the array is one structure long, and its descriptor is open.
         let come = unsafe { libc::poll(&mut wanted, 1, most) };
         let mut count = [0; 8];
         come > 0 && rustix::io::read(&self.door, &mut count).is_ok()

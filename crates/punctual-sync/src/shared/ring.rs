@@ -28,7 +28,7 @@
 //! synchronization mechanism for line-rate network traffic monitoring", IPDPS 2010).
 //!
 //! Real-time safety: nothing here allocates, blocks or enters the kernel. Every operation is
-//! wait-free: at most one load of the other side's counter and one store of its own, plus the
+//! wait-free: at most one load of the other side's counter and one store of this side's, plus the
 //! copying of the items. If the ring is in shared memory, taking an end queries the process's
 //! identity from the kernel once in the lifetime of a process; taking over queries it every time.
 //!
@@ -332,7 +332,7 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
             return Err(item);
         }
         self.ring.item(self.next).with_mut(|place| {
-            // SAFETY: by R1 and R2 the producer, of which there is one, owns the slots of counters
+            // SAFETY: by R1 and R2 the only producer owns the slots of counters
             // from `tail` to `head + N`; `has_room` checked that `next` is in that range.
             unsafe { (*place).write(item) };
         });
@@ -375,7 +375,7 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
     {
         self.ring.pieces(self.next, items.len(), |number, items_from| {
             let piece = &items[items_from];
-            // SAFETY: by R1 and R2 the producer, of which there is one, owns the slots of counters
+            // SAFETY: by R1 and R2 the only producer owns the slots of counters
             // from `tail` to `head + N`; the items fit, and `pieces` visits the slots of that many
             // counters from `next` on, each once. `items` is foreign memory, since a producer has
             // no reference into the ring's.
@@ -455,7 +455,7 @@ impl<T, const N: usize> RingConsumer<'_, T, N> {
             return None;
         }
         // SAFETY: by R1 and R2 the slots from `head` to `tail` hold items and belong to the
-        // consumer, of which there is one; `has_item` checked that `head` is in that range.
+        // only consumer; `has_item` checked that `head` is in that range.
         // Advancing `head` ensures that the item is read once.
         let item = self.ring.item(self.head).with(|place| unsafe { (*place).assume_init_read() });
         self.head = self.head.wrapping_add(1);
@@ -498,7 +498,7 @@ impl<T, const N: usize> RingConsumer<'_, T, N> {
         self.ring.pieces(self.head, items.len(), |number, items_from| {
             let piece = &mut items[items_from];
             // SAFETY: by R1 and R2 the slots from `head` to `tail` hold items and belong to the
-            // consumer, of which there is one; enough are available, and `pieces` visits the slots
+            // only consumer; enough are available, and `pieces` visits the slots
             // of that many counters from `head` on, each once. `T: Copy`, so an item may be read
             // while its slot still holds it. `items` is foreign memory.
             unsafe { piece.as_mut_ptr().copy_from_nonoverlapping(self.ring.place(number), piece.len()) };
@@ -552,8 +552,8 @@ impl<T, const N: usize> fmt::Debug for RingConsumer<'_, T, N> {
     }
 }
 
-// SAFETY: `repr(C)` without pointers, and `T` has none. All zero except for its home is an empty
-// ring without claims. To R1–R3, which rely on atomics only, two processes are two threads.
+// SAFETY: `repr(C)` without pointers, as is `T`. A ring that is zero except for its home is empty
+// and has no claims. To R1–R3, which rely on atomics only, two processes are two threads.
 #[cfg(not(loom))]
 unsafe impl<T: super::Plain, const N: usize> super::Shareable for Ring<T, N> {
     const KIND: u32 = 1;

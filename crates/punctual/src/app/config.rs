@@ -98,7 +98,7 @@ pub enum Guard {
     Stop,
 }
 
-/// Where and how to run an app. Settings that are not made here come from the `#[app]` attribute.
+/// Configuration of a run. Other settings come from the `#[app]` attribute.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub(crate) platform: Platform,
@@ -345,7 +345,7 @@ impl Config {
     /// partitions that exchange messages at high rates and have dedicated CPUs: a spinning worker
     /// takes the CPU at its real-time priority from everything below it, including `idle` and other
     /// programs. The spin ends when a level of its partition is ready, when a timer of a sleeping
-    /// worker expires, and after this time, of which at most 1 ms is used. Other releases of lower
+    /// worker expires, and after this time, which is limited to 1 ms. Other releases of lower
     /// levels in this time, for example by a descriptor, are delayed by it. A worker whose last
     /// eight spins were unsuccessful spins before one in sixteen waits.
     ///

@@ -27,7 +27,7 @@ pub struct Options {
     pub trace: bool,
     /// If true, locks and spawns are measured while the app is profiled.
     pub profile: bool,
-    /// When to print a report: `never`, `always`, or by default if a problem occurred.
+    /// Condition for printing a report: `never`, `always`, or by default a problem.
     pub report: Option<&'static str>,
 }
 
@@ -56,7 +56,7 @@ pub trait Registered: Sync {
     /// Drops the task's data of the local level `level`, if that is its level.
     ///
     /// # Safety
-    /// No job of the level can run anymore.
+    /// No job of the level can run from now on.
     unsafe fn retire(&self, level: &'static Level) {
         let _ = level;
     }
@@ -100,7 +100,7 @@ pub struct Runtime {
     pub(crate) home: &'static PartitionState,
     pub(crate) tasks: &'static [&'static dyn Registered],
     runs: AtomicBool,
-    /// True if no job can run anymore.
+    /// True once no further job can run.
     ending: AtomicBool,
     /// Number of jobs released and never run.
     dropped: AtomicU64,
@@ -205,12 +205,12 @@ impl Runtime {
         false
     }
 
-    /// Records that no job can run anymore.
+    /// Records that no further job can run.
     pub(crate) fn set_ending(&self) {
         self.ending.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether no job can run anymore in this run.
+    /// Returns whether no further job can run in this run.
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
     }

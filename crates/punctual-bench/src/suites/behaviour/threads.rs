@@ -74,7 +74,7 @@ pub(super) fn with_thread(
     body: &(impl Fn() + Sync),
     meanwhile: impl FnOnce(),
 ) {
-    // SAFETY: the thread is dropped at the end of this function, even if `meanwhile` panics.
+    // SAFETY: the thread is dropped at the end of this function, also during a panic.
     let thread = unsafe { Thread::create(attributes, body) }.inspect_err(|error| log.refuse(error));
     meanwhile();
     drop(thread);

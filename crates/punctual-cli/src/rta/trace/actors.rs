@@ -16,7 +16,7 @@ const ORDINARY: i32 = 100;
 struct Priority {
     own: i32,
     inherited: Option<i32>,
-    /// Whether it has inherited a priority at any time.
+    /// True if the thread has inherited a priority at any time.
     has_inherited: bool,
 }
 
@@ -148,7 +148,7 @@ mod tests {
             priorities.see(&Event { time, ..event(kind) });
         };
         switch(100, thread(0, 120), thread(7, 59));
-        // It has returned its inherited priority in the meantime.
+        // Thread 7 has returned its inherited priority between the two.
         switch(200, thread(7, 120), thread(8, 98));
         assert_eq!(priorities.own(7), Some(120));
         assert!(priorities.was_not_below(7, 98, 200) && priorities.was_not_below(7, 59, 150));

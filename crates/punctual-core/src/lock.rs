@@ -239,10 +239,7 @@ impl<P: Port> Partition<P> {
     /// Real-time safety: as [`Mutex::lock`].
     #[inline]
     pub fn at_top_level<R>(&'static self, me: CurrentWorker, f: impl FnOnce() -> R) -> R {
-        let raised = me.is_below(MAX_LEVEL);
-        if raised {
-            self.raise(me, MAX_LEVEL);
-        }
+        let raised = self.raise_if_below(me, MAX_LEVEL);
         let section = CriticalSection::<P, MAX_LEVEL> { partition: self, worker: me, raised };
         let result = f();
         section.end(|partition, worker| partition.lower(worker, MAX_LEVEL));

@@ -181,6 +181,17 @@ impl<P: Port> Partition<P> {
 
     // ---- occupying and vacating ---------------------------------------------------------------------
 
+    /// [`raise`](Self::raise), unless this thread already occupies the ceiling or a level above it.
+    /// Returns whether it raised the level.
+    #[inline(always)]
+    pub(crate) fn raise_if_below(&self, me: CurrentWorker, ceiling: u8) -> bool {
+        let raises = me.is_below(ceiling);
+        if raises {
+            self.raise(me, ceiling);
+        }
+        raises
+    }
+
     /// Occupies `ceiling` for a critical section, first waiting while a level above this thread's
     /// own is occupied.
     ///

@@ -20,11 +20,7 @@ impl<P: Port> Partition<P> {
     pub(crate) fn raise_from<M: Masks>(&self, me: CurrentWorker) -> bool {
         let ceiling = const { highest(M::BIT) };
         if Self::ONE_THREAD {
-            let raises = me.is_below(ceiling);
-            if raises {
-                self.raise(me, ceiling);
-            }
-            return raises;
+            return self.raise_if_below(me, ceiling);
         }
         if !self.word_cell().set_unless::<M>() {
             return self.raise_slow(me, ceiling);
@@ -38,11 +34,7 @@ impl<P: Port> Partition<P> {
     #[cold]
     #[inline(never)]
     fn raise_slow(&self, me: CurrentWorker, ceiling: u8) -> bool {
-        let raises = me.is_below(ceiling);
-        if raises {
-            self.raise(me, ceiling);
-        }
-        raises
+        self.raise_if_below(me, ceiling)
     }
 
     /// Vacates the ceiling of a critical section, and serves the levels that may then start.

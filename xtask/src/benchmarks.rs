@@ -10,20 +10,17 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use clap::Args;
+use punctual_report::format::format_nanos;
 use serde::Deserialize;
 
-use crate::process::End;
 use crate::{Result, cargo, process};
 
 const PAGE: &str = "BENCHMARKS.md";
 const COUNTED: &str = "xtask/instructions/figures.txt";
 const LAB: &str = "lab/figures.txt";
 const SUITES: [&str; 3] = ["executors", "rtos", "latency"];
-
-const GIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// The fewest runs of a page.
 const MIN_RUNS: usize = 20;
@@ -39,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Result {
     if options.runs < MIN_RUNS {
         return Err(format!("--runs {}: a page needs at least {MIN_RUNS} runs", options.runs).into());
     }
-    let commit = commit()?;
+    let commit = String::from_utf8(process::git(&["rev-parse", "--short=10", "HEAD"])?)?.trim().to_owned();
     let directory = cargo::target_dir().join("benchmarks").join(&commit);
     fs::create_dir_all(&directory)?;
     let mut build = cargo::command();
@@ -70,14 +67,6 @@ fn measure(program: &Path, file: &Path) -> Result {
     bench.args(["bench", "--quick"]).args(SUITES).arg("--json").arg(&partial);
     process::succeed(bench.stdin(Stdio::null()).stdout(Stdio::null()))?;
     Ok(fs::rename(partial, file)?)
-}
-
-fn commit() -> Result<String> {
-    let outcome = process::capture(Command::new("git").args(["rev-parse", "--short=10", "HEAD"]), GIT_LIMIT)?;
-    match outcome.end {
-        End::Exited(0) => Ok(outcome.stdout.trim().to_owned()),
-        end => Err(format!("cannot name the commit: {end} from git: {}", outcome.stderr.trim()).into()),
-    }
 }
 
 #[derive(Deserialize)]
@@ -268,32 +257,17 @@ fn timed(page: &mut String, answers: &Answers) -> Result {
 /// The largest value of all runs, and the median of their medians.
 fn duration(all: &[Figures]) -> String {
     let max = all.iter().map(|figures| figures.max_ns).fold(0.0, f64::max);
-    format!("{}, {}", time(max), time(median(all.iter().map(|figures| figures.p50_ns))))
-}
-
-/// A time with three significant digits.
-fn time(ns: f64) -> String {
-    let (value, unit) = match ns {
-        ns if ns < 1e3 => (ns, "ns"),
-        ns if ns < 1e6 => (ns / 1e3, "µs"),
-        ns if ns < 1e9 => (ns / 1e6, "ms"),
-        ns => (ns / 1e9, "s"),
-    };
-    format!("{} {unit}", digits(value))
+    format!("{}, {}", format_nanos(max), format_nanos(median(all.iter().map(|figures| figures.p50_ns))))
 }
 
 fn factor(ratio: f64) -> String {
-    format!("{} ×", digits(ratio))
-}
-
-fn digits(value: f64) -> String {
-    let decimals = match value {
-        value if value < 0.1 => 3,
-        value if value < 10.0 => 2,
-        value if value < 100.0 => 1,
+    let decimals = match ratio {
+        ..0.1 => 3,
+        ..10.0 => 2,
+        ..100.0 => 1,
         _ => 0,
     };
-    format!("{value:.decimals$}")
+    format!("{ratio:.decimals$} ×")
 }
 
 /// Instructions in user space, with the state word as an atomic and biased.

@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
+use object::{Object, ObjectSection};
 use punctual_process::child::BoundedCommand;
 
 use crate::process::{INSTALL_LIMIT, TOOL_LIMIT};
@@ -126,12 +127,9 @@ fn per_operation(few: u64, many: u64) -> u64 {
 
 /// Returns the number of bytes of code in a program.
 fn code_size(program: &Path) -> Result<u64> {
-    let sections = text(Command::new("size").arg("-A").arg(program))?;
-    let size = sections.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        (words.next() == Some(".text")).then(|| words.next()?.parse().ok())?
-    });
-    size.ok_or_else(|| format!("`size -A {}` prints no .text section:\n{sections}", program.display()).into())
+    let bytes = fs::read(program)?;
+    let code = object::File::parse(&*bytes)?.section_by_name(".text").map(|section| section.size());
+    code.ok_or_else(|| format!("{} has no section .text", program.display()).into())
 }
 
 /// Returns the number of bytes that each further task takes, from one app to the next.

@@ -1,14 +1,10 @@
 //! `--sample N/M`: one of many parts, so that a long check is spread over commits or days.
 
 use std::hash::Hasher;
-use std::process::Command;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use punctual_process::child::BoundedCommand;
-
-use crate::cargo;
-use crate::process::TOOL_LIMIT;
+use crate::process::git;
 
 /// The part, and the number of parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,12 +29,7 @@ impl FromStr for Sample {
         let (part, parts) = text.split_once('/').ok_or_else(form)?;
         let parts = parts.parse::<u64>().ok().filter(|&parts| parts > 0).ok_or_else(form)?;
         let part = match part {
-            "commit" => {
-                let mut git = Command::new("git");
-                let head =
-                    git.args(["rev-parse", "HEAD"]).current_dir(cargo::root()).output_within(TOOL_LIMIT);
-                hash(&head.map(|output| output.stdout).unwrap_or_default()) % parts
-            }
+            "commit" => hash(&git(&["rev-parse", "HEAD"]).unwrap_or_default()) % parts,
             "day" => {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?;
                 now.as_secs() / 86_400 % parts

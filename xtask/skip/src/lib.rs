@@ -6,11 +6,11 @@
 use std::env;
 use std::fmt;
 use std::io::{self, Write};
-use std::mem;
 use std::process::{Command, Stdio};
 use std::thread;
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+use punctual_process::scheduling::set_policy;
 
 /// If this variable is `required`, missing tools are failures. `cargo xtask nightly` sets it.
 pub const TOOLS: &str = "PUNCTUAL_TOOLS";
@@ -98,16 +98,7 @@ fn line(test: &str, need: Need, unchecked: &str) -> String {
 
 /// Tries the highest priority in a thread that ends at once.
 fn has_real_time() -> bool {
-    let attempt = thread::spawn(|| {
-        // SAFETY: the structure consists of integers, of which only the first is there with every C library.
-        let mut parameters: libc::sched_param = unsafe { mem::zeroed() };
-        parameters.sched_priority = 99;
-        // SAFETY: the parameters outlive the call, which only reads them, and the call affects only this thread.
-        unsafe {
-            libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const parameters) == 0
-        }
-    });
-    attempt.join().unwrap_or(false)
+    thread::spawn(|| set_policy(libc::SCHED_FIFO, 99).is_ok()).join().unwrap_or(false)
 }
 
 /// Returns whether a directory of `PATH` has the program.

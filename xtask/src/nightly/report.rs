@@ -6,15 +6,13 @@ use std::fs::{self, File};
 use std::hash::Hasher;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use punctual_process::child::BoundedCommand;
 use serde::{Deserialize, Serialize};
 
 use super::parts::Part;
-use crate::process::TOOL_LIMIT;
-use crate::{Result, cargo};
+use crate::Result;
+use crate::process::git;
 
 const PAGE_INTRODUCTION: &str = "\
 # Nightly checks
@@ -147,11 +145,6 @@ impl Report {
         }
         table
     }
-}
-
-fn git(arguments: &[&str]) -> Result<Vec<u8>> {
-    let output = Command::new("git").args(arguments).current_dir(cargo::root()).output_within(TOOL_LIMIT)?;
-    if output.status.success() { Ok(output.stdout) } else { Err(format!("git {arguments:?} failed").into()) }
 }
 
 /// Returns the civil date of a day since 1970-01-01, by Howard Hinnant's algorithm

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use punctual_process::child::{BoundedChild, BoundedCommand};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use crate::Result;
+use crate::{Result, cargo};
 
 /// The interval at which a running program is polled for its end.
 const POLL: Duration = Duration::from_millis(5);
@@ -81,6 +81,12 @@ pub fn succeed(command: &mut Command) -> Result {
         End::Exited(0) => Ok(()),
         end => Err(format!("{end} from {command:?}").into()),
     }
+}
+
+/// Returns the output of git in the workspace.
+pub fn git(arguments: &[&str]) -> Result<Vec<u8>> {
+    let output = Command::new("git").args(arguments).current_dir(cargo::root()).output_within(TOOL_LIMIT)?;
+    if output.status.success() { Ok(output.stdout) } else { Err(format!("git {arguments:?} failed").into()) }
 }
 
 /// Runs `command` without input, captures its output, and kills it after `limit`.

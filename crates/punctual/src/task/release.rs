@@ -384,6 +384,9 @@ impl<A> Passed<A> {
 /// On a thread of an app that is stopping, drops the arguments of a job that was not released, and
 /// counts it; `false` if the calling thread is another one. See [`SpawnError`].
 ///
+/// [`Declared::drop`](crate::task::body::Declared) does not serve here: a job of an async task is a
+/// poll, and the arguments of its spawn have another type.
+///
 /// # Safety
 /// `args` points to arguments of the task with this monitor, which are not used again if they have
 /// been dropped.

@@ -1,17 +1,15 @@
-//! `cargo xtask bpf [--check]`: builds the BPF object that is committed next to its source, or
-//! checks that the committed object matches the source.
+//! `cargo xtask bless bpf` builds the BPF object that is committed next to its source, and `cargo
+//! xtask check bpf` compares the object with the source.
 //!
 //! Building the workspace must not require a compiler for BPF, so the repository contains the
-//! object. A given version of clang builds the same bytes on every machine, which `--check` relies
-//! on. Another version builds different bytes of the same program; in that case nothing is
-//! compared.
+//! object. A given version of clang builds the same bytes on every machine. Another version builds
+//! different bytes of the same program; in that case nothing is compared.
 
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 
-use clap::Args;
 use punctual_process::child::BoundedCommand;
 
 use crate::process::{TOOL_LIMIT, succeed};
@@ -24,39 +22,32 @@ const OBJECT: &str = "crates/punctual-trace/src/record/schedule/schedule.bpf.o";
 /// The version in Debian 12, which built the committed object.
 const CLANG: &str = "14.0.6";
 
-#[derive(Args)]
-pub(crate) struct Options {
-    /// Check the committed object instead of building it
-    #[arg(long)]
-    check: bool,
+/// Builds the committed object.
+pub(crate) fn bless() -> Result {
+    let version =
+        clang_version()?.ok_or("clang is not installed; on Debian, `apt-get install clang llvm`")?;
+    if version != CLANG {
+        println!("built with clang {version} instead of {CLANG}; change CLANG in xtask/src/bpf.rs too");
+    }
+    build(&cargo::root().join(OBJECT))
 }
 
-pub(crate) fn run(&Options { check }: &Options) -> Result {
-    let version = match clang_version()? {
-        Some(version) => version,
-        None if check => {
-            println!("SKIPPED: clang is not installed, so {OBJECT} is not checked");
-            return Ok(());
-        }
-        None => return Err("clang is not installed; on Debian, `apt-get install clang llvm`".into()),
-    };
-    if version != CLANG {
-        let differs = format!("this is clang {version}, and {OBJECT} is built with {CLANG}");
-        if check {
-            println!("SKIPPED: {differs}, so it is not checked");
-            return Ok(());
-        }
-        println!("Note: {differs}; change CLANG in xtask/src/bpf.rs too");
+/// Compares the committed object with a fresh one.
+pub(crate) fn check() -> Result {
+    let version = clang_version()?;
+    if version.as_deref() != Some(CLANG) {
+        let version = version.map_or("clang is not installed".into(), |it| format!("clang is {it}"));
+        println!("SKIPPED: {version}, and {OBJECT} is built with {CLANG}");
+        return Ok(());
     }
     let object = cargo::root().join(OBJECT);
-    if !check {
-        return build(&object);
-    }
     let place = Scratch::new("bpf")?;
     let fresh = place.path().join("schedule.bpf.o");
     build(&fresh)?;
     if fs::read(&fresh)? != fs::read(&object)? {
-        return Err(format!("{OBJECT} is not what {SOURCE} gives; build it with `cargo xtask bpf`").into());
+        return Err(
+            format!("{OBJECT} is not what {SOURCE} gives; build it with `cargo xtask bless bpf`").into()
+        );
     }
     println!("{OBJECT} is what {SOURCE} gives");
     Ok(())

@@ -1,5 +1,5 @@
-//! `cargo xtask examples`: runs every example of the crate `punctual` and compares its output with
-//! the expected output.
+//! `cargo xtask check examples`: runs every example of the crate `punctual` and compares its output
+//! with the expected output.
 //!
 //! The examples also serve as documentation, which includes their output. Each runs in virtual time
 //! and on kernel threads and must print the same on both; so must its variants on other executors,
@@ -16,13 +16,9 @@ use crate::golden::{self, Golden, Order, PACKAGE, Port};
 use crate::variants::{self, Program};
 use crate::{Result, process};
 
-/// The selected examples, and the treatment of their output.
+/// The selected examples.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Make the output of the examples the expected output, then check
-    #[arg(long)]
-    bless: bool,
-
     /// Only in virtual time, where nothing depends on the load of the machine
     #[arg(long)]
     virtual_time: bool,
@@ -36,8 +32,9 @@ pub(crate) struct Options {
     names: Vec<String>,
 }
 
-pub(crate) fn run(options: &Options) -> Result {
-    let Options { bless: blessed, virtual_time, list, names } = options;
+/// Checks the selected examples; first makes their output the expected one if `blessed`.
+pub(crate) fn run(options: &Options, blessed: bool) -> Result {
+    let Options { virtual_time, list, names } = options;
     let mut examples = golden::examples()?;
     if let Some(name) = names.iter().find(|&name| examples.iter().all(|example| example.name != *name)) {
         return Err(format!("no example is named `{name}`").into());
@@ -58,7 +55,7 @@ pub(crate) fn run(options: &Options) -> Result {
         false => &["build", "--examples", "-p", PACKAGE],
     };
     let mut built = cargo::build(cargo::command().args(build))?;
-    if *blessed {
+    if blessed {
         bless(&examples, &built)?;
     }
     built.extend(variants::build(&programs)?);

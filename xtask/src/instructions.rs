@@ -1,5 +1,5 @@
-//! `cargo xtask instructions`: counts the instructions of spawning and locking, and compares the
-//! counts with the recorded ones.
+//! `cargo xtask check instructions`: counts the instructions of spawning and locking, and compares
+//! the counts with the recorded ones.
 //!
 //! The counts come from valgrind's callgrind, which executes the program as it is and counts every
 //! instruction. Two runs of a row with different numbers of operations differ by the instructions
@@ -24,7 +24,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clap::Args;
 use object::{Object, ObjectSection};
 use punctual_process::child::BoundedCommand;
 
@@ -42,14 +41,8 @@ const MANY: u64 = 51_000;
 /// time that it takes to compile, which a test cannot compare exactly.
 const TASKS: [u64; 3] = [20, 40, 80];
 
-#[derive(Args)]
-pub(crate) struct Options {
-    /// Write the file, and commit the difference
-    #[arg(long)]
-    bless: bool,
-}
-
-pub(crate) fn run(options: &Options) -> Result {
+/// Counts, and compares with the file; or writes the file if `blessed`.
+pub(crate) fn run(blessed: bool) -> Result {
     let program = build()?;
     let names = text(Command::new(&program))?;
     let mut measured = Vec::new();
@@ -77,7 +70,7 @@ pub(crate) fn run(options: &Options) -> Result {
     let compiler = text(Command::new("rustc").arg("--version"))?.trim().to_owned();
     let target = format!("{compiler}, {}", std::env::consts::ARCH);
     let path = cargo::root().join(FIGURES);
-    if options.bless {
+    if blessed {
         return Ok(fs::write(path, file(&target, &measured))?);
     }
     let recorded = fs::read_to_string(path)?;
@@ -88,7 +81,7 @@ pub(crate) fn run(options: &Options) -> Result {
         }
         Compared::Same => Ok(()),
         Compared::Moved(moved) => {
-            Err(format!("{FIGURES}, which `cargo xtask instructions --bless` writes:\n{}", moved.join("\n"))
+            Err(format!("{FIGURES}, which `cargo xtask bless instructions` writes:\n{}", moved.join("\n"))
                 .into())
         }
     }
@@ -166,7 +159,7 @@ fn file(target: &str, measured: &[(String, u64)]) -> String {
     let rows: String = measured.iter().map(|(name, each)| format!("{each:6}  {name}\n")).collect();
     format!(
         "# Instructions of one operation with its loop, without the clock; xtask/src/instructions.rs says how they are counted.\n\
-         # Written by `cargo xtask instructions --bless`.\n{target}\n{rows}"
+         # Written by `cargo xtask bless instructions`.\n{target}\n{rows}"
     )
 }
 

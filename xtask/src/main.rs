@@ -1,8 +1,8 @@
 //! The development commands of the workspace: `cargo xtask help` lists them.
 //!
-//! Each subcommand is a module with a `run` function. The other modules are shared:
-//! [`working_copy`] copies packages, [`confined`] runs tests of code that contains a bug, and
-//! [`variants`] derives further programs from the examples.
+//! Each subcommand is a module with a `run` function, and the enums below are the table of them.
+//! The other modules are shared: [`working_copy`] copies packages, [`confined`] runs tests of code
+//! that contains a bug, and [`variants`] derives further programs from the examples.
 
 mod bare;
 mod benchmarks;
@@ -16,14 +16,12 @@ mod loom;
 mod miri;
 mod mutants;
 mod nightly;
+mod pycpa;
 mod release;
-mod rta;
 mod sample;
 mod sanitize;
-mod schedules;
 mod seeds;
 mod slowdowns;
-mod stress;
 mod test;
 mod traces;
 mod transports;
@@ -48,96 +46,128 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Run the examples on both ports and all executors, and compare their output with the expected
-    /// files
-    Examples(examples::Options),
-    /// Model-check the protocols, and check that the models catch every seeded bug
+    /// Run `cargo test --workspace`, retry failures once, and count the results; or run tests in
+    /// another environment
+    Test {
+        #[command(subcommand)]
+        environment: Option<Environment>,
+    },
+    /// Compare outputs and figures with the committed ones or with those of other tools
+    #[command(subcommand)]
+    Check(Check),
+    /// Replace committed outputs and figures by the current ones
+    #[command(subcommand)]
+    Bless(Bless),
+    /// Model-check the protocols, and check that the tests catch every seeded bug
     Loom(loom::Options),
     /// Insert small bugs into the protocols one by one, and list those that no model or test
     /// detects
     Mutants(mutants::Options),
-    /// Run the runtime's tests under AddressSanitizer and ThreadSanitizer
-    Sanitize(sanitize::Options),
-    /// Run unit tests under Miri
-    Miri,
-    /// Fuzz the readers of traces, then run random apps, for a minute each
-    Fuzz(fuzz::Options),
-    /// Compare the response-time analysis with the executor and with another analysis, and seed
-    /// bugs in it
-    Rta(rta::Options),
-    /// With trace-cmd: fetch recordings published by others, and compare the number of events read
-    /// from each
-    Traces(traces::Options),
-    /// Lint and test the crates of extras/: ROS 1, ROS 2 and Zenoh, with real peers
-    Transports,
-    /// Stress each kind of executor on real threads, in a release build
-    Stress(stress::Options),
-    /// Run random programs on the simulated kernel of punctual-kernel, and compare with the model
-    Schedules(schedules::Options),
+    /// Run programs and readers with random inputs; without a target, all readers and apps for a
+    /// minute each
+    Fuzz {
+        #[command(subcommand)]
+        target: Option<fuzz::Target>,
+    },
     /// Run programs on a PREEMPT_RT kernel in QEMU; see `cargo xtask lab help`
     #[command(disable_help_flag = true)]
     Lab {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORDS")]
         words: Vec<OsString>,
     },
-    /// With valgrind: count the instructions of spawning and locking, and compare them with the
-    /// recorded counts
-    Instructions(instructions::Options),
-    /// Run `punctual bench` at least 20 times and generate BENCHMARKS.md
-    Benchmarks(benchmarks::Options),
-    /// Insert slow-downs into the runtime one by one; the figures of the lab must show each of them
-    Slowdowns(slowdowns::Options),
     /// Build and run programs without an operating system; in `bare/`, `cargo xtask` alone does
-    Bare(bare::Options),
-    /// As root: run tests and examples again as a user without privileges
-    Unprivileged(unprivileged::Options),
-    /// Check that the tutorial and the README show tested code, and build the book into target/book
-    /// with mdBook
-    Book(book::Options),
-    /// With clang: build the BPF object of punctual-trace, or check that the committed object
-    /// matches its source
-    Bpf(bpf::Options),
-    /// Check that every crate can be published: manifests, packages, documentation, oldest
-    /// compiler, interface
-    ReleaseCheck(release::Options),
-    /// Run `cargo test --workspace`, retry failures once, and count the results
-    Test,
+    #[command(subcommand)]
+    Bare(bare::Chore),
     /// Run the checks that take too long for a merge, part by part
     Nightly(nightly::Options),
 }
 
+#[derive(Subcommand)]
+enum Environment {
+    /// Unit tests under Miri
+    Miri,
+    /// The runtime's tests under AddressSanitizer and ThreadSanitizer
+    Sanitize(sanitize::Options),
+    /// The crates of extras/ (ROS 1, ROS 2 and Zenoh) with real peers, and their lints
+    Transports,
+    /// As root: tests and examples again as a user without privileges
+    Unprivileged(unprivileged::Options),
+}
+
+#[derive(Subcommand)]
+enum Check {
+    /// The book and the README show tested code; builds the book into target/book with mdBook
+    Book(book::Options),
+    /// With clang: the BPF object of punctual-trace matches its source
+    Bpf,
+    /// The examples print the expected lines on both ports and all executors
+    Examples(examples::Options),
+    /// With valgrind: spawning and locking take the recorded numbers of instructions
+    Instructions,
+    /// The response-time analysis agrees with pyCPA (requires Python 3, and git unless --path is
+    /// given)
+    Pycpa(pycpa::Options),
+    /// With trace-cmd and babeltrace2: recordings published by others are read as those tools do
+    Recordings(traces::Options),
+    /// Every crate can be published: manifests, packages, documentation, oldest compiler, interface
+    Release(release::Options),
+    /// The figures of the lab show slow-downs that are inserted into the runtime one by one
+    Slowdowns(slowdowns::Options),
+}
+
+#[derive(Subcommand)]
+enum Bless {
+    /// Run `punctual bench` at least 20 times and generate BENCHMARKS.md
+    Benchmarks(benchmarks::Options),
+    /// With clang: build the BPF object of punctual-trace
+    Bpf,
+    /// Make the output of the examples the expected output, then check them
+    Examples(examples::Options),
+    /// With valgrind: record the instructions of spawning and locking
+    Instructions,
+}
+
+impl Chore {
+    fn run(&self) -> Result<ExitCode> {
+        match self {
+            Self::Test { environment: None } => test::run(),
+            Self::Test { environment: Some(environment) } => match environment {
+                Environment::Miri => miri::run(),
+                Environment::Sanitize(options) => sanitize::run(options),
+                Environment::Transports => transports::run(),
+                Environment::Unprivileged(options) => unprivileged::run(options),
+            },
+            Self::Check(check) => match check {
+                Check::Book(options) => book::run(options),
+                Check::Bpf => bpf::check(),
+                Check::Examples(options) => examples::run(options, false),
+                Check::Instructions => instructions::run(false),
+                Check::Pycpa(options) => pycpa::run(options),
+                Check::Recordings(options) => traces::run(options),
+                Check::Release(options) => release::run(options),
+                Check::Slowdowns(options) => slowdowns::run(options),
+            },
+            Self::Bless(bless) => match bless {
+                Bless::Benchmarks(options) => benchmarks::run(options),
+                Bless::Bpf => bpf::bless(),
+                Bless::Examples(options) => examples::run(options, true),
+                Bless::Instructions => instructions::run(true),
+            },
+            Self::Loom(options) => loom::run(options),
+            Self::Mutants(options) => mutants::run(options),
+            Self::Fuzz { target } => fuzz::run(target.as_ref()),
+            // The exit status may be that of the program that it has run.
+            Self::Lab { words } => std::process::exit(lab::run(words.iter().cloned())),
+            Self::Bare(chore) => return bare::run(chore),
+            Self::Nightly(options) => nightly::run(options),
+        }?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().chore {
-        Chore::Examples(options) => examples::run(&options),
-        Chore::Loom(options) => loom::run(&options),
-        Chore::Mutants(options) => mutants::run(&options),
-        Chore::Sanitize(options) => sanitize::run(&options),
-        Chore::Miri => miri::run(),
-        Chore::Fuzz(options) => fuzz::run(&options),
-        Chore::Rta(options) => rta::run(&options),
-        Chore::Traces(options) => traces::run(&options),
-        Chore::Transports => transports::run(),
-        Chore::Stress(options) => stress::run(&options),
-        Chore::Schedules(options) => schedules::run(&options),
-        // The exit status may be that of the program it has run.
-        Chore::Lab { words } => std::process::exit(lab::run(words)),
-        Chore::Instructions(options) => instructions::run(&options),
-        Chore::Benchmarks(options) => benchmarks::run(&options),
-        Chore::Slowdowns(options) => slowdowns::run(&options),
-        Chore::Bare(options) => match bare::run(&options) {
-            // The exit status may be that of the program it has run.
-            Ok(code) => return code,
-            Err(error) => Err(error),
-        },
-        Chore::Unprivileged(options) => unprivileged::run(&options),
-        Chore::Book(options) => book::run(&options),
-        Chore::Bpf(options) => bpf::run(&options),
-        Chore::ReleaseCheck(options) => release::run(&options),
-        Chore::Test => test::run(),
-        Chore::Nightly(options) => nightly::run(&options),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+    match Arguments::parse().chore.run() {
+        Ok(code) => code,
         Err(error) => {
             // The exit status reports the failure even if this message cannot be written.
             let _ = writeln!(std::io::stderr(), "xtask: {error}");

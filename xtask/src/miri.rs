@@ -1,4 +1,4 @@
-//! `cargo +nightly xtask miri`: unit tests under Miri, an interpreter that detects undefined
+//! `cargo +nightly xtask test miri`: unit tests under Miri, an interpreter that detects undefined
 //! behavior and data races that no ordinary run shows.
 
 use crate::Result;

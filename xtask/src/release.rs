@@ -1,4 +1,4 @@
-//! `cargo xtask release-check`: checks that every crate can be published as it is.
+//! `cargo xtask check release`: checks that every crate can be published as it is.
 //!
 //! The manifests contain the entries that a registry and its users need, the packages contain all
 //! files of a build, the documentation builds as on docs.rs, the public interface follows semantic

@@ -1,4 +1,4 @@
-//! `cargo xtask slowdowns`: verifies that the check of `cargo xtask lab figures` can fail.
+//! `cargo xtask check slowdowns`: verifies that the check of `cargo xtask lab figures` can fail.
 //!
 //! The check is useless if it passes a longer path. So each slow-down of the table
 //! `lab/tests/slowdowns.toml` (in the format of [`crate::seeds`]) is put into a copy of the

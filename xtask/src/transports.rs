@@ -1,5 +1,5 @@
-//! `cargo xtask transports`: tests the crates of `extras/`, which have many dependencies, with real
-//! peers.
+//! `cargo xtask test transports`: tests the crates of `extras/`, which have many dependencies, with
+//! real peers.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! `cargo xtask unprivileged`: repeats root's tests as a user without privileges.
+//! `cargo xtask test unprivileged`: repeats root's tests as a user without privileges.
 //!
 //! Without the privilege for real-time scheduling, an app must run and report the missing
 //! privilege. Tests as root do not cover this, so as root this command runs the tests and the
@@ -16,7 +16,7 @@ use crate::process::{self, End};
 use crate::scratch::Scratch;
 use crate::{Result, examples, golden, variants};
 
-/// The options of `cargo xtask unprivileged`.
+/// The options of `cargo xtask test unprivileged`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Run failures once more, and pass if they pass then; up to three test executables
@@ -52,7 +52,7 @@ const DROP_PRIVILEGES: [&str; 9] = [
 
 pub(crate) fn run(options: &Options) -> Result {
     if !is_root(&fs::read_to_string("/proc/self/status")?) {
-        println!("already unprivileged: `cargo test` and `cargo xtask examples` have tested this case");
+        println!("already unprivileged: `cargo test` and `cargo xtask check examples` have tested this case");
         return Ok(());
     }
 

@@ -1,5 +1,5 @@
-//! Apps of which `cargo xtask instructions` counts the bytes of code: each task spawns the next with a
-//! message.
+//! Apps of which `cargo xtask check instructions` counts the bytes of code: each task spawns the
+//! next with a message.
 
 macro_rules! chain {
     ($($task:ident: $next:ident,)*) => {

@@ -1,5 +1,5 @@
-//! Operations whose instructions `cargo xtask instructions` counts: runs one of them a given number
-//! of times.
+//! Operations whose instructions `cargo xtask check instructions` counts: runs one of them a given
+//! number of times.
 //!
 //! The apps are those of the benchmark `executor`, in virtual time. Without arguments the program
 //! prints the names of the rows; with a row and a number it runs that row.

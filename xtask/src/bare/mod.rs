@@ -18,7 +18,7 @@ mod toolchain;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 use crate::Result;
 use board::Board;
@@ -26,14 +26,8 @@ use emulator::Machine;
 use programs::{Place, Program};
 
 /// The chosen command.
-#[derive(Args)]
-pub(crate) struct Options {
-    #[command(subcommand)]
-    chore: Chore,
-}
-
 #[derive(Subcommand)]
-enum Chore {
+pub(crate) enum Chore {
     /// Build a program for a board and run it in QEMU, with its UART as standard input and output
     Run {
         #[arg(long)]
@@ -96,8 +90,8 @@ enum Chore {
     Test(test::Options),
 }
 
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    match &options.chore {
+pub(crate) fn run(chore: &Chore) -> Result<ExitCode> {
+    match chore {
         Chore::Run { board, counted, program } => {
             let (program, machine) = prepare(*board, program)?;
             eprintln!("{}: {}", program.name, machine.elf().sizes());

@@ -46,7 +46,7 @@ pub(super) const LOAD_LIMIT: Duration = Duration::from_secs(60);
 
 /// The selected programs and boards.
 #[derive(Args)]
-pub(super) struct Options {
+pub(crate) struct Options {
     /// Only on this board [default: on all]
     #[arg(long)]
     board: Vec<Board>,

@@ -1,5 +1,5 @@
-//! `cargo xtask book`: checks that the book and the README show tested code, and builds the book
-//! with mdBook.
+//! `cargo xtask check book`: checks that the book and the README show tested code, and builds the
+//! book with mdBook.
 //!
 //! mdBook itself ignores a missing included file, anchor or link, so [`pages`] checks these first.
 
@@ -26,7 +26,7 @@ const VERSION: &str = "0.5.4";
 pub(crate) struct Options {
     /// Check the pages, but do not build the book
     #[arg(long, conflicts_with = "install")]
-    check: bool,
+    pages_only: bool,
 
     /// Install mdBook if it is missing, but do not build the book
     #[arg(long)]
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Options) -> Result {
         return mdbook().map(drop);
     }
     check()?;
-    if options.check { Ok(()) } else { build(&mdbook()?) }
+    if options.pages_only { Ok(()) } else { build(&mdbook()?) }
 }
 
 fn check() -> Result {

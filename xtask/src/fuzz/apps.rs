@@ -24,7 +24,7 @@ const COUNT: u64 = 20;
 
 /// The apps to generate, and how to run them.
 #[derive(Args, Clone)]
-pub(super) struct Options {
+pub(crate) struct Options {
     /// Seconds to run apps for
     #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u64,

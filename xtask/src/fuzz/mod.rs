@@ -1,27 +1,29 @@
-//! `cargo xtask fuzz`: random inputs to the readers of traces, machines and task sets, and random
-//! apps.
+//! `cargo xtask fuzz`: random inputs for the readers of untrusted files, random apps, and tests
+//! with random inputs for longer than in an ordinary test run.
 
 mod apps;
 mod readers;
+mod tests;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::Result;
 
-#[derive(Args)]
-pub(crate) struct Options {
-    #[command(subcommand)]
-    target: Option<Target>,
-}
-
 #[derive(Subcommand)]
-enum Target {
+pub(crate) enum Target {
     /// Run randomly generated apps
     Apps(apps::Options),
     /// Fuzz the readers of /proc and /sys
     Machines(readers::Options),
     /// Fuzz the readers of task sets, models and profiles
     Models(readers::Options),
+    /// Run random programs on the simulated kernel of punctual-kernel, and compare with the model
+    Schedules(tests::Schedules),
+    /// Run random task sets in virtual time on the executor, and compare every response time with
+    /// its bound
+    Sets(tests::Sets),
+    /// Stress each kind of executor on real threads, in a release build
+    Stress(tests::Stress),
     /// Fuzz the readers of traces
     Traces(readers::Options),
 }
@@ -33,16 +35,19 @@ struct Defaults<T: Args> {
     options: T,
 }
 
-pub(crate) fn run(options: &Options) -> Result {
-    match &options.target {
+pub(crate) fn run(target: Option<&Target>) -> Result {
+    match target {
         Some(Target::Apps(options)) => apps::run(options),
         Some(Target::Machines(options)) => readers::run(readers::MACHINES, options),
         Some(Target::Models(options)) => readers::run(readers::MODELS, options),
+        Some(Target::Schedules(options)) => tests::schedules(options),
+        Some(Target::Sets(options)) => tests::sets(options),
+        Some(Target::Stress(options)) => tests::stress(options),
         Some(Target::Traces(options)) => readers::run(readers::TRACES, options),
         None => {
-            readers::run(readers::TRACES, &Defaults::parse_from([""]).options)?;
-            readers::run(readers::MACHINES, &Defaults::parse_from([""]).options)?;
-            readers::run(readers::MODELS, &Defaults::parse_from([""]).options)?;
+            for readers in [readers::TRACES, readers::MACHINES, readers::MODELS] {
+                readers::run(readers, &Defaults::parse_from([""]).options)?;
+            }
             apps::run(&Defaults::parse_from([""]).options)
         }
     }

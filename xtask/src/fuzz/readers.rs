@@ -50,7 +50,7 @@ const GRACE: Duration = Duration::from_secs(60);
 const SHOWN: usize = 40;
 
 #[derive(Args, Clone)]
-pub(super) struct Options {
+pub(crate) struct Options {
     /// Seconds for each target; all run at once
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = value_parser!(u32).range(1..))]
     seconds: u32,

@@ -20,19 +20,19 @@ pub(super) const PARTS: &[Part] = &[
         name: "release",
         purpose: "every crate can be published",
         limit_min: 60,
-        commands: &["cargo xtask release-check"],
+        commands: &["cargo xtask check release"],
     },
     Part {
         name: "book",
         purpose: "the book builds, and its links and listings are right",
         limit_min: 30,
-        commands: &["cargo xtask book --install", "cargo xtask book"],
+        commands: &["cargo xtask check book --install", "cargo xtask check book"],
     },
     Part {
         name: "instructions",
         purpose: "counted instructions of spawning and locking",
         limit_min: 30,
-        commands: &["bash .ci/packages.sh --valgrind", "cargo xtask instructions"],
+        commands: &["bash .ci/packages.sh --valgrind", "cargo xtask check instructions"],
     },
     Part {
         name: "valgrind",
@@ -47,13 +47,13 @@ pub(super) const PARTS: &[Part] = &[
         name: "examples",
         purpose: "examples on virtual time and on threads, on all executors",
         limit_min: 60,
-        commands: &["cargo xtask examples"],
+        commands: &["cargo xtask check examples"],
     },
     Part {
         name: "unprivileged",
         purpose: "tests and examples as a user without privileges",
         limit_min: 60,
-        commands: &["cargo xtask unprivileged --retry"],
+        commands: &["cargo xtask test unprivileged --retry"],
     },
     Part {
         name: "features",
@@ -74,7 +74,7 @@ pub(super) const PARTS: &[Part] = &[
         name: "stress",
         purpose: "each kind of executor on real threads, in a release build",
         limit_min: 60,
-        commands: &["cargo xtask stress --seconds 60"],
+        commands: &["cargo xtask fuzz stress --seconds 60"],
     },
     Part {
         name: "fuzz",
@@ -92,22 +92,25 @@ pub(super) const PARTS: &[Part] = &[
         purpose: "response-time analysis against the executor and pyCPA, with seeded mistakes",
         limit_min: 120,
         commands: &[
-            "cargo xtask rta sets",
+            "cargo xtask fuzz sets",
             "cargo xtask loom --package punctual-analysis",
-            "cargo xtask rta pycpa",
+            "cargo xtask check pycpa",
         ],
     },
     Part {
         name: "traces",
         purpose: "recordings published by others, recomputed by a script, with seeded mistakes",
         limit_min: 180,
-        commands: &["cargo xtask traces", "cargo xtask loom --package punctual-trace --package punctual-cli"],
+        commands: &[
+            "cargo xtask check recordings",
+            "cargo xtask loom --package punctual-trace --package punctual-cli",
+        ],
     },
     Part {
         name: "transports",
         purpose: "ROS 1, ROS 2 and Zenoh with real peers; seeded mistakes of the bridge",
         limit_min: 120,
-        commands: &["cargo xtask transports", "cargo xtask loom --package punctual-bridge"],
+        commands: &["cargo xtask test transports", "cargo xtask loom --package punctual-bridge"],
     },
     Part {
         name: "boards",
@@ -123,14 +126,14 @@ pub(super) const PARTS: &[Part] = &[
             "bash lab/packages.sh",
             "cargo xtask lab kernel rt",
             "cargo xtask lab test",
-            "cargo xtask slowdowns",
+            "cargo xtask check slowdowns",
         ],
     },
     Part {
         name: "schedules",
         purpose: "random programs on the simulated kernel, and signals inside a process",
         limit_min: 60,
-        commands: &["cargo xtask schedules"],
+        commands: &["cargo xtask fuzz schedules"],
     },
     Part {
         name: "loom",
@@ -142,7 +145,7 @@ pub(super) const PARTS: &[Part] = &[
         name: "sanitizers",
         purpose: "the runtime's tests under AddressSanitizer, ThreadSanitizer and Miri",
         limit_min: 240,
-        commands: &["cargo +nightly xtask sanitize", "cargo +nightly xtask miri"],
+        commands: &["cargo +nightly xtask test sanitize", "cargo +nightly xtask test miri"],
     },
     Part {
         name: "mutants",

@@ -1,4 +1,5 @@
-//! `cargo +nightly xtask sanitize`: the runtime's tests under AddressSanitizer and ThreadSanitizer.
+//! `cargo +nightly xtask test sanitize`: the runtime's tests under AddressSanitizer and
+//! ThreadSanitizer.
 //!
 //! The standard library is also built with the sanitizer: otherwise ThreadSanitizer does not
 //! observe its locks and channels and reports races between accesses that they order. This requires
@@ -137,7 +138,7 @@ fn check_sources(sysroot: &Path) -> Result {
     }
     Err(format!(
         "{} is missing: the standard library is built with the sanitizer, too; run `rustup component add rust-src --toolchain \
-         nightly`, and then `cargo +nightly xtask sanitize`",
+         nightly`, and then `cargo +nightly xtask test sanitize`",
         sources.display()
     )
     .into())

@@ -1,9 +1,9 @@
-//! `cargo xtask traces`: reads recordings published by others and compares the results with those
-//! of other tools: the number of events of each kind with the output of `trace-cmd report`, each
-//! event of LTTng traces with the output of `babeltrace2`, perf files with their known content, and
-//! each job, table and figure with the results of a script that processes the text of `trace-cmd`.
-//! A guest of the lab is recorded together with this machine, and the merged recording is checked
-//! against the scheduling events.
+//! `cargo xtask check recordings`: reads recordings published by others and compares the results
+//! with those of other tools: the number of events of each kind with the output of `trace-cmd
+//! report`, each event of LTTng traces with the output of `babeltrace2`, perf files with their
+//! known content, and each job, table and figure with the results of a script that processes the
+//! text of `trace-cmd`. A guest of the lab is recorded together with this machine, and the merged
+//! recording is checked against the scheduling events.
 //!
 //! The recordings stay where they were published; each is fetched once, or is read from a directory
 //! that the user names, and is checked against its hash. If one is unavailable, the others are

@@ -1,8 +1,8 @@
 //! Compares inferred models of releases with those of LiME's package `rt-model-inference` 1.0.1.
 //!
-//! Its results are in `inference.json`, written by `xtask/src/rta/inference.py`. Distances must be
-//! equal. Both sides choose periodic models by heuristics: those of this crate may be worse at most
-//! by the factor within which a rounder period is preferred.
+//! `inference.py` writes its results into `inference.json`. Distances must be equal. Both sides
+//! choose periodic models by heuristics: those of this crate may be worse at most by the factor
+//! within which a rounder period is preferred.
 
 use punctual_analysis::infer::Window;
 use punctual_analysis::infer::curves::{Curves, Span};

@@ -134,7 +134,7 @@ fn agrees_on_sets_without_preemption() {
 /// tasks whose jobs may be late by more than the remaining part of a period: like the other oracle,
 /// pyCPA counts more of these jobs as late than possible.
 #[test]
-#[ignore = "of use to cargo xtask rta pycpa only"]
+#[ignore = "a part of `cargo xtask check pycpa`"]
 fn writes_sets_for_pycpa() {
     let path = std::env::var_os("PUNCTUAL_PYCPA_FILE").expect("PUNCTUAL_PYCPA_FILE names a file");
     let sets = (1..=300).map(|seed| {

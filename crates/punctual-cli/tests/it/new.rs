@@ -108,9 +108,9 @@ fn depends_on_the_checkout_it_was_built_from() {
     assert!(manifest.contains(&format!("punctual = {{ path = \"{}\" }}", library.display())), "{manifest}");
 }
 
-/// ROS 2 takes long to build: `cargo xtask transports` does it.
+/// ROS 2 takes long to build: `cargo xtask test transports` does it.
 #[test]
-#[ignore = "takes many minutes: `cargo xtask transports` runs it"]
+#[ignore = "takes many minutes: `cargo xtask test transports` runs it"]
 fn the_node_of_ros_2_builds_without_a_warning_and_passes_its_tests() {
     builds("ros2");
 }

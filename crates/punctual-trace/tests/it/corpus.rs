@@ -54,7 +54,7 @@ fn read(file: &Path) -> (BTreeMap<String, u64>, u64) {
 }
 
 #[test]
-#[ignore = "needs trace-cmd and recordings; `cargo xtask traces` fetches them"]
+#[ignore = "needs trace-cmd and recordings; `cargo xtask check recordings` fetches them"]
 fn reads_as_many_events_as_trace_cmd() {
     let recordings = recordings();
     assert!(!recordings.is_empty());
@@ -88,7 +88,7 @@ fn reads_as_many_events_as_trace_cmd() {
 
 /// Each twice, as if from two machines with one clock.
 #[test]
-#[ignore = "needs trace-cmd and recordings; `cargo xtask traces` fetches them"]
+#[ignore = "needs trace-cmd and recordings; `cargo xtask check recordings` fetches them"]
 fn merges_recordings_so_that_trace_cmd_reads_them() {
     let mut all = recordings();
     all.extend(fs::read_dir(place().join("ctf")).unwrap().map(|entry| entry.unwrap().path()));
@@ -165,10 +165,11 @@ fn jobs_of((events, listed): (&[Event], &[(Tid, Comm)]), config: Config, gone: f
 
 /// Without one kind of events, the results are less precise, and never wrong.
 #[test]
-#[ignore = "needs recordings; `cargo xtask traces` fetches them"]
+#[ignore = "needs recordings; `cargo xtask check recordings` fetches them"]
 fn knows_less_without_a_kind_of_events_and_nothing_wrong() {
     let (mut compared, mut narrower, mut wrong) = (0u64, 0u64, Vec::new());
-    // The temporary directory of targets also contains the recordings of `cargo xtask traces`.
+    // The temporary directory of targets also contains the recordings of `cargo xtask check
+    // recordings`.
     let own = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("traces").join("recompute/own.dat");
     let least = if own.exists() { 10_000 } else { 1_000 };
     for file in recordings().into_iter().chain(own.exists().then_some(own)) {

@@ -194,7 +194,7 @@ fn trace_cmd_reads_what_is_merged_of_it() {
 }
 
 #[test]
-#[ignore = "needs babeltrace2 and recordings; `cargo xtask traces` fetches them"]
+#[ignore = "needs babeltrace2 and recordings; `cargo xtask check recordings` fetches them"]
 fn reads_traces_of_others_as_babeltrace2_does() {
     let place = PathBuf::from(std::env::var_os("PUNCTUAL_TRACES").expect("PUNCTUAL_TRACES has recordings"))
         .join("ctf");

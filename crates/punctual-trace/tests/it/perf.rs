@@ -303,7 +303,7 @@ fn counts_samples_that_are_no_tracepoints() {
 /// Published files, with the results of decoding their records by hand: events by name, and samples
 /// without a tracepoint. `perf script` prints the third, and rejects those of Android.
 #[test]
-#[ignore = "needs recordings; `cargo xtask traces` fetches them"]
+#[ignore = "needs recordings; `cargo xtask check recordings` fetches them"]
 fn reads_files_of_others() {
     let place = std::path::PathBuf::from(
         std::env::var_os("PUNCTUAL_TRACES").expect("PUNCTUAL_TRACES has recordings"),

@@ -141,7 +141,7 @@ impl Golden {
         match fs::read_to_string(&self.expected) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let name = &self.name;
-                Err(format!("no expected output; `cargo xtask examples --bless {name}` writes it").into())
+                Err(format!("no expected output; `cargo xtask bless examples {name}` writes it").into())
             }
             other => Ok(other?),
         }

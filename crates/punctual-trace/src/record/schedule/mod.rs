@@ -1,10 +1,10 @@
 //! Entry to and exit from the scheduler, by BPF programs on two tracepoints of the kernel that
 //! tracefs does not have.
 //!
-//! The programs are in `schedule.bpf.c`; `cargo xtask bpf` builds them into `schedule.bpf.o` in the
-//! same directory, so that building this crate requires no compiler for BPF. Each entry and return
-//! of a traced thread becomes a record of 16 bytes in a ring of its CPU. A record wakes no thread:
-//! the rings are read at an interval, by [`store`] into the pages of a recording, or by
+//! The programs are in `schedule.bpf.c`; `cargo xtask bless bpf` builds them into `schedule.bpf.o`
+//! in the same directory, so that building this crate requires no compiler for BPF. Each entry and
+//! return of a traced thread becomes a record of 16 bytes in a ring of its CPU. A record wakes no
+//! thread: the rings are read at an interval, by [`store`] into the pages of a recording, or by
 //! [`Live`](super::Live).
 //!
 //! Programs, maps and rings are removed with the process, however it ends: nothing is pinned.

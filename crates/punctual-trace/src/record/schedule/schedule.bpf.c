@@ -2,8 +2,9 @@
 //
 // Records when the selected threads enter and leave the scheduler.
 //
-// `cargo xtask bpf` builds it into schedule.bpf.o with clang alone: the required parts of the kernel's and libbpf's
-// headers are copied here. Offsets of the kernel's structures are filled in when it is loaded (CO-RE).
+// `cargo xtask bless bpf` builds it into schedule.bpf.o with clang alone: the required parts of the
+// kernel's and libbpf's headers are copied here. Offsets of the kernel's structures are filled in
+// when it is loaded (CO-RE).
 
 typedef unsigned int u32;
 typedef unsigned long long u64;

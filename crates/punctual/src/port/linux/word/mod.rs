@@ -219,9 +219,9 @@ pub(crate) fn begin(cell: &PartitionWord, cpu: Option<usize>) -> Result<(), Stri
 /// Biases the word to CPU 0, unless `PUNCTUAL_RSEQ` is `0`. The calling thread gets a record that
 /// names this CPU and that no kernel reads or updates.
 ///
-/// For `cargo xtask instructions`, which counts the instructions of a biased word under valgrind
-/// and in virtual time. Valgrind has no restartable sequences, and in virtual time one thread runs
-/// the app, so no sequence has to be aborted.
+/// For `cargo xtask check instructions`, which counts the instructions of a biased word under
+/// valgrind and in virtual time. Valgrind has no restartable sequences, and in virtual time one
+/// thread runs the app, so no sequence has to be aborted.
 ///
 /// # Safety
 /// No other thread uses the cell until it is reset.

@@ -1,4 +1,4 @@
-//! `cargo xtask rta pycpa`: pyCPA, a compositional performance analysis in Python by IDA, TU
+//! `cargo xtask check pycpa`: pyCPA, a compositional performance analysis in Python by IDA, TU
 //! Braunschweig, as an oracle.
 //!
 //! A test of the analysis writes random sets with its bounds into a file; a script passes the sets
@@ -16,13 +16,13 @@ const REPOSITORY: &str = "https://github.com/IDA-TUBS/pycpa";
 const FILE_VARIABLE: &str = "PUNCTUAL_PYCPA_FILE";
 
 #[derive(Args)]
-pub(super) struct Options {
+pub(crate) struct Options {
     /// A checkout of pyCPA [default: fetched into the target directory]
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
 }
 
-pub(super) fn run(options: &Options) -> Result {
+pub(crate) fn run(options: &Options) -> Result {
     let checkout = match &options.path {
         Some(path) => path.clone(),
         None => fetched()?,
@@ -31,10 +31,10 @@ pub(super) fn run(options: &Options) -> Result {
     let sets = scratch.path().join("sets.json");
     cargo::test(
         cargo::command()
-            .args(["test", "-p", super::PACKAGE, "--test", "it", "--", "--ignored", "oracle::"])
+            .args(["test", "-p", "punctual-analysis", "--test", "it", "--", "--ignored", "oracle::"])
             .env(FILE_VARIABLE, &sets),
     )?;
-    let script = cargo::root().join("xtask/src/rta/compare.py");
+    let script = cargo::root().join("xtask/src/pycpa/compare.py");
     process::succeed(Command::new("python3").arg(script).arg(&sets).env("PYTHONPATH", checkout))
 }
 

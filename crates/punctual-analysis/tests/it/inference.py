@@ -1,4 +1,4 @@
-"""Writes what the package rt-model-inference infers from random releases: inference.py > crates/punctual-analysis/tests/inference.json
+"""Writes what the package rt-model-inference infers from random releases: inference.py > inference.json
 
 The package is LiME's (MPI-SWS, Python 3.12 or newer): pip install rt-model-inference==1.0.1. A test compares with the file.
 """

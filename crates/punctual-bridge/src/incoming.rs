@@ -90,7 +90,8 @@ impl fmt::Display for IncomingReport {
 
 impl<T: Message> Incoming<T> {
     /// Creates a topic with this name, which begins with `/`, and the message that tasks read
-    /// before any has arrived.
+    /// before any has arrived, such as `JointState::default()` or, for a message of your own,
+    /// [`Value::EMPTY`](crate::message::Value::EMPTY).
     pub const fn new(name: &'static str, initial: T) -> Self {
         Self {
             name,

@@ -47,6 +47,7 @@ const NANOS: u64 = 1_000_000_000;
 
 impl Value for Time {
     const KIND: Kind = Kind::Message(<Self as Message>::DESCRIPTION);
+    const EMPTY: Self = Self::RELEASE;
 
     fn encode(&self, to: &mut Encoder) {
         let time = match *self {
@@ -85,6 +86,7 @@ pub struct Header<const TEXT: usize> {
 
 impl<const TEXT: usize> Value for Header<TEXT> {
     const KIND: Kind = Kind::Message(<Self as Message>::DESCRIPTION);
+    const EMPTY: Self = Self { stamp: Time::EMPTY, frame_id: Text::EMPTY };
 
     fn encode(&self, to: &mut Encoder) {
         self.stamp.encode(to);
@@ -197,6 +199,13 @@ impl<const V: usize> DiagnosticStatus<V> {
 
 impl<const V: usize> Value for DiagnosticStatus<V> {
     const KIND: Kind = Kind::Message(<Self as Message>::DESCRIPTION);
+    const EMPTY: Self = Self {
+        level: Byte::EMPTY,
+        name: Text::EMPTY,
+        message: Text::EMPTY,
+        hardware_id: Text::EMPTY,
+        values: Sequence::EMPTY,
+    };
 
     fn encode(&self, to: &mut Encoder) {
         self.level.encode(to);
@@ -244,9 +253,42 @@ pub struct DiagnosticArray<const S: usize, const V: usize> {
     pub status: Sequence<DiagnosticStatus<V>, S>,
 }
 
+/// Adds a constant function `default`, for statics, to messages whose [`Default`] is their
+/// [`EMPTY`](Value::EMPTY).
+macro_rules! const_default {
+    ($([$($generics:tt)*] $message:ty;)*) => {
+        $(
+            impl<$($generics)*> $message {
+                /// Returns the empty message, as its [`Default`] does, also in a `static`.
+                #[allow(
+                    clippy::should_implement_trait,
+                    reason = "it does, but the function of the trait is not const"
+                )]
+                pub const fn default() -> Self {
+                    <Self as Value>::EMPTY
+                }
+            }
+        )*
+    };
+}
+
+const_default! {
+    [] Vector3;
+    [] Time;
+    [const TEXT: usize] Header<TEXT>;
+    [const N: usize] JointState<N>;
+    [] MultiArrayDimension;
+    [] MultiArrayLayout;
+    [const N: usize] Float64MultiArray<N>;
+    [] KeyValue;
+    [const V: usize] DiagnosticStatus<V>;
+    [const S: usize, const V: usize] DiagnosticArray<S, V>;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Incoming;
     use crate::message::{Layout, decode};
 
     #[test]
@@ -258,6 +300,25 @@ mod tests {
         assert_eq!(released, Time { sec: 1_700_000_000, nanosec: 7 });
         joints.header.stamp = Time { sec: 3, nanosec: 4 };
         assert_eq!(stamp(encoder.encode(7, &joints)), joints.header.stamp);
+    }
+
+    #[test]
+    fn static_topics_begin_with_the_default_message() {
+        static JOINTS: Incoming<JointState<4>> = Incoming::new("/joints", JointState::default());
+        static STATUS: Incoming<DiagnosticArray<2, 3>> =
+            Incoming::new("/diagnostics", DiagnosticArray::default());
+        static NUMBERS: Incoming<Float64MultiArray<8>> =
+            Incoming::new("/numbers", Float64MultiArray { data: Sequence::new(), ..Value::EMPTY });
+        assert_eq!(JOINTS.reader().unwrap().read().message, Default::default());
+        assert_eq!(STATUS.reader().unwrap().read().message, Default::default());
+        assert_eq!(NUMBERS.reader().unwrap().read().message, Default::default());
+        let default = <Header<8> as Default>::default();
+        assert_eq!((Header::<8>::default(), Time::default()), (default, Time::RELEASE));
+        assert_eq!(<Vector3 as Default>::default(), Vector3::EMPTY);
+        assert_eq!(<DiagnosticStatus<3> as Default>::default(), DiagnosticStatus::EMPTY);
+        assert_eq!(<MultiArrayLayout as Default>::default(), MultiArrayLayout::EMPTY);
+        assert_eq!(<KeyValue as Default>::default(), KeyValue::EMPTY);
+        assert_eq!(<MultiArrayDimension as Default>::default(), MultiArrayDimension::EMPTY);
     }
 
     #[test]

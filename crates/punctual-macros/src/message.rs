@@ -107,6 +107,7 @@ pub(crate) fn implement(
         impl #parameters ::punctual_bridge::message::Value for #ident #arguments #bounds {
             const KIND: ::punctual_bridge::message::Kind =
                 ::punctual_bridge::message::Kind::Message(<Self as ::punctual_bridge::Message>::DESCRIPTION);
+            const EMPTY: Self = Self { #(#idents: ::punctual_bridge::message::Value::EMPTY),* };
 
             fn encode(&self, to: &mut ::punctual_bridge::message::Encoder) {
                 #(::punctual_bridge::message::Value::encode(&self.#idents, to);)*

@@ -98,6 +98,7 @@ macro_rules! scalars {
         $(
             impl Value for $type {
                 const KIND: Kind = Kind::Scalar(Scalar::$name);
+                const EMPTY: Self = 0 as Self;
 
                 fn encode(&self, to: &mut Encoder) {
                     to.put(self.to_le_bytes());
@@ -140,6 +141,7 @@ scalars! {
 
 impl Value for bool {
     const KIND: Kind = Kind::Scalar(Scalar::Bool);
+    const EMPTY: Self = false;
 
     fn encode(&self, to: &mut Encoder) {
         to.put([u8::from(*self)]);

@@ -57,6 +57,29 @@ pub trait Value: Sized {
     /// The encoding.
     const KIND: Kind;
 
+    /// Zeros, `false`, empty texts and sequences, and the time [of the release]: the initial message
+    /// of a `static`, or of some of its fields.
+    ///
+    /// ```
+    /// use punctual_bridge::message::{Sequence, Text, Value};
+    /// use punctual_bridge::messages::Header;
+    /// use punctual_bridge::{Incoming, Message};
+    ///
+    /// #[derive(Clone, Copy, Message)]
+    /// struct Battery {
+    ///     header: Header<32>,
+    ///     percentage: f32,
+    ///     cell_voltage: Sequence<f32, 8>,
+    ///     location: Text<32>,
+    /// }
+    ///
+    /// static BATTERY: Incoming<Battery> =
+    ///     Incoming::new("/battery", Battery { percentage: 1.0, ..Battery::EMPTY });
+    /// ```
+    ///
+    /// [of the release]: crate::messages::Time::RELEASE
+    const EMPTY: Self;
+
     /// Appends the bytes.
     fn encode(&self, to: &mut Encoder);
 
@@ -70,6 +93,7 @@ pub trait Element: Value {}
 
 impl<T: Element, const N: usize> Value for [T; N] {
     const KIND: Kind = Kind::Array(&T::KIND, N);
+    const EMPTY: Self = [T::EMPTY; N];
 
     fn encode(&self, to: &mut Encoder) {
         self.iter().for_each(|value| value.encode(to));

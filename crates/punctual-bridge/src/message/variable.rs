@@ -32,10 +32,10 @@ pub struct Sequence<T, const N: usize> {
     length: usize,
 }
 
-impl<T: Copy + Default, const N: usize> Sequence<T, N> {
+impl<T: Element + Copy, const N: usize> Sequence<T, N> {
     /// Creates an empty sequence.
-    pub fn new() -> Self {
-        Self { values: [T::default(); N], length: 0 }
+    pub const fn new() -> Self {
+        Self::EMPTY
     }
 
     /// Creates a sequence with these values.
@@ -67,13 +67,13 @@ impl<T, const N: usize> Sequence<T, N> {
     }
 }
 
-impl<T: Copy + Default, const N: usize> Default for Sequence<T, N> {
+impl<T: Element + Copy, const N: usize> Default for Sequence<T, N> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T: Copy + Default, const M: usize, const N: usize> From<[T; M]> for Sequence<T, N> {
+impl<T: Element + Copy, const M: usize, const N: usize> From<[T; M]> for Sequence<T, N> {
     /// Too many values are a compilation error.
     fn from(values: [T; M]) -> Self {
         const { assert!(M <= N, "too many values for the capacity") };
@@ -110,8 +110,9 @@ impl<T: fmt::Debug, const N: usize> fmt::Debug for Sequence<T, N> {
     }
 }
 
-impl<T: Element + Copy + Default, const N: usize> Value for Sequence<T, N> {
+impl<T: Element + Copy, const N: usize> Value for Sequence<T, N> {
     const KIND: Kind = Kind::Sequence(&T::KIND, N);
+    const EMPTY: Self = Self { values: [T::EMPTY; N], length: 0 };
 
     fn encode(&self, to: &mut Encoder) {
         to.length(self.length);
@@ -157,7 +158,7 @@ impl<const N: usize> Text<N> {
 
 impl<const N: usize> Default for Text<N> {
     fn default() -> Self {
-        Self { bytes: [0; N], length: 0 }
+        Self::EMPTY
     }
 }
 
@@ -192,6 +193,7 @@ impl<const N: usize> fmt::Display for Text<N> {
 
 impl<const N: usize> Value for Text<N> {
     const KIND: Kind = Kind::Text(N);
+    const EMPTY: Self = Self { bytes: [0; N], length: 0 };
 
     fn encode(&self, to: &mut Encoder) {
         to.text(self);
@@ -211,6 +213,7 @@ pub struct Byte(pub u8);
 
 impl Value for Byte {
     const KIND: Kind = Kind::Scalar(Scalar::Byte);
+    const EMPTY: Self = Self(0);
 
     fn encode(&self, to: &mut Encoder) {
         self.0.encode(to);

@@ -119,9 +119,8 @@ fn legend(tasks: &[&TaskStats]) -> String {
     if tasks.is_empty() {
         return String::new();
     }
-    let mut out = "\nR response time = J release jitter + W busy window; W = B blocking + I interference + SS scheduling\n\
-                   overhead + C execution. ≤ marks an upper bound, ≥ a lower one.\n"
-        .to_owned();
+    let text = format!("{}. ≤ marks an upper bound, ≥ a lower one.", table::equations());
+    let mut out = format!("\n{}", wrapped("", &text, 0, WIDTH));
     let mixed = |stats: &TaskStats| {
         Term::ALL.into_iter().map(|term| stats.summary(term)).any(|of| of.bounded > 0 && of.at_least > 0)
     };

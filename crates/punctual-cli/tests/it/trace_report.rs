@@ -11,8 +11,8 @@ use crate::support::{Scratch, punctual, text};
 use crate::traces::{IDLE, Script, task, worked};
 use punctual_trace::event::{Comm, Kind, SwitchOut};
 use punctual_trace::write::{dat, synthetic::Synthetic};
-use xtask_support::golden;
 use xtask_support::schema::Schema;
+use xtask_support::{cargo, golden};
 
 /// Writes the trace.dat of a script.
 fn file(scratch: &Scratch, name: &str, script: &Script) -> PathBuf {
@@ -183,11 +183,17 @@ fn writes_lines_and_columns_as_documented() {
         }
     }
     let (csv, _, _) = report(&scratch.0, &["concurrent.dat", "--csv", "-"]);
-    let table = include_str!("../../../../docs/book/src/reference/trace-json.md")
-        .lines()
-        .filter(|line| line.starts_with("| `"));
-    let documented: Vec<_> = table.filter_map(|line| line.split('`').nth(1)).collect();
-    assert_eq!(csv.lines().next().unwrap().split(',').collect::<Vec<_>>(), documented);
+    let columns = punctual_trace::export::columns();
+    let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+    assert_eq!(csv.lines().next().unwrap(), names.join(","));
+}
+
+#[test]
+fn page_of_csv_columns_is_current() {
+    let columns = punctual_trace::export::columns();
+    let rows = columns.iter().map(|column| [format!("`{}`", column.name), column.meaning.to_string()]);
+    let page = cargo::root().join("docs/book/src/reference/trace-json.md");
+    assert_eq!(golden::table_difference(&page, &["column", "meaning"], rows), None);
 }
 
 #[test]

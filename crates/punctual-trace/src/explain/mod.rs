@@ -31,10 +31,12 @@ mod calls;
 mod chain;
 mod wait;
 
+use std::fmt;
+
 use punctual_report::format::{format_count, format_counted, format_part};
 
 use crate::event::Section;
-use crate::jobs::{Actor, Bounds, Cause, DisabledSection, Flaw, Job, JobKind, ReleasedBy, Reservation};
+use crate::jobs::{Actor, Bounds, Cause, DisabledSection, Flaw, Job, JobKind, ReleasedBy, Reservation, Term};
 use crate::names::Names;
 use crate::stats::TaskStats;
 
@@ -65,34 +67,80 @@ fn likely(bounds: Bounds, likely: Option<u64>) -> String {
     }
 }
 
-/// Returns one sentence for each of R, J, SS, W, B, I and C, in this order. If the job has a flaw,
-/// the first sentence describes it.
+/// A sentence about a job.
+pub(crate) struct Sentence {
+    /// Subject; `None` for flaws and deadlines.
+    pub(crate) term: Option<Term>,
+    /// Text, without the letter of the term.
+    pub(crate) text: String,
+}
+
+impl fmt::Display for Sentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(term) = self.term {
+            write!(f, "{}: ", term.letter())?;
+        }
+        f.write_str(&self.text)
+    }
+}
+
+/// Returns one sentence for each [term](Term::ALL), in this order. If the job has a flaw, the first
+/// sentence describes it.
 #[must_use]
 pub fn job(job: &Job, names: &Names) -> Vec<String> {
+    sentences(job, names).iter().map(ToString::to_string).collect()
+}
+
+/// Like [`job`], with the term of each sentence.
+pub(crate) fn sentences(job: &Job, names: &Names) -> Vec<Sentence> {
     let names = &names.at(job.end);
+    let flaw = job.flaw.map(|flaw| match flaw {
+        Flaw::Cut => "It had not ended; the following covers it up to then.".into(),
+        _ => format!("Not to be trusted: {}.", flawed(flaw)),
+    });
+    let deadline = deadline(job).map(|text| format!("D: {text}."));
+    let general = [flaw, deadline].into_iter().flatten().map(|text| Sentence { term: None, text });
+    let terms = Term::ALL.map(|term| Sentence { term: Some(term), text: sentence(term, job, names) });
+    general.chain(terms).collect()
+}
+
+/// Returns the sentence about a term.
+fn sentence(term: Term, job: &Job, names: &Names) -> String {
     let of_response = match job.response {
         Bounds::Unknown => format!("of {} W", value(job.window)),
         response => format!("of {} R", value(response)),
     };
-    let mut sentences = Vec::new();
-    if let Some(flaw) = job.flaw {
-        sentences.push(match flaw {
-            Flaw::Cut => "It had not ended; the following covers it up to then.".into(),
-            _ => format!("Not to be trusted: {}.", flawed(flaw)),
-        });
+    if term == Term::Response {
+        return format!("{}.", response(job, names));
     }
-    sentences.extend(deadline(job).map(|text| format!("D: {text}.")));
-    sentences.push(format!("R: {}.", response(job, names)));
-    sentences.push(format!("J: {} {of_response}: {}.", value(job.jitter), jitter(job, names)));
+    let predicate = term.definition().predicate;
+    let detail = match term {
+        Term::Window if !job.started => return format!("none {of_response}: it has not run."),
+        Term::Jitter => jitter(job, predicate, names),
+        Term::Overhead => overhead(job, predicate),
+        Term::Window => window(job),
+        Term::Blocking => wait::all(job, names),
+        Term::Interference => match job.interference {
+            Bounds::Exact(0) => "displaced by nobody".into(),
+            Bounds::Unknown => "nothing is known to have displaced it".into(),
+            _ => format!("{predicate} by {}", causes(&job.interference_causes, names)),
+        },
+        Term::Execution => execution(job, predicate),
+        _ => predicate.into(),
+    };
+    format!("{} {of_response}: {detail}.", likely(term.of(job), term.likely(job)))
+}
+
+fn overhead(job: &Job, predicate: &str) -> String {
     let (entering, leaving) = (value(job.overhead_entry), value(job.overhead_exit));
-    sentences.push(format!(
-        "SS: {} {of_response}: in the scheduler, {entering} entering and {leaving} leaving{}.",
-        likely(job.overhead, job.likely_overhead),
-        match job.preemptions {
-            0 => String::new(),
-            times => format!(", displaced by threads {}", repeated(times)),
-        }
-    ));
+    let displaced = match job.preemptions {
+        0 => String::new(),
+        times => format!(", displaced by threads {}", repeated(times)),
+    };
+    format!("{predicate}, {entering} entering and {leaving} leaving{displaced}")
+}
+
+fn window(job: &Job) -> String {
     let ending = match job.window {
         _ if job.flaw == Some(Flaw::Cut) => "",
         Bounds::AtLeast(_) if may_be_rest(job) => ", unless it is part of a job that slept for a lock",
@@ -100,26 +148,14 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
         _ => "",
     };
     let end = if job.flaw == Some(Flaw::Cut) { "now" } else { "its end" };
-    sentences.push(match job.started {
-        false => format!("W: none {of_response}: it has not run."),
-        true => format!(
-            "W: {} {of_response}: from its first run on CPU {} to {end} on CPU {}{}{ending}.",
-            value(job.window),
-            job.first_cpu,
-            job.last_cpu,
-            match job.migrations {
-                0 => String::new(),
-                times => format!(", moved {}", repeated(times)),
-            }
-        ),
-    });
-    sentences.push(format!("B: {} {of_response}: {}.", value(job.blocking), wait::all(job, names)));
-    let displaced = match job.interference {
-        Bounds::Exact(0) => "displaced by nobody".into(),
-        Bounds::Unknown => "nothing is known to have displaced it".into(),
-        _ => format!("displaced by {}", causes(&job.interference_causes, names)),
+    let moved = match job.migrations {
+        0 => String::new(),
+        times => format!(", moved {}", repeated(times)),
     };
-    sentences.push(format!("I: {} {of_response}: {displaced}.", value(job.interference)));
+    format!("from its first run on CPU {} to {end} on CPU {}{moved}{ending}", job.first_cpu, job.last_cpu)
+}
+
+fn execution(job: &Job, predicate: &str) -> String {
     let suspended = match job.suspended {
         0 => String::new(),
         ns => format!(", {} of it in voluntary sleep", format_part(ns)),
@@ -128,9 +164,7 @@ pub fn job(job: &Job, names: &Names) -> Vec<String> {
         0 => String::new(),
         ns => format!(", {} of it and of I in non-maskable interrupts", format_part(ns)),
     };
-    let execution = likely(job.execution, job.likely_execution());
-    sentences.push(format!("C: {execution} {of_response}: executing{suspended}{nmi}."));
-    sentences
+    format!("{predicate}{suspended}{nmi}")
 }
 
 /// Returns one sentence for each assumption about the jobs of a task, with the way to avoid it.
@@ -179,15 +213,13 @@ pub fn assumptions(stats: &TaskStats) -> Vec<String> {
     sentences
 }
 
-/// Returns the sentence about the largest term of the job other than R and W.
+/// Returns the sentence about the largest elementary term of the job.
 #[must_use]
 pub fn longest(job: &Job, names: &Names) -> String {
-    let terms = [job.jitter, job.overhead, job.blocking, job.interference, job.execution];
-    let greatest = terms.iter().enumerate().max_by_key(|(_, value)| value.lo());
-    // Counted from the end because a sentence about a flaw may come first: J, SS, W, B, I, C.
-    let from_end = [6, 5, 3, 2, 1][greatest.map_or(4, |(index, _)| index)];
-    let mut sentences = self::job(job, names);
-    sentences.swap_remove(sentences.len() - from_end)
+    let elementary = Term::ALL.into_iter().filter(|term| term.summands().is_empty());
+    let longest = elementary.max_by_key(|term| term.of(job).lo());
+    let mut sentences = sentences(job, names).into_iter();
+    sentences.find(|sentence| sentence.term == longest).map_or(String::new(), |found| found.to_string())
 }
 
 /// Describes the outcome of a SCHED_DEADLINE thread's reservation.
@@ -253,7 +285,7 @@ fn may_be_rest(job: &Job) -> bool {
     job.jitter == Bounds::Unknown && job.released.is_some()
 }
 
-fn jitter(job: &Job, names: &Names) -> String {
+fn jitter(job: &Job, predicate: &str, names: &Names) -> String {
     match job.jitter {
         Bounds::Unknown if may_be_rest(job) => {
             return "it may be the rest of a job that slept for a lock".into();
@@ -270,10 +302,10 @@ fn jitter(job: &Job, names: &Names) -> String {
         parts.push(format!("woken {most}{} late", format_part(late)));
     }
     if job.jitter_causes.is_empty() {
-        parts.push("released and not yet running".into());
+        parts.push(predicate.into());
     } else {
         let causes = causes(&job.jitter_causes, names).replace(" for ", " took ");
-        parts.push(format!("released and not yet running, while {causes} of the CPU"));
+        parts.push(format!("{predicate}, while {causes} of the CPU"));
     }
     let mut text = parts.join(", then ");
     if let Some(DisabledSection { section, caller, ns }) = job.disabled {

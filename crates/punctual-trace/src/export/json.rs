@@ -166,23 +166,23 @@ impl<'a> JobObject<'a> {
     }
 }
 
-/// A member for each term and for the parts of SS.
+/// A member for each term and for each part of one.
 struct Terms<'a>(&'a Job);
 
 impl Serialize for Terms<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut terms = serializer.serialize_map(None)?;
         for term in Term::ALL {
-            let likely_ns = match term {
-                Term::Overhead => self.0.likely_overhead,
-                Term::Execution => self.0.likely_execution(),
-                _ => None,
-            };
-            let bounds = BoundsObject { likely_ns, ..BoundsObject::from(term.of(self.0)) };
+            let bounds =
+                BoundsObject { likely_ns: term.likely(self.0), ..BoundsObject::from(term.of(self.0)) };
             terms.serialize_entry(term.letter(), &bounds)?;
         }
-        terms.serialize_entry("SS_entry", &BoundsObject::from(self.0.overhead_entry))?;
-        terms.serialize_entry("SS_exit", &BoundsObject::from(self.0.overhead_exit))?;
+        for term in Term::ALL {
+            for part in term.definition().parts {
+                let name = format!("{}_{}", term.letter(), part.name);
+                terms.serialize_entry(&name, &BoundsObject::from((part.value)(self.0)))?;
+            }
+        }
         terms.end()
     }
 }

@@ -37,7 +37,7 @@ mod proto;
 pub mod table;
 
 pub use chain::{chain_table, crossing};
-pub use csv::{COLUMNS, Csv};
+pub use csv::{Column, Csv, columns};
 pub(crate) use json::phase_name;
 pub use json::{captured_job, captured_job_object, json};
 pub use perfetto::Perfetto;

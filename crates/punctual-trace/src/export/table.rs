@@ -42,6 +42,27 @@ pub fn terms(stats: &TaskStats) -> Table {
     table
 }
 
+/// Returns the equations of the terms that are sums, with the name of each term where it first
+/// occurs: `R response time = J release jitter + W busy window; W = …`.
+#[must_use]
+pub fn equations() -> String {
+    let mut named = Vec::new();
+    let mut mention = |term: Term| {
+        if named.contains(&term.letter()) {
+            return term.letter().to_owned();
+        }
+        named.push(term.letter());
+        format!("{} {}", term.letter(), term.meaning())
+    };
+    let sums = Term::ALL.into_iter().filter(|term| !term.summands().is_empty());
+    let equations = sums.map(|sum| {
+        let whole = mention(sum);
+        let summands: Vec<String> = sum.summands().iter().map(|&term| mention(term)).collect();
+        format!("{whole} = {}", summands.join(" + "))
+    });
+    equations.collect::<Vec<_>>().join("; ")
+}
+
 /// Formats one time of a summary, marked as a bound if it sums up bounds, or as a dash if nothing
 /// is known.
 #[must_use]

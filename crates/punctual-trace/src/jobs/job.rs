@@ -87,6 +87,154 @@ pub enum Phase {
     Suspended,
 }
 
+/// A term of a job, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Term {
+    /// R
+    Response,
+    /// J
+    Jitter,
+    /// SS
+    Overhead,
+    /// W
+    Window,
+    /// B
+    Blocking,
+    /// I
+    Interference,
+    /// C
+    Execution,
+}
+
+/// Row of the table of terms: statistics, exporters and explanations iterate over [`Term::ALL`] and
+/// read everything else from here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Definition {
+    /// Letter in tables, key in JSON, CSS class, and, in lower case, prefix of CSV columns.
+    pub(crate) letter: &'static str,
+    pub(crate) name: &'static str,
+    /// Predicate of a sentence about a job, unless `explain` has one that names causes.
+    pub(crate) predicate: &'static str,
+    pub(crate) value: fn(&Job) -> Bounds,
+    /// Likely value where the bounds differ.
+    pub(crate) likely: Option<fn(&Job) -> Option<u64>>,
+    /// Exported and drawn parts.
+    pub(crate) parts: &'static [Part],
+    /// Terms that add up to it.
+    pub(crate) summands: &'static [Term],
+    /// Caption of its maximum among the key figures of a page.
+    pub(crate) headline: Option<&'static str>,
+}
+
+impl Definition {
+    const fn new(
+        letter: &'static str,
+        name: &'static str,
+        predicate: &'static str,
+        value: fn(&Job) -> Bounds,
+    ) -> Self {
+        Self { letter, name, predicate, value, likely: None, parts: &[], summands: &[], headline: None }
+    }
+}
+
+/// Part of a term.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    pub(crate) meaning: &'static str,
+    pub(crate) value: fn(&Job) -> Bounds,
+}
+
+impl Term {
+    /// All of them, in the order of reports.
+    pub const ALL: [Self; 7] = [
+        Self::Response,
+        Self::Jitter,
+        Self::Overhead,
+        Self::Window,
+        Self::Blocking,
+        Self::Interference,
+        Self::Execution,
+    ];
+
+    /// Returns its row of the table.
+    pub(crate) const fn definition(self) -> Definition {
+        match self {
+            Self::Response => Definition {
+                summands: &[Self::Jitter, Self::Window],
+                headline: Some("Longest response"),
+                ..Definition::new("R", "response time", "from release to end", |job| job.response)
+            },
+            Self::Jitter => Definition {
+                headline: Some("Longest jitter"),
+                ..Definition::new("J", "release jitter", "released and not yet running", |job| job.jitter)
+            },
+            Self::Overhead => Definition {
+                likely: Some(|job| job.likely_overhead),
+                parts: &[
+                    Part {
+                        name: "entry",
+                        meaning: "after switches to the thread",
+                        value: |job| job.overhead_entry,
+                    },
+                    Part {
+                        name: "exit",
+                        meaning: "before switches away from it",
+                        value: |job| job.overhead_exit,
+                    },
+                ],
+                ..Definition::new("SS", "scheduling overhead", "in the scheduler", |job| job.overhead)
+            },
+            Self::Window => Definition {
+                // The conventional order of the equation.
+                summands: &[Self::Blocking, Self::Interference, Self::Overhead, Self::Execution],
+                ..Definition::new("W", "busy window", "from its first run to its end", |job| job.window)
+            },
+            Self::Blocking => Definition {
+                headline: Some("Longest blocking"),
+                ..Definition::new("B", "blocking", "waiting for locks", |job| job.blocking)
+            },
+            Self::Interference => Definition {
+                headline: Some("Longest interference"),
+                ..Definition::new("I", "interference", "displaced", |job| job.interference)
+            },
+            Self::Execution => Definition {
+                likely: Some(Job::likely_execution),
+                ..Definition::new("C", "execution", "executing", |job| job.execution)
+            },
+        }
+    }
+
+    /// Returns its letter.
+    #[must_use]
+    pub fn letter(self) -> &'static str {
+        self.definition().letter
+    }
+
+    /// Returns its name.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        self.definition().name
+    }
+
+    /// Returns its value for a job.
+    #[must_use]
+    pub fn of(self, job: &Job) -> Bounds {
+        (self.definition().value)(job)
+    }
+
+    /// Returns the likely value for a job, which is not certain, if only bounds are known.
+    pub(crate) fn likely(self, job: &Job) -> Option<u64> {
+        self.definition().likely.and_then(|likely| likely(job))
+    }
+
+    /// Returns the terms that add up to it; none if it is elementary.
+    #[must_use]
+    pub fn summands(self) -> &'static [Self] {
+        self.definition().summands
+    }
+}
+
 /// An interval of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -51,7 +51,7 @@ pub(crate) use decomposer::IntHasher;
 pub use decomposer::{Counters, Decomposer};
 pub use disabled::DisabledSection;
 pub use futexes::FutexRole;
-pub use job::{Flaw, Job, JobKind, Phase, ReleasedBy, Segment, Waker};
+pub use job::{Flaw, Job, JobKind, Phase, ReleasedBy, Segment, Term, Waker};
 pub use reservation::Reservation;
 
 /// Maximum number of listed waits of a job.

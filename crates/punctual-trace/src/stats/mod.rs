@@ -34,5 +34,7 @@ mod watch;
 
 pub use quantity::{Quantity, Summary};
 pub use recent::{CapturedJob, MAX_EVENTS};
-pub use task::{Key, TaskId, TaskStats, Term};
+pub use task::{Key, TaskId, TaskStats};
 pub use watch::{MAX_TASKS, Watch};
+
+pub use crate::jobs::Term;

@@ -2,7 +2,7 @@
 
 use super::quantity::{Quantity, Summary};
 use super::recent::CapturedJob;
-use crate::jobs::{Actor, Bounds, Flaw, FutexRole, Job, JobKind, Reservation};
+use crate::jobs::{Actor, Bounds, Flaw, FutexRole, Job, JobKind, Reservation, Term};
 use crate::names::Names;
 
 /// Maximum number of unfinished jobs stored for each task, which several threads may run.
@@ -71,80 +71,6 @@ impl TaskId {
     }
 }
 
-/// A term of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Term {
-    /// R
-    Response,
-    /// J
-    Jitter,
-    /// SS
-    Overhead,
-    /// W
-    Window,
-    /// B
-    Blocking,
-    /// I
-    Interference,
-    /// C
-    Execution,
-}
-
-impl Term {
-    /// All of them, in the order of reports.
-    pub const ALL: [Self; 7] = [
-        Self::Response,
-        Self::Jitter,
-        Self::Overhead,
-        Self::Window,
-        Self::Blocking,
-        Self::Interference,
-        Self::Execution,
-    ];
-
-    /// Returns its letter.
-    #[must_use]
-    pub fn letter(self) -> &'static str {
-        match self {
-            Self::Response => "R",
-            Self::Jitter => "J",
-            Self::Overhead => "SS",
-            Self::Window => "W",
-            Self::Blocking => "B",
-            Self::Interference => "I",
-            Self::Execution => "C",
-        }
-    }
-
-    /// Returns its name.
-    #[must_use]
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Self::Response => "response time",
-            Self::Jitter => "release jitter",
-            Self::Overhead => "scheduling overhead",
-            Self::Window => "busy window",
-            Self::Blocking => "blocking",
-            Self::Interference => "interference",
-            Self::Execution => "execution",
-        }
-    }
-
-    /// Returns its value for a job.
-    #[must_use]
-    pub fn of(self, job: &Job) -> Bounds {
-        match self {
-            Self::Response => job.response,
-            Self::Jitter => job.jitter,
-            Self::Overhead => job.overhead,
-            Self::Window => job.window,
-            Self::Blocking => job.blocking,
-            Self::Interference => job.interference,
-            Self::Execution => job.execution,
-        }
-    }
-}
-
 /// Statistics of a task. Jobs with a flaw are counted but otherwise excluded.
 #[derive(Debug, Clone)]
 pub struct TaskStats {
@@ -160,7 +86,7 @@ pub struct TaskStats {
     throttled: u64,
     migrations: u64,
     preemptions: u64,
-    quantities: [Quantity; 7],
+    quantities: [Quantity; Term::ALL.len()],
     worst: Vec<CapturedJob>,
     sample: Vec<CapturedJob>,
     /// Distance between sampled jobs.

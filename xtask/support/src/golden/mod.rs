@@ -66,6 +66,28 @@ pub fn difference(file: &Path, actual: &str) -> Option<String> {
     Some(format!("{}:\n{difference}\nBLESS=1 accepts the new text", file.display()))
 }
 
+/// Compares the table of a Markdown page that has these headings, like [`difference`].
+///
+/// # Panics
+///
+/// If the page cannot be read or written, or has no such table.
+#[must_use]
+pub fn table_difference<const N: usize>(
+    page: &Path,
+    head: &[&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> Option<String> {
+    let line = |cells: &[String; N]| format!("| {} |\n", cells.join(" | "));
+    let head = line(&head.map(str::to_owned));
+    let text = fs::read_to_string(page).expect("the page can be read");
+    let at = text.find(&head).unwrap_or_else(|| panic!("{}: no table begins with {head}", page.display()));
+    let (before, table) = text.split_at(at);
+    let length = table.split_inclusive('\n').take_while(|line| line.starts_with('|')).map(str::len).sum();
+    let rule = format!("|{}\n", "---|".repeat(N));
+    let rows: String = rows.into_iter().map(|cells| line(&cells)).collect();
+    difference(page, &[before, &head, &rule, &rows, &table[length..]].concat())
+}
+
 /// Returns the examples of [`PACKAGE`], by name.
 pub fn examples() -> Result<Vec<Golden>> {
     Golden::discover(&cargo::root().join("crates").join(PACKAGE).join("examples"))

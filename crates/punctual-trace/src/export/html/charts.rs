@@ -66,24 +66,17 @@ fn over_time(
     span: (u64, u64),
     label: &str,
 ) -> String {
-    let parts: &[(Track, &str, &str)] = match term {
-        Term::Response => &[(Track::Response, "points R", "")],
-        Term::Jitter => &[(Track::Jitter, "points J", "")],
-        // As in figure 13 of the paper; in a common chart one would cover the other.
-        Term::Overhead => &[(Track::Entry, "points SS", "entry: "), (Track::Exit, "points SS", "exit: ")],
-        Term::Window => &[(Track::Window, "points W", "")],
-        Term::Blocking => &[(Track::Blocking, "points B", "")],
-        Term::Interference => &[(Track::Interference, "points I", "")],
-        Term::Execution => &[(Track::Execution, "points C", "")],
-    };
-    let longest = |&(track, ..): &(Track, _, _)| series.of(track).map(|(_, Extremes { max, .. })| max).max();
-    let reach = parts.iter().filter_map(longest).max().unwrap_or(0);
-    let height = if parts.len() > 1 { HEIGHT * 0.6 } else { HEIGHT };
-    let mut out = String::new();
-    for &(track, class, part) in parts {
-        out += &draw_over_time(&Chart { series, kept, track, class, part, reach, height }, span, label);
-    }
-    out
+    // Each part has a separate chart, as in figure 13 of the paper: in a common chart, parts would
+    // cover each other.
+    let tracks = Track::of_term(term);
+    let longest = |&track: &Track| series.of(track).map(|(_, Extremes { max, .. })| max).max();
+    let reach = tracks.iter().filter_map(longest).max().unwrap_or(0);
+    let height = if tracks.len() > 1 { HEIGHT * 0.6 } else { HEIGHT };
+    let class = &format!("points {}", term.letter());
+    let charts = tracks
+        .into_iter()
+        .map(|track| draw_over_time(&Chart { series, kept, track, class, reach, height }, span, label));
+    charts.collect()
 }
 
 const WIDTH: f64 = 640.0;
@@ -100,8 +93,6 @@ struct Chart<'a> {
     track: Track,
     /// CSS class, which sets the color.
     class: &'a str,
-    /// Name of the part of the term, empty for the whole term.
-    part: &'a str,
     /// Minimum upper end of the vertical axis, in ns.
     reach: u64,
     height: f64,
@@ -113,7 +104,7 @@ const HEIGHT: f64 = 160.0;
 /// Draws a term of every job over the span of the recording, as in figures 11 to 16 of the
 /// *Timeflow* paper.
 fn draw_over_time(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
-    let Chart { series, kept, track, class, part, reach, height } = *chart;
+    let Chart { series, kept, track, class, reach, height } = *chart;
     let points = || series.of(track);
     let longest = |best: (u64, u64), (at, Extremes { max, .. })| if max > best.1 { (at, max) } else { best };
     let (at_max, max) = points().fold((0, 0), longest);
@@ -144,6 +135,7 @@ fn draw_over_time(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
         let (at, longest) = (place(at_max), format_nanos(max as f64));
         let title = format!("{longest} at {}", format_nanos(at_max.saturating_sub(span.0) as f64));
         plot.svg.dot("longest", (at, y.at(max as f64)), 3.5, &Mark::titled(title));
+        let part = if track.part.is_empty() { String::new() } else { format!("{}: ", track.part) };
         plot.max_label(at, &format!("{part}max {longest}"));
     }
     for (id, job) in kept {
@@ -163,12 +155,10 @@ mod tests {
         Job { end, response, ..Job::empty(Actor::Thread(7), JobKind::Thread) }
     }
 
-    fn drawn(series: &Series, track: Track, span: (u64, u64)) -> String {
-        draw_over_time(
-            &Chart { series, kept: &[], track, class: "points R", part: "", reach: 0, height: HEIGHT },
-            span,
-            "R",
-        )
+    fn drawn(series: &Series, term: Term, span: (u64, u64)) -> String {
+        let track = Track::of_term(term)[0];
+        let chart = Chart { series, kept: &[], track, class: "points R", reach: 0, height: HEIGHT };
+        draw_over_time(&chart, span, "R")
     }
 
     #[test]
@@ -179,13 +169,13 @@ mod tests {
             series.record(&job(n * 1_000_000, Bounds::Exact(ns)));
         }
         series.record(&job(100_000_000_000, Bounds::Unknown));
-        let drawing = drawn(&series, Track::Response, (0, 100_000_000_000));
+        let drawing = drawn(&series, Term::Response, (0, 100_000_000_000));
         assert!(drawing.contains("data-max=\"80000\"") && drawing.contains("max 80.0 µs"), "{drawing}");
         let path = drawing.split("class=\"points R\"").nth(1).unwrap().split(" d=\"").nth(1).unwrap();
         let points = path.split('"').next().unwrap().split('M').skip(1);
         let tops: Vec<&str> = points.map(|point| point.split([' ', 'v']).nth(1).unwrap()).collect();
         assert_eq!(tops.iter().filter(|&&top| top == "24").count(), 1);
-        assert!(!drawn(&series, Track::Jitter, (0, 1)).contains("points R"));
+        assert!(!drawn(&series, Term::Jitter, (0, 1)).contains("points R"));
     }
 
     #[test]
@@ -193,7 +183,7 @@ mod tests {
         let mut series = Series::default();
         series.record(&job(u64::MAX, Bounds::Exact(u64::MAX)));
         for span in [(0, 0), (0, u64::MAX), (u64::MAX, 5)] {
-            let drawing = drawn(&series, Track::Response, span);
+            let drawing = drawn(&series, Term::Response, span);
             assert!(!drawing.contains("NaN") && !drawing.contains("inf"), "{drawing}");
         }
     }

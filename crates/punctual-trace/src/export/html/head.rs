@@ -56,13 +56,9 @@ fn recorded(report: &Report<'_>) -> String {
 /// Returns the key figures, maxima first.
 fn key_figures(report: &Report<'_>, tasks: &[&TaskStats]) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for (what, term) in [
-        ("Longest response", Term::Response),
-        ("Longest jitter", Term::Jitter),
-        ("Longest blocking", Term::Blocking),
-        ("Longest interference", Term::Interference),
-    ] {
-        figures.push(longest(what, term, report, tasks));
+    for term in Term::ALL {
+        let what = term.definition().headline;
+        figures.extend(what.map(|what| longest(what, term, report, tasks)));
     }
     let misses: u64 = tasks.iter().map(|task| task.misses()).sum();
     if misses > 0 {

@@ -5,48 +5,48 @@
 //! width doubles. Widths are powers of two and slots start at multiples of them, so the slots of
 //! all tasks share their edges.
 
-use crate::jobs::Job;
+use crate::jobs::{Bounds, Job, Term};
 
-/// Values stored for a job, in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Track {
-    Response,
-    Jitter,
-    Entry,
-    Exit,
-    Window,
-    Blocking,
-    Interference,
-    Execution,
+/// Drawn value of a job: a term, or a part of one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Track {
+    index: usize,
+    /// Name of the part, empty for the whole term.
+    pub(super) part: &'static str,
+    value: fn(&Job) -> Bounds,
 }
 
-pub(super) const TRACKS: usize = Track::ALL.len();
+const TRACKS: usize = {
+    let (mut count, mut index) = (0, 0);
+    while index < Term::ALL.len() {
+        let parts = Term::ALL[index].definition().parts.len();
+        count += if parts == 0 { 1 } else { parts };
+        index += 1;
+    }
+    count
+};
 
 impl Track {
-    const ALL: [Self; 8] = [
-        Self::Response,
-        Self::Jitter,
-        Self::Entry,
-        Self::Exit,
-        Self::Window,
-        Self::Blocking,
-        Self::Interference,
-        Self::Execution,
-    ];
+    /// Returns the tracks of all terms, in order.
+    fn all() -> impl Iterator<Item = (Term, Self)> {
+        let drawn = Term::ALL.into_iter().flat_map(|term| {
+            let row = term.definition();
+            let whole = row.parts.is_empty().then_some(("", row.value));
+            let parts = row.parts.iter().map(|part| (part.name, part.value));
+            whole.into_iter().chain(parts).map(move |drawn| (term, drawn))
+        });
+        drawn.enumerate().map(|(index, (term, (part, value)))| (term, Self { index, part, value }))
+    }
+
+    /// Returns the tracks of a term: its parts, or else itself.
+    pub(super) fn of_term(term: Term) -> Vec<Self> {
+        Self::all().filter(|(of, _)| *of == term).map(|(_, track)| track).collect()
+    }
 
     /// Returns the value of a job: of a bounded value the upper bound, as in statistics, or else
     /// the lower.
     pub(super) fn of(self, job: &Job) -> Option<u64> {
-        let value = match self {
-            Self::Response => job.response,
-            Self::Jitter => job.jitter,
-            Self::Entry => job.overhead_entry,
-            Self::Exit => job.overhead_exit,
-            Self::Window => job.window,
-            Self::Blocking => job.blocking,
-            Self::Interference => job.interference,
-            Self::Execution => job.execution,
-        };
+        let value = (self.value)(job);
         value.hi().or(value.lo())
     }
 }
@@ -108,7 +108,9 @@ impl Default for Series {
 impl Series {
     /// Adds a job.
     pub(super) fn record(&mut self, job: &Job) {
-        self.add(job.end, Track::ALL.map(|track| track.of(job)));
+        let mut values = [None; TRACKS];
+        values.iter_mut().zip(Track::all()).for_each(|(value, (_, track))| *value = track.of(job));
+        self.add(job.end, values);
     }
 
     fn add(&mut self, time: u64, values: [Option<u64>; TRACKS]) {
@@ -158,7 +160,7 @@ impl Series {
     /// Returns the slots in which jobs with a value ended: the start of the slot and its extremes.
     pub(super) fn of(&self, track: Track) -> impl Iterator<Item = (u64, Extremes)> {
         let slots = self.slots.iter().zip(self.first..);
-        slots.filter_map(move |(slot, number)| Some((number << self.shift, slot.0[track as usize].some()?)))
+        slots.filter_map(move |(slot, number)| Some((number << self.shift, slot.0[track.index].some()?)))
     }
 
     /// The width of a slot, in ns.
@@ -171,9 +173,13 @@ impl Series {
 mod tests {
     use super::*;
 
+    fn track(term: Term) -> Track {
+        Track::of_term(term)[0]
+    }
+
     fn values(ns: u64) -> [Option<u64>; TRACKS] {
         let mut values = [None; TRACKS];
-        values[Track::Response as usize] = Some(ns);
+        values[track(Term::Response).index] = Some(ns);
         values
     }
 
@@ -194,7 +200,7 @@ mod tests {
             assert!(series.slots.len() <= SLOTS && series.slots.capacity() <= 2 * SLOTS);
         }
         for series in [series.clone(), series.within(100), series.within(1)] {
-            let slots: Vec<_> = series.of(Track::Response).collect();
+            let slots: Vec<_> = series.of(track(Term::Response)).collect();
             let mut seen = 0;
             for (start, extremes) in slots {
                 let end = start + series.width();
@@ -207,7 +213,7 @@ mod tests {
             }
             assert_eq!(seen as u64, JOBS);
         }
-        assert!((SLOTS / 2..=SLOTS).contains(&series.of(Track::Response).count()));
+        assert!((SLOTS / 2..=SLOTS).contains(&series.of(track(Term::Response)).count()));
     }
 
     #[test]
@@ -216,14 +222,14 @@ mod tests {
         for (time, value) in [(u64::MAX / 2, 5), (u64::MAX, u64::MAX), (0, 0), (u64::MAX, 7)] {
             series.add(time, values(value));
         }
-        let slots: Vec<_> = series.of(Track::Response).map(|(_, extremes)| extremes).collect();
+        let slots: Vec<_> = series.of(track(Term::Response)).map(|(_, extremes)| extremes).collect();
         assert_eq!(slots.iter().map(|slot| slot.max).max(), Some(u64::MAX));
         assert_eq!(slots.iter().map(|slot| slot.min).min(), Some(0));
-        assert_eq!(series.of(Track::Jitter).count(), 0);
+        assert_eq!(series.of(track(Term::Jitter)).count(), 0);
     }
 
     #[test]
     fn yields_no_slots_when_empty() {
-        assert_eq!(Series::default().within(64).of(Track::Response).count(), 0);
+        assert_eq!(Series::default().within(64).of(track(Term::Response)).count(), 0);
     }
 }

@@ -245,15 +245,12 @@ fn job(index: usize, rank: usize, place: &str, captured: &CapturedJob, report: &
         out += &note("The phases of jobs were not kept.");
     }
     out += "<dl class=\"words\">";
-    for sentence in explain::job(job, report.names) {
-        let (term, text) = sentence.split_once(": ").unwrap_or(("", &sentence));
-        // Only the term that it begins with; the rest is text from the trace.
-        let letter = Term::ALL.into_iter().map(Term::letter).find(|letter| *letter == term);
-        let _ = match letter {
+    for explain::Sentence { term, text } in explain::sentences(job, report.names) {
+        let _ = match term.map(Term::letter) {
             Some(letter) => {
-                write!(out, "<dt><i class=\"sign {letter}\">{letter}</i></dt><dd>{}</dd>", Code(text))
+                write!(out, "<dt><i class=\"sign {letter}\">{letter}</i></dt><dd>{}</dd>", Code(&text))
             }
-            None => write!(out, "<dt></dt><dd>{}</dd>", Escaped(&sentence)),
+            None => write!(out, "<dt></dt><dd>{}</dd>", Escaped(&text)),
         };
     }
     if let Some(calls) = explain::system_calls(captured, report.names) {

@@ -6,41 +6,20 @@ use syn::{Expr, ExprLit, ExprPath, Lit, LitStr, Path, UnOp};
 
 use super::constants::Constants;
 use super::duration::{Purpose, duration};
-use super::keys::{Key, Keys, ungrouped};
+use super::keys::{Keys, ungrouped};
+use super::table::{self, REPORT};
 use super::{partitions, size};
 use crate::errors::Errors;
 use crate::model::AppArgs;
 
-pub(super) const CPU: Key = Key::new("cpu", "<integer or constant expression>");
-pub(super) const STACK: Key = Key::new("stack", "<size>");
-
-/// Valid values of `report`.
-const REPORT: &str = "\"auto\", \"always\", \"never\" or \"<path of a file, with a `/`>\"";
-
-const KEYS: &[Key] = &[
-    CPU,
-    Key::new("executor", "\"partition\" or \"global\""),
-    Key::new("partitions", "[<name>, <name>(cpu = <integer or constant expression>, stack = <size>, poll)]"),
-    Key::new("priority_base", "<integer from 1 to 98>"),
-    STACK,
-    Key::new("wake_latency", "<duration>"),
-    Key::flag("strict"),
-    Key::flag("trace"),
-    Key::flag("profile"),
-    Key::new("report", REPORT),
-    Key::new("monitor", "<bool>"),
-    Key::new("main", "<bool>"),
-    Key::new("crate", "<path>"),
-];
-
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
-    let keys = Keys::parse("`#[punctual::app]`", tokens, KEYS, errors);
+    let keys = Keys::parse("`#[punctual::app]`", tokens, table::APP, errors);
     AppArgs {
         cpu: cpu(&keys, errors),
         global: global(&keys, errors),
         partitions: partitions::parse(&keys, errors),
         priority_base: keys
-            .int("priority_base", 1..=98, &Constants::default(), errors)
+            .int("priority_base", &Constants::default(), errors)
             .and_then(|base| base.try_into().ok()),
         stack: size::stack(&keys, errors),
         wake_latency: duration(&keys, "wake_latency", Purpose::Other, errors),

@@ -4,17 +4,10 @@ use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, ForeignItem, ForeignItemFn, Ident, Token};
 
 use super::conditions::Conditions;
-use super::keys::{Key, Keys};
-use super::{resources, signature};
+use super::keys::Keys;
+use super::{resources, signature, table};
 use crate::errors::Errors;
 use crate::model::{Handler, HandlerItem, Idle, Init, Role, Shutdown};
-
-pub(super) const SHARED: Key = Key::new("shared", "[a, &b]");
-pub(super) const LOCAL: Key = Key::new("local", "[x, y: <type> = <expression>]");
-
-const INIT_KEYS: &[Key] = &[LOCAL];
-const IDLE_KEYS: &[Key] = &[SHARED, LOCAL];
-const SHUTDOWN_KEYS: &[Key] = &[SHARED, LOCAL];
 
 /// A function with a role's attribute.
 pub(super) struct Marked<'a> {
@@ -26,17 +19,17 @@ pub(super) struct Marked<'a> {
 }
 
 pub(super) fn init(marked: Marked<'_>, errors: &mut Errors) -> Init {
-    let keys = Keys::of(&marked.attr, INIT_KEYS, errors);
+    let keys = Keys::of(&marked.attr, table::INIT, errors);
     Init { handler: handler(Role::Init, marked, &keys, errors) }
 }
 
 pub(super) fn idle(marked: Marked<'_>, errors: &mut Errors) -> Idle {
-    let keys = Keys::of(&marked.attr, IDLE_KEYS, errors);
+    let keys = Keys::of(&marked.attr, table::IDLE, errors);
     Idle { handler: handler(Role::Idle, marked, &keys, errors) }
 }
 
 pub(super) fn shutdown(marked: Marked<'_>, errors: &mut Errors) -> Shutdown {
-    let keys = Keys::of(&marked.attr, SHUTDOWN_KEYS, errors);
+    let keys = Keys::of(&marked.attr, table::IDLE, errors);
     Shutdown { handler: handler(Role::Shutdown, marked, &keys, errors) }
 }
 

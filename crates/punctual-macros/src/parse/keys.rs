@@ -1,8 +1,6 @@
 //! The `key = value, ..` lists inside the framework's attributes, with typed access to their
 //! values.
 
-use std::ops::RangeInclusive;
-
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
@@ -10,27 +8,10 @@ use syn::parse::ParseStream;
 use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitBool, LitStr, Meta, Token, token};
 
 use super::constants::Constants;
+use super::table::{self, Key};
 use super::{recover, rtic};
 use crate::errors::Errors;
 use crate::suggest;
-
-/// A key of an attribute, with a description of its value.
-pub(super) struct Key {
-    pub(super) name: &'static str,
-    pub(super) form: &'static str,
-    /// May stand alone, meaning `= true`.
-    pub(super) flag: bool,
-}
-
-impl Key {
-    pub(super) const fn new(name: &'static str, form: &'static str) -> Self {
-        Key { name, form, flag: false }
-    }
-
-    pub(super) const fn flag(name: &'static str) -> Self {
-        Key { name, form: "<bool>", flag: true }
-    }
-}
 
 /// The entries of one attribute: each key is known and given once, each value is present but not
 /// yet typed.
@@ -76,7 +57,7 @@ impl Keys {
         let mut keys = Keys { known, entries: Vec::new() };
         for entry in entries {
             let name = entry.key.to_string();
-            let Some(key) = known.iter().find(|key| key.name == name) else {
+            let Some(key) = known.iter().find(|key| key.name() == name) else {
                 if place == "`#[init]`" && name == "shared" {
                     errors.at(
                         &entry.key,
@@ -90,7 +71,7 @@ impl Keys {
                     errors.at(&entry.key, format_args!("`{name}` is a key of RTIC: {answer}"));
                     continue;
                 }
-                let names = || known.iter().map(|key| key.name);
+                let names = || known.iter().map(Key::name);
                 let answer = match suggest::nearest(&name, names()) {
                     Some(meant) => format!("did you mean `{meant}`?"),
                     None => format!("the keys are {}", suggest::list(names())),
@@ -100,10 +81,10 @@ impl Keys {
             };
             if keys.key(&name).is_some() {
                 errors.at(&entry.key, format_args!("`{name}` is given twice; remove one"));
-            } else if entry.value.is_none() && !key.flag {
+            } else if entry.value.is_none() && !matches!(key.value, table::Value::Flag) {
                 errors.at(
                     &entry.key,
-                    format_args!("`{name}` has no value; write `{name} = {form}`", form = key.form),
+                    format_args!("`{name}` has no value; write `{name} = {form}`", form = key.form()),
                 );
             } else {
                 keys.entries.push(entry);
@@ -118,21 +99,15 @@ impl Keys {
     }
 
     /// Returns an integer, or an expression that the macro can evaluate to one.
-    pub(super) fn int(
-        &self,
-        name: &str,
-        range: RangeInclusive<u16>,
-        constants: &Constants,
-        errors: &mut Errors,
-    ) -> Option<u16> {
+    pub(super) fn int(&self, name: &str, constants: &Constants, errors: &mut Errors) -> Option<u16> {
         let expr = self.expr(name, errors)?;
+        let table::Value::Int(low, high) = self.row(name)?.value else { return None };
         let value = constants.value(expr);
         if let Some(value) =
-            value.and_then(|value| value.try_into().ok()).filter(|value| range.contains(value))
+            value.and_then(|value| value.try_into().ok()).filter(|value| (low..=high).contains(value))
         {
             return Some(value);
         }
-        let (low, high) = range.into_inner();
         let given = expr.to_token_stream();
         let range = format!("`{name}` is an integer from {low} to {high}");
         let message = match (value, ungrouped(expr)) {
@@ -192,6 +167,37 @@ impl Keys {
         None
     }
 
+    /// Returns the value of the given name. `values` are in the order of the table's names; the first
+    /// is the default.
+    pub(super) fn choice<T: Copy, const N: usize>(
+        &self,
+        name: &str,
+        values: [T; N],
+        errors: &mut Errors,
+    ) -> T {
+        let Some(given) = self.ident(name, errors) else { return values[0] };
+        let Some(&table::Value::Choice(names, meaning)) = self.row(name).map(|row| &row.value) else {
+            return values[0];
+        };
+        if let Some((_, value)) = names.iter().zip(values).find(|(name, _)| given == **name) {
+            return value;
+        }
+        let names = table::alternatives(names.iter().map(|name| format!("`{name}`")));
+        errors.at(&given, format_args!("`{name}` is {names}: {meaning}"));
+        values[0]
+    }
+
+    /// Reports the keys without effect because another key is missing.
+    pub(super) fn check_requirements(&self, errors: &mut Errors) {
+        for row in self.known {
+            if let (Some((other, error)), Some(key)) = (row.requires, self.key(row.name()))
+                && self.key(other).is_none()
+            {
+                errors.at(key, format_args!("`{key}` {error} or remove `{key}`"));
+            }
+        }
+    }
+
     pub(super) fn expr(&self, name: &str, errors: &mut Errors) -> Option<&Expr> {
         match self.entry(name)?.value.as_ref()? {
             Value::Expr(expr) => Some(expr),
@@ -225,8 +231,12 @@ impl Keys {
         self.entries.iter().find(|entry| entry.key == name)
     }
 
+    fn row(&self, name: &str) -> Option<&'static Key> {
+        self.known.iter().find(|key| key.name() == name)
+    }
+
     fn malformed(&self, name: &str, value: impl ToTokens) -> syn::Error {
-        let form = self.known.iter().find(|key| key.name == name).map_or("<value>", |key| key.form);
+        let form = self.row(name).map_or("<value>".into(), Key::form);
         let given = value.to_token_stream().to_string();
         syn::Error::new_spanned(value, format_args!("write `{name} = {form}`, not `{name} = {given}`"))
     }

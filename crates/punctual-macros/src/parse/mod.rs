@@ -20,6 +20,7 @@ mod resources;
 mod rtic;
 mod signature;
 mod size;
+mod table;
 mod task;
 
 use proc_macro2::TokenStream;

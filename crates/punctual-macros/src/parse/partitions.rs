@@ -5,20 +5,17 @@ use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::{Ident, LitBool, token};
 
-use super::args;
-use super::keys::{Key, Keys, not_quoted};
-use super::{recover, size};
+use super::keys::{Keys, not_quoted};
+use super::{args, recover, size, table};
 use crate::errors::Errors;
 use crate::model::PartitionArgs;
-
-const KEYS: &[Key] = &[args::CPU, args::STACK, Key::flag("poll")];
 
 /// Parses the entries, some of which may have the same name.
 pub(super) fn parse(keys: &Keys, errors: &mut Errors) -> Vec<PartitionArgs> {
     let Some(list) = keys.list("partitions", errors) else { return Vec::new() };
     let entries = recover::separated(entry, list, errors);
     let parsed = entries.into_iter().map(|(ident, keys)| {
-        let keys = Keys::parse(&format!("the partition `{ident}`"), keys, KEYS, errors);
+        let keys = Keys::parse(&format!("the partition `{ident}`"), keys, table::PARTITION, errors);
         let poll = keys.boolean("poll", errors).as_ref().is_some_and(LitBool::value);
         let (cpu, stack) = (args::cpu(&keys, errors), size::stack(&keys, errors));
         PartitionArgs { ident, cpu, stack, poll }

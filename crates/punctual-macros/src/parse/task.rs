@@ -7,54 +7,31 @@ use syn::{Expr, Ident};
 use super::constants::Constants;
 use super::duration::{Purpose, duration};
 use super::handler::{self, Marked};
-use super::keys::{Key, Keys, ungrouped};
+use super::keys::{Keys, ungrouped};
+use super::table;
 use crate::errors::Errors;
 use crate::model::{Budget, Interval, OnBudget, OnEarly, OnIdle, Overrun, Role, Task, TaskKind};
-
-const DURATION: &str = "<duration>";
 
 /// Default maximum of times, and of descriptors, that an async task may wait for at once: twice a
 /// delay with a time limit.
 const WAITS: u16 = 4;
 
-const KEYS: &[Key] = &[
-    Key::new("priority", "<integer from 1 to 28>"),
-    Key::new("core", "<partition>"),
-    Key::new("capacity", "<integer from 1 to 1024>"),
-    handler::SHARED,
-    handler::LOCAL,
-    Key::new("period", "<duration or rate>"),
-    Key::new("offset", DURATION),
-    Key::new("deadline", DURATION),
-    Key::new("min_interval", DURATION),
-    Key::new("burst", "<integer from 1 to 64>"),
-    Key::new("on_early", "<count, delay or reject>"),
-    Key::new("budget", DURATION),
-    Key::new("on_budget", "<report, stop or kill>"),
-    Key::new("execution", DURATION),
-    Key::new("on_overrun", "<skip, queue, stop or a task>"),
-    Key::new("binds", "<name in `local`>"),
-    Key::new("on_idle_source", "<every, once or stop>"),
-    Key::new("waits", "<integer from 1 to 64>"),
-    Key::flag("local_task"),
-];
-
 pub(super) fn parse(marked: Marked<'_>, constants: &Constants, errors: &mut Errors) -> Task {
-    let keys = Keys::of(&marked.attr, KEYS, errors);
+    let keys = Keys::of(&marked.attr, table::TASK, errors);
     let priority = priority(&keys, constants, errors);
     let is_async = marked.item.sig().asyncness.is_some();
     Task {
         priority: priority.unwrap_or(1),
         computed: computed(&keys, constants),
         core: keys.ident("core", errors).map(|core| core.unraw()),
-        capacity: keys.int("capacity", 1..=1024, constants, errors).unwrap_or(1),
+        capacity: keys.int("capacity", constants, errors).unwrap_or(1),
         capacity_key: keys.key("capacity").cloned(),
         kind: kind(&keys, is_async, errors),
         deadline: duration(&keys, "deadline", Purpose::Deadline, errors),
         interval: interval(&keys, is_async, constants, errors),
         budget: budget(&keys, errors),
         execution: duration(&keys, "execution", Purpose::Other, errors),
-        waits: keys.int("waits", 1..=64, constants, errors).unwrap_or(WAITS),
+        waits: keys.int("waits", constants, errors).unwrap_or(WAITS),
         waits_key: keys.key("waits").cloned(),
         local_task: flag(&keys, "local_task", errors),
         handler: handler::handler(Role::Task, marked, &keys, errors),
@@ -109,21 +86,11 @@ fn kind(keys: &Keys, is_async: bool, errors: &mut Errors) -> TaskKind {
     let offset = duration(keys, "offset", Purpose::Other, errors);
     let on_overrun = overrun(keys, errors);
     let source = keys.ident("binds", errors);
-    let on_idle = on_idle(keys, errors);
+    let on_idle = keys.choice("on_idle_source", [OnIdle::Every, OnIdle::Once, OnIdle::Stop], errors);
     if let (Some(_), Some(binds)) = (keys.key("period"), keys.key("binds")) {
         errors.at(binds, "a task is released by the clock or by an event source; remove `period` or `binds`");
     }
-    if keys.key("period").is_none() {
-        for key in ["offset", "on_overrun"].into_iter().filter_map(|name| keys.key(name)) {
-            errors.at(key, format_args!("`{key}` is for periodic tasks; add a `period` or remove `{key}`"));
-        }
-    }
-    if let (Some(key), None) = (keys.key("on_idle_source"), keys.key("binds")) {
-        errors.at(
-            key,
-            "`on_idle_source` is for tasks that bind an event source; add `binds` or remove `on_idle_source`",
-        );
-    }
+    keys.check_requirements(errors);
     match (period, source) {
         // The checks report other kinds that are async.
         (None, None) if is_async => TaskKind::Async,
@@ -136,14 +103,9 @@ fn kind(keys: &Keys, is_async: bool, errors: &mut Errors) -> TaskKind {
 fn interval(keys: &Keys, is_async: bool, constants: &Constants, errors: &mut Errors) -> Option<Interval> {
     // Must not be zero, like deadlines.
     let length = duration(keys, "min_interval", Purpose::Deadline, errors);
-    let burst = keys.int("burst", 1..=64, constants, errors).unwrap_or(1);
-    let on_early = on_early(keys, errors);
-    let Some(key) = keys.key("min_interval") else {
-        for key in ["burst", "on_early"].into_iter().filter_map(|name| keys.key(name)) {
-            errors.at(key, format_args!("`{key}` requires `min_interval`; add it or remove `{key}`"));
-        }
-        return None;
-    };
+    let burst = keys.int("burst", constants, errors).unwrap_or(1);
+    let on_early = keys.choice("on_early", [OnEarly::Count, OnEarly::Delay, OnEarly::Reject], errors);
+    let key = keys.key("min_interval")?;
     if let Some(period) = keys.key("period") {
         errors.at(
             key,
@@ -161,51 +123,12 @@ fn interval(keys: &Keys, is_async: bool, constants: &Constants, errors: &mut Err
     Some(Interval { length: length?, burst, on_early })
 }
 
-fn on_early(keys: &Keys, errors: &mut Errors) -> OnEarly {
-    let Some(policy) = keys.ident("on_early", errors) else { return OnEarly::Count };
-    match policy.to_string().as_str() {
-        "count" => OnEarly::Count,
-        "delay" => OnEarly::Delay,
-        "reject" => OnEarly::Reject,
-        _ => {
-            errors.at(
-                &policy,
-                "`on_early` is `count`, `delay` or `reject`: the treatment of a release that comes \
-                 too soon after the previous ones",
-            );
-            OnEarly::Count
-        }
-    }
-}
-
 fn budget(keys: &Keys, errors: &mut Errors) -> Option<Budget> {
     // Must not be zero, like deadlines.
     let length = duration(keys, "budget", Purpose::Deadline, errors);
-    let on_budget = on_budget(keys, errors);
-    let Some(key) = keys.key("budget") else {
-        if let Some(key) = keys.key("on_budget") {
-            errors.at(key, "`on_budget` requires `budget`; add it or remove `on_budget`");
-        }
-        return None;
-    };
+    let on_budget = keys.choice("on_budget", [OnBudget::Report, OnBudget::Stop, OnBudget::Kill], errors);
+    let key = keys.key("budget")?;
     Some(Budget { length: length?, on_budget, key: key.clone() })
-}
-
-fn on_budget(keys: &Keys, errors: &mut Errors) -> OnBudget {
-    let Some(policy) = keys.ident("on_budget", errors) else { return OnBudget::Report };
-    match policy.to_string().as_str() {
-        "report" => OnBudget::Report,
-        "stop" => OnBudget::Stop,
-        "kill" => OnBudget::Kill,
-        _ => {
-            errors.at(
-                &policy,
-                "`on_budget` is `report`, `stop` or `kill`: the action of `punctual supervise` on \
-                 a job that has used more CPU time than its `budget`",
-            );
-            OnBudget::Report
-        }
-    }
 }
 
 fn overrun(keys: &Keys, errors: &mut Errors) -> Overrun {
@@ -215,23 +138,6 @@ fn overrun(keys: &Keys, errors: &mut Errors) -> Overrun {
         "queue" => Overrun::Queue,
         "stop" => Overrun::Stop,
         _ => Overrun::Handler(policy),
-    }
-}
-
-fn on_idle(keys: &Keys, errors: &mut Errors) -> OnIdle {
-    let Some(policy) = keys.ident("on_idle_source", errors) else { return OnIdle::Every };
-    match policy.to_string().as_str() {
-        "every" => OnIdle::Every,
-        "once" => OnIdle::Once,
-        "stop" => OnIdle::Stop,
-        _ => {
-            errors.at(
-                &policy,
-                "`on_idle_source` is `every`, `once` or `stop`: the action when a job has found \
-                 the source empty and it is ready again",
-            );
-            OnIdle::Every
-        }
     }
 }
 

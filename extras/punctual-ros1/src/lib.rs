@@ -52,12 +52,23 @@ const QUEUE: usize = 64;
 /// If peers do not receive messages in time, the oldest ones beyond 64 per topic are lost; rosrust
 /// counts neither these nor messages that arrive while 8 are already queued. A blocked peer delays
 /// the other peers of its topic. If the master is restarted, the node must be restarted, too.
+///
+/// `rosnode kill`, or another node that registers with the same name, shuts the node down. Within
+/// half a second the bridge logs this as the error of the sink; its report counts later messages as
+/// missed. The node does not register again, since two nodes of one name would shut each other down
+/// again and again.
 pub struct Ros1 {
-    ros: Arc<Ros>,
     name: String,
+    /// `None` after the end.
+    link: Option<Link>,
+}
+
+/// A registered node.
+struct Link {
     subscribers: Vec<rosrust::Subscriber>,
     /// One for each topic of the bridge.
     publishers: Vec<rosrust::Publisher<RawMessage>>,
+    ros: Arc<Ros>,
 }
 
 /// The error of a node or of one of its topics.
@@ -99,7 +110,8 @@ impl Ros1 {
     pub fn connect(name: &str) -> Result<Self, Ros1Error> {
         let own = name.to_owned();
         let ros = ask(format!("the node {name}"), move || Ros::new(&own))?;
-        Ok(Self { ros: Arc::new(ros), name: name.to_owned(), subscribers: vec![], publishers: vec![] })
+        let link = Link { subscribers: vec![], publishers: vec![], ros: Arc::new(ros) };
+        Ok(Self { name: name.to_owned(), link: Some(link) })
     }
 
     /// Receives the messages of this topic from any node.
@@ -107,11 +119,37 @@ impl Ros1 {
     /// # Errors
     /// [`Ros1Error`].
     pub fn subscribe<T: Message>(mut self, subscription: Subscription<T>) -> Result<Self, Ros1Error> {
-        let (ros, topic) = (Arc::clone(&self.ros), subscription.topic());
+        let link = self.link()?;
+        let (ros, topic) = (Arc::clone(&link.ros), subscription.topic());
         let handler = Taking(subscription);
         let subscribe = move || ros.subscribe_with::<Bytes<T>, _>(topic, QUEUE, handler);
-        self.subscribers.push(ask(format!("the subscription to {topic}"), subscribe)?);
+        link.subscribers.push(ask(format!("the subscription to {topic}"), subscribe)?);
         Ok(self)
+    }
+
+    fn link(&mut self) -> io::Result<&mut Link> {
+        self.link.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// Unregisters everything. Waits for the master for at most 5 s.
+    fn leave(&mut self) -> io::Result<()> {
+        let Some(link) = self.link.take() else { return Ok(()) };
+        // Publishers, subscribers and the node unregister with the master when they are dropped.
+        match within(THREAD, PATIENCE, move || drop(link))? {
+            Some(()) => Ok(()),
+            None => Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the master does not confirm the end of the node",
+            )),
+        }
+    }
+}
+
+/// A bridge does not call [`Sink::end`] after an error.
+impl Drop for Ros1 {
+    fn drop(&mut self) {
+        // The node ends with the process at the latest.
+        let _ = self.leave();
     }
 }
 
@@ -138,8 +176,9 @@ impl Sink for Ros1 {
     }
 
     fn begin(&mut self, channels: &[Channel], _: Clock) -> io::Result<()> {
+        let link = self.link()?;
         for channel in channels {
-            let (ros, topic) = (Arc::clone(&self.ros), channel.topic);
+            let (ros, topic) = (Arc::clone(&link.ros), channel.topic);
             let description = RawMessageDescription {
                 msg_definition: description::definition(channel.description),
                 md5sum: description::md5sum(channel.description),
@@ -147,13 +186,13 @@ impl Sink for Ros1 {
             };
             let publish = move || ros.publish_with_description::<RawMessage>(topic, QUEUE, description);
             let publisher = ask(format!("the publication of {topic}"), publish).map_err(io::Error::other)?;
-            self.publishers.push(publisher);
+            link.publishers.push(publisher);
         }
         Ok(())
     }
 
     fn write(&mut self, channel: &Channel, sample: &Sample<'_>) -> io::Result<()> {
-        let publisher = &self.publishers[sample.channel];
+        let publisher = &self.link()?.publishers[sample.channel];
         if publisher.subscriber_count() == 0 {
             return Ok(());
         }
@@ -162,18 +201,18 @@ impl Sink for Ros1 {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        if self.link()?.ros.is_ok() {
+            return Ok(());
+        }
+        Err(io::Error::other(
+            "the node was shut down, by `rosnode kill` or by another node of the same name; it neither \
+             publishes nor receives; restart the program",
+        ))
     }
 
     fn end(&mut self, _: &[(&'static str, u64)]) -> io::Result<()> {
-        // They unregister with the master when they are dropped.
-        let ends = (std::mem::take(&mut self.publishers), std::mem::take(&mut self.subscribers));
-        match within(THREAD, PATIENCE, move || drop(ends))? {
-            Some(()) => Ok(()),
-            None => {
-                Err(io::Error::new(io::ErrorKind::TimedOut, "the master does not take leave of the node"))
-            }
-        }
+        // A node that was shut down since the last call is an error, too.
+        self.flush().and(self.leave())
     }
 }
 

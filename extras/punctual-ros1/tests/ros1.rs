@@ -3,17 +3,18 @@
 #[path = "../../support/node.rs"]
 mod node;
 
+use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use node::{SETPOINT, of_real_time};
 use punctual_bridge::messages::Vector3;
-use punctual_bridge::{Bridge, Running, Topic};
+use punctual_bridge::{Bridge, Channel, Clock, Running, Sample, Sink, Topic};
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use punctual_ros1::{Ros1, Ros1Error};
 
@@ -21,6 +22,31 @@ use punctual_ros1::{Ros1, Ros1Error};
 const PATIENCE: Duration = Duration::from_secs(1200);
 
 static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
+
+/// A node that passes the error of a flush on to the test.
+struct Watched(Ros1, Sender<String>);
+
+impl Sink for Watched {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn begin(&mut self, channels: &[Channel], clock: Clock) -> io::Result<()> {
+        self.0.begin(channels, clock)
+    }
+
+    fn write(&mut self, channel: &Channel, sample: &Sample<'_>) -> io::Result<()> {
+        self.0.write(channel, sample)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().inspect_err(|error| _ = self.1.send(error.to_string()))
+    }
+
+    fn end(&mut self, lost: &[(&'static str, u64)]) -> io::Result<()> {
+        self.0.end(lost)
+    }
+}
 
 /// A process that is killed at the end of the test.
 struct Process(Child);
@@ -150,8 +176,25 @@ fn exchanges_messages_with_rostopic() {
     let report = SETPOINT.report();
     assert_eq!((report.accepted, report.malformed, report.refused), (2, 1, 1));
 
-    drop(publishing);
     let report = bridge.finish();
     assert!(report.is_complete(), "{report}");
     assert!(report.sinks[0].written > 0);
+
+    reports_its_end();
+    drop(publishing);
+}
+
+/// The master shuts a node down when another one registers with its name, by the same request as
+/// `rosnode kill`.
+fn reports_its_end() {
+    let (ended, has_ended) = channel();
+    let first = Watched(Ros1::connect("gimbal").expect("there is a master"), ended);
+    let bridge = Bridge::new().topic(&ANGLES).sink(first).start().expect("there is a master");
+    let second = Ros1::connect("gimbal").expect("there is a master");
+    let error = has_ended.recv_timeout(PATIENCE).expect("the first node is shut down");
+    assert!(error.contains("by another node of the same name"), "{error}");
+    let report = bridge.finish();
+    assert_eq!(report.sinks[0].error.as_ref(), Some(&error), "{report}");
+    assert!(!report.is_complete());
+    drop(second);
 }

@@ -74,6 +74,11 @@ impl Discovery {
         let builder = DomainParticipantBuilder::new(self.domain);
         if self.is_local { builder.with_only_networks([Ipv4Addr::LOCALHOST]) } else { builder }
     }
+
+    /// Returns `true` if a participant announces itself at this address of the machine.
+    pub(super) fn uses(self, address: Ipv4Addr) -> bool {
+        !self.is_local || address == Ipv4Addr::LOCALHOST
+    }
 }
 
 #[cfg(test)]
@@ -100,6 +105,14 @@ mod tests {
         assert_eq!(read(&[("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")]), local);
         // It takes precedence, as in rcl.
         assert_eq!(read(&[("ROS_LOCALHOST_ONLY", "1"), ("ROS_AUTOMATIC_DISCOVERY_RANGE", "OFF")]), local);
+    }
+
+    #[test]
+    fn a_local_node_uses_loopback_only() {
+        let other = Ipv4Addr::new(10, 0, 0, 2);
+        let uses = |is_local, address| Discovery { domain: 0, is_local }.uses(address);
+        assert!(uses(false, other) && uses(false, Ipv4Addr::LOCALHOST));
+        assert!(!uses(true, other) && uses(true, Ipv4Addr::LOCALHOST));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! See [`Ros2`] for an example.
 
 mod discovery;
+mod interfaces;
 mod parameters;
 mod readers;
 mod values;
@@ -12,14 +13,16 @@ use std::convert::Infallible;
 use std::env;
 use std::fmt;
 use std::io;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use futures::channel::oneshot;
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures::future::{Either, select};
 use futures::stream::StreamExt;
 use punctual::background::warn;
 use punctual_bridge::message::{Description, Layout};
+use punctual_bridge::parameters::ParameterAccess;
 use punctual_bridge::transport::within;
 use punctual_bridge::{Channel, Clock, Message, Parameters, Sample, Sink, Subscription, TuningServer};
 use ros2_client::dds::rustdds::bytes::Bytes;
@@ -28,11 +31,13 @@ use ros2_client::dds::rustdds::no_key::{
     DataWriter, Decode, DefaultDecoder, DeserializerAdapter, SerializerAdapter,
 };
 use ros2_client::dds::rustdds::{QosPolicies, RepresentationIdentifier, Timestamp, Topic};
-use ros2_client::dds::{Context, Node};
+use ros2_client::dds::{Context, Node, ServiceMapping};
 use ros2_client::qos::{History, QosProfile, Reliability, WhenFull};
 use ros2_client::{MessageTypeName, Name, NodeName, NodeOptions};
 
 use crate::discovery::Discovery;
+use crate::interfaces::Interfaces;
+use crate::parameters::Answers;
 use crate::readers::Readers;
 
 /// The name of the thread whose settings the threads of rustdds inherit.
@@ -81,14 +86,64 @@ const HEADER_BYTES: usize = 4;
 /// `ros2 topic` finds the topics, `ros2 node list` the node; `ros2 node info` does not list its
 /// topics.
 ///
+/// When a network interface comes up later, as by DHCP after a boot, the node reconnects in order to
+/// use it: it appears to its peers as a new one, and exchanges no messages with them until they have
+/// found each other again. Local nodes (`ROS_LOCALHOST_ONLY`) do not reconnect.
+///
 /// With [`parameters`](Self::parameters) the node also has parameters: `ros2 param set /gimbal
 /// pan.kp 1.5`.
 pub struct Ros2 {
-    services: Option<Waiting>,
+    services: Option<Waiting<Answers>>,
+    /// `None` after the end.
     link: Option<Link>,
     name: String,
     writers: Vec<DataWriter<Whole, Raw>>,
-    subscribers: Vec<Waiting>,
+    subscribers: Vec<Waiting<Readers>>,
+    plan: Plan,
+    interfaces: Interfaces,
+    /// Another node, while a thread makes it.
+    making: Option<Receiver<Result<Made, String>>>,
+}
+
+/// Everything that the node announces.
+#[derive(Clone)]
+struct Plan {
+    node: NodeName,
+    discovery: Discovery,
+    channels: Vec<Channel>,
+    subscriptions: Vec<(&'static str, &'static Description)>,
+    services: Option<(ServiceMapping, ParameterAccess)>,
+}
+
+/// A node as planned.
+struct Made {
+    link: Link,
+    writers: Vec<DataWriter<Whole, Raw>>,
+    /// One for each subscription.
+    readers: Vec<Readers>,
+    answers: Option<Answers>,
+}
+
+impl Plan {
+    fn link(&self) -> Result<Link, String> {
+        let participant = self.discovery.participant().build().map_err(text)?;
+        let context = Context::from_domain_participant(participant).map_err(text)?;
+        let options = NodeOptions::new().enable_rosout(false).start_parameter_services(false);
+        let node = context.new_node(self.node.clone(), options).map_err(|error| format!("{error:?}"))?;
+        Ok(Link { context, node })
+    }
+
+    fn make(&self) -> Result<Made, String> {
+        let mut link = self.link()?;
+        let readers = self.subscriptions.iter().map(|(name, description)| link.readers(name, description));
+        let readers = readers.collect::<Result<_, _>>()?;
+        let answers = match &self.services {
+            Some((mapping, access)) => Some(parameters::services(&mut link.node, *mapping, access.clone())?),
+            None => None,
+        };
+        let writers = self.channels.iter().map(|channel| link.writer(channel)).collect::<Result<_, _>>()?;
+        Ok(Made { link, writers, readers, answers })
+    }
 }
 
 /// The error of a node or of one of its topics.
@@ -161,14 +216,12 @@ impl Ros2 {
         let discovery =
             Discovery::new(|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()))?;
         let what = format!("the node {name} in domain {}", discovery.domain);
-        let make = move || {
-            let participant = discovery.participant().build().map_err(text)?;
-            let context = Context::from_domain_participant(participant).map_err(text)?;
-            let options = NodeOptions::new().enable_rosout(false).start_parameter_services(false);
-            let node = context.new_node(node_name, options).map_err(|error| format!("{error:?}"))?;
-            Ok(Link { context, node })
-        };
-        let link = match within(THREAD, PATIENCE, make)? {
+        let plan =
+            Plan { node: node_name, discovery, channels: vec![], subscriptions: vec![], services: None };
+        // Before the participant: an interface between the two is new.
+        let interfaces = Interfaces::now();
+        let first = plan.clone();
+        let link = match within(THREAD, PATIENCE, move || first.link())? {
             Some(Ok(link)) => link,
             Some(Err(reason)) => return Err(Ros2Error::Refused { what, reason }),
             None => return Err(Ros2Error::Silent(what)),
@@ -179,6 +232,9 @@ impl Ros2 {
             name: name.to_owned(),
             writers: vec![],
             subscribers: vec![],
+            plan,
+            interfaces,
+            making: None,
         })
     }
 
@@ -188,15 +244,13 @@ impl Ros2 {
     /// [`Ros2Error`].
     pub fn subscribe<T: Message>(mut self, mut subscription: Subscription<T>) -> Result<Self, Ros2Error> {
         let name = subscription.topic();
-        let readers = (|| {
-            let link = self.link.as_ref().ok_or("the node has ended")?;
-            let (topic, qos) = link.topic(name, T::DESCRIPTION)?;
-            Readers::new(link.context.domain_participant(), &topic, qos)
-        })();
+        let link = self.link.as_ref().ok_or_else(|| "the node has ended".to_owned());
+        let readers = link.and_then(|link| link.readers(name, T::DESCRIPTION));
         let refused = |reason| Ros2Error::Refused { what: format!("the subscription to {name}"), reason };
         let readers = readers.map_err(refused)?;
-        let wait = move |end| futures::executor::block_on(take(&readers, end, &mut subscription));
-        self.subscribers.push(Waiting::start(wait)?);
+        let wait = move |links| futures::executor::block_on(take(links, &mut subscription));
+        self.subscribers.push(Waiting::start(readers, wait)?);
+        self.plan.subscriptions.push((name, T::DESCRIPTION));
         Ok(self)
     }
 
@@ -221,9 +275,45 @@ impl Ros2 {
         let refused =
             |reason| Ros2Error::Refused { what: format!("the parameters of the node {}", self.name), reason };
         let link = self.link.as_mut().ok_or_else(|| refused("the node has ended".into()))?;
-        let answering = parameters::services(&mut link.node, mapping, server.access()).map_err(refused)?;
-        self.services = Some(Waiting::start(move |end| parameters::serve_until(answering, end))?);
+        let access = server.access();
+        let answers = parameters::services(&mut link.node, mapping, access.clone()).map_err(refused)?;
+        let wait = |links| futures::executor::block_on(parameters::serve_all(links));
+        self.services = Some(Waiting::start(answers, wait)?);
+        self.plan.services = Some((mapping, access));
         Ok(self)
+    }
+
+    /// Begins to make another node if a network interface has come up. Another thread makes it, since
+    /// that takes longer than messages can be queued.
+    fn follow_interfaces(&mut self) -> io::Result<()> {
+        let appeared = self.interfaces.new_ones();
+        if appeared.iter().all(|address| !self.plan.discovery.uses(*address)) {
+            return Ok(());
+        }
+        let addresses: Vec<String> = appeared.iter().map(ToString::to_string).collect();
+        let (made, making) = sync_channel(1);
+        let plan = self.plan.clone();
+        punctual::background::spawn(THREAD, move || {
+            // The bridge may have ended.
+            let _ = made.send(plan.make());
+        })?;
+        self.making = Some(making);
+        warn(format_args!("{}: reconnects, to use the new address {}", self.name(), addresses.join(", ")));
+        Ok(())
+    }
+
+    /// Replaces the node.
+    fn adopt(&mut self, made: Made) -> io::Result<()> {
+        let Made { link, writers, readers, answers } = made;
+        for (subscriber, readers) in self.subscribers.iter().zip(readers) {
+            subscriber.renew(readers);
+        }
+        if let (Some(services), Some(answers)) = (&self.services, answers) {
+            services.renew(answers);
+        }
+        let old = (std::mem::replace(&mut self.writers, writers), self.link.replace(link));
+        // Dropping it takes long, since it notifies its peers.
+        punctual::background::spawn(THREAD, move || drop(old)).map(drop)
     }
 }
 
@@ -244,6 +334,11 @@ impl Link {
         let name = Name::parse(name).map_err(text)?;
         let topic = self.node.create_topic(&name, MessageTypeName::new(package, kind), &qos).map_err(text)?;
         Ok((topic, QosPolicies::from(&qos)))
+    }
+
+    fn readers(&self, name: &str, description: &Description) -> Result<Readers, String> {
+        let (topic, qos) = self.topic(name, description)?;
+        Readers::new(self.context.domain_participant(), &topic, qos)
     }
 
     fn writer(&self, channel: &Channel) -> Result<DataWriter<Whole, Raw>, String> {
@@ -277,6 +372,7 @@ impl Sink for Ros2 {
             })?;
             self.writers.push(writer);
         }
+        self.plan.channels = channels.to_vec();
         Ok(())
     }
 
@@ -292,7 +388,24 @@ impl Sink for Ros2 {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        let Some(making) = &self.making else { return self.follow_interfaces() };
+        let made = match making.try_recv() {
+            Ok(made) => made,
+            Err(TryRecvError::Empty) => return Ok(()),
+            Err(TryRecvError::Disconnected) => Err("it panicked".to_owned()),
+        };
+        self.making = None;
+        match made {
+            Ok(made) => self.adopt(made),
+            // The present node remains.
+            Err(reason) => {
+                warn(format_args!(
+                    "{}: cannot reconnect: {reason}; it does not use the new address",
+                    self.name()
+                ));
+                Ok(())
+            }
+        }
     }
 
     fn end(&mut self, _: &[(&'static str, u64)]) -> io::Result<()> {
@@ -313,25 +426,35 @@ impl fmt::Debug for Ros2 {
     }
 }
 
-/// A thread that waits for messages, and ends when this is dropped.
-struct Waiting {
-    ends: Option<oneshot::Sender<()>>,
+/// A thread that waits for messages on the newest `L`, and ends when this is dropped.
+struct Waiting<L> {
+    links: Option<UnboundedSender<L>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Waiting {
-    /// Starts `wait` on an ordinary thread. It must return when the receiver is notified, and must
-    /// not panic.
-    fn start(wait: impl FnOnce(oneshot::Receiver<()>) + Send + 'static) -> io::Result<Self> {
-        let (ends, end) = oneshot::channel();
-        let thread = punctual::background::spawn(THREAD, move || wait(end))?;
-        Ok(Self { ends: Some(ends), thread: Some(thread) })
+impl<L: Send + 'static> Waiting<L> {
+    /// Starts `wait` on an ordinary thread, with `first` in the channel. It must return when the
+    /// channel is closed, and must not panic.
+    fn start(first: L, wait: impl FnOnce(UnboundedReceiver<L>) + Send + 'static) -> io::Result<Self> {
+        let (links, newest) = unbounded();
+        let thread = punctual::background::spawn(THREAD, move || wait(newest))?;
+        let waiting = Self { links: Some(links), thread: Some(thread) };
+        waiting.renew(first);
+        Ok(waiting)
+    }
+
+    /// Replaces what the thread waits on.
+    fn renew(&self, newest: L) {
+        if let Some(links) = &self.links {
+            // An error: the thread has ended.
+            let _ = links.unbounded_send(newest);
+        }
     }
 }
 
-impl Drop for Waiting {
+impl<L> Drop for Waiting<L> {
     fn drop(&mut self) {
-        drop(self.ends.take());
+        drop(self.links.take());
         if let Some(thread) = self.thread.take() {
             // Panics of user code are caught, and the rest of the thread does not panic.
             let _ = thread.join();
@@ -339,29 +462,30 @@ impl Drop for Waiting {
     }
 }
 
-async fn take<T: Message>(
-    readers: &Readers,
-    mut end: oneshot::Receiver<()>,
-    subscription: &mut Subscription<T>,
-) {
-    let messages = readers.messages();
-    futures::pin_mut!(messages);
+/// Receives messages from the newest readers until there are no further ones.
+async fn take<T: Message>(mut links: UnboundedReceiver<Readers>, subscription: &mut Subscription<T>) {
     let mut said = false;
-    loop {
-        match select(&mut end, messages.next()).await {
-            Either::Left(_) | Either::Right((None, _)) => return,
-            Either::Right((Some(Ok((sender, message))), _)) => {
-                let sender = format!("{:?}", sender.prefix);
-                // The subscription counts rejected messages.
-                let _ = subscription.take(&message.0, Layout::Cdr, &sender);
-            }
-            Either::Right((Some(Err(error)), _)) => {
-                if !std::mem::replace(&mut said, true) {
-                    warn(format_args!("{}: cannot receive: {error}", subscription.topic()));
+    let mut newest = links.next().await;
+    while let Some(readers) = newest {
+        let messages = readers.messages();
+        futures::pin_mut!(messages);
+        newest = loop {
+            match select(links.next(), messages.next()).await {
+                Either::Left((newest, _)) => break newest,
+                Either::Right((None, links)) => break links.await,
+                Either::Right((Some(Ok((sender, message))), _)) => {
+                    let sender = format!("{:?}", sender.prefix);
+                    // The subscription counts rejected messages.
+                    let _ = subscription.take(&message.0, Layout::Cdr, &sender);
                 }
-                thread::sleep(PAUSE);
+                Either::Right((Some(Err(error)), _)) => {
+                    if !std::mem::replace(&mut said, true) {
+                        warn(format_args!("{}: cannot receive: {error}", subscription.topic()));
+                    }
+                    thread::sleep(PAUSE);
+                }
             }
-        }
+        };
     }
 }
 

@@ -5,8 +5,8 @@ use std::fmt;
 use std::thread;
 
 use futures::StreamExt;
-use futures::channel::oneshot;
-use futures::future::{BoxFuture, join_all, select};
+use futures::channel::mpsc::UnboundedReceiver;
+use futures::future::{BoxFuture, Either, join_all, select};
 use punctual::background::warn;
 use punctual_bridge::parameters::{Parameter, ParameterAccess, Refused};
 use ros2_client::dds::{Node, Server, ServiceMapping};
@@ -33,6 +33,9 @@ pub(super) fn mapping(middleware: Option<OsString>) -> Result<ServiceMapping, Ro
     }
 }
 
+/// The handlers of the services of a node.
+pub(super) type Answers = Vec<BoxFuture<'static, ()>>;
+
 /// Creates the services of `node`, each with its handler.
 ///
 /// # Errors
@@ -41,7 +44,7 @@ pub(super) fn services(
     node: &mut Node,
     mapping: ServiceMapping,
     access: ParameterAccess,
-) -> Result<Vec<BoxFuture<'static, ()>>, String> {
+) -> Result<Answers, String> {
     let mut making = Making { node, mapping, access, answering: vec![] };
     making.service("list_parameters", "ListParameters", list)?;
     making.service("get_parameters", "GetParameters", get)?;
@@ -52,16 +55,22 @@ pub(super) fn services(
     Ok(making.answering)
 }
 
-/// Runs all services until `end`.
-pub(super) fn serve_until(answering: Vec<BoxFuture<'static, ()>>, end: oneshot::Receiver<()>) {
-    futures::executor::block_on(select(end, join_all(answering)));
+/// Runs the services of the newest node until there are no further ones.
+pub(super) async fn serve_all(mut links: UnboundedReceiver<Answers>) {
+    let mut newest = links.next().await;
+    while let Some(answers) = newest {
+        newest = match select(links.next(), join_all(answers)).await {
+            Either::Left((newest, _)) => newest,
+            Either::Right((_, links)) => links.await,
+        };
+    }
 }
 
 struct Making<'n> {
     node: &'n mut Node,
     mapping: ServiceMapping,
     access: ParameterAccess,
-    answering: Vec<BoxFuture<'static, ()>>,
+    answering: Answers,
 }
 
 impl Making<'_> {

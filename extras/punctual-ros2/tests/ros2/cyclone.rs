@@ -1,12 +1,12 @@
 //! A peer with cyclonedds from PyPI, in isolation with a node.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use punctual_process::child::BoundedChild;
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 
 /// Longer than any machine takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
@@ -20,10 +20,14 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
+    /// Starts a peer on loopback.
     pub(crate) fn start(script: &str, argument: &str) -> Self {
-        let mut command = Command::new("python3");
-        let xml =
-            "<General><Interfaces><NetworkInterface name=\"lo\" multicast=\"true\"/></Interfaces></General>";
+        Self::start_by(Command::new("python3"), "lo", script, argument)
+    }
+
+    fn start_by(mut command: Command, interface: &str, script: &str, argument: &str) -> Self {
+        let interface = format!("<NetworkInterface name=\"{interface}\" multicast=\"true\"/>");
+        let xml = format!("<General><Interfaces>{interface}</Interfaces></General>");
         command.args(["-c", script, argument]).env("CYCLONEDDS_URI", xml);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it is there");
         let stdin = child.stdin.take().expect("it is piped");
@@ -41,6 +45,46 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         let _ = self.child.end_at_once();
+    }
+}
+
+/// Another machine: a network namespace, as long as its process lives.
+pub(crate) struct Machine(Child);
+
+impl Machine {
+    pub(crate) fn start() -> Self {
+        let mut command = Command::new("unshare");
+        // It prints a byte once it is in its namespace.
+        command.args(["-n", "sh", "-c", "echo && exec sleep 3600"]).stdout(Stdio::piped());
+        let mut machine = Self(command.spawn().expect("it is there"));
+        let stdout = machine.0.stdout.as_mut().expect("it is piped");
+        stdout.read_exact(&mut [0]).expect("it has a namespace");
+        machine
+    }
+
+    /// Connects the two machines by a cable: brings an interface up on each.
+    pub(crate) fn connect(&self) {
+        let up = "ip link add here type veth peer name there && ip link set there netns $1 && \
+                  nsenter -t $1 -n ip addr add 10.9.0.2/24 dev there && \
+                  nsenter -t $1 -n ip link set there up && \
+                  ip addr add 10.9.0.1/24 dev here && ip link set here up";
+        let mut command = Command::new("sh");
+        command.args(["-c", up, "sh", &self.0.id().to_string()]);
+        let status = command.status_within(TEST_LIMIT).expect("it is there");
+        assert!(status.success(), "see above");
+    }
+
+    /// Starts a peer on that machine.
+    pub(crate) fn start_peer(&self, script: &str, argument: &str) -> Peer {
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.0.id().to_string(), "-n", "python3"]);
+        Peer::start_by(command, "there", script, argument)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = self.0.end_at_once();
     }
 }
 

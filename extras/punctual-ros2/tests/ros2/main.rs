@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
-use cyclone::{PATIENCE, Peer, alone};
+use cyclone::{Machine, PATIENCE, Peer, alone};
 use node::{SETPOINT, of_real_time};
 use punctual_bridge::message::Text;
 use punctual_bridge::messages::{JointState, Vector3};
@@ -93,6 +93,38 @@ fn exchanges_messages_with_cyclonedds() {
         Some(went_well) => assert!(went_well, "see above"),
         None => cyclone::skip("NOTHING WAS EXCHANGED WITH ROS 2"),
     }
+}
+
+#[test]
+fn reaches_interfaces_that_come_up_later() {
+    match alone("with_another_machine") {
+        Some(went_well) => assert!(went_well, "see above"),
+        None => cyclone::skip("NO NETWORK INTERFACE CAME UP LATER"),
+    }
+}
+
+#[test]
+#[ignore = "run by another test, in a network namespace with loopback only"]
+fn with_another_machine() {
+    let machine = Machine::start();
+    let (bridge, came) = start();
+    machine.connect();
+
+    let mut peer = machine.start_peer(PEER, "whole");
+    let line = || match peer.lines.try_recv() {
+        Ok(line) => Some(line),
+        Err(error) => {
+            assert_eq!(error, TryRecvError::Empty, "the peer has ended");
+            None
+        }
+    };
+    assert_eq!(publish_until(line), "Vector3(x=0.25, y=-0.125, z=0.0)");
+    peer.send("0.5 -0.25 0");
+    publish_until(|| came.try_recv().ok());
+    assert_eq!(of_real_time(), [], "the threads of the second node are ordinary");
+    drop(peer);
+    let report = bridge.finish();
+    assert!(report.sinks[0].error.is_none(), "{report}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use ros2_client::rcl_interfaces::{
 };
 use ros2_client::{Message, Name, NodeName, NodeOptions, ServiceTypeName};
 
-use super::cyclone::{PATIENCE, Peer, alone, skip};
+use super::cyclone::{Machine, PATIENCE, Peer, alone, skip};
 use super::node::of_real_time;
 
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
@@ -204,6 +204,14 @@ fn are_set_as_fast_dds_has_services() {
     }
 }
 
+#[test]
+fn are_served_on_interfaces_that_come_up_later() {
+    match alone("parameters::with_another_machine") {
+        Some(went_well) => assert!(went_well, "see above"),
+        None => skip("NO PARAMETERS WERE SERVED ON ANOTHER INTERFACE"),
+    }
+}
+
 /// Starts a node with parameters; `middleware` selects the service mapping.
 fn start(middleware: &str) -> (TuningServer<Gains>, Running) {
     // SAFETY: the test has this process for itself, and no other thread accesses the environment.
@@ -255,6 +263,17 @@ fn inside() {
     // The initial values, and each change.
     let report = bridge.finish();
     assert_eq!((report.topics[0].taken, report.topics[0].lost), (5, 0), "{report}");
+}
+
+#[test]
+#[ignore = "run by another test, in a network namespace with loopback only"]
+fn with_another_machine() {
+    let machine = Machine::start();
+    let (server, bridge) = start("rmw_cyclonedds_cpp");
+    machine.connect();
+    let peer = machine.start_peer(PEER, "");
+    assert_eq!(peer.lines.recv_timeout(PATIENCE).as_deref(), Ok(SAID[0]));
+    drop((peer, server, bridge.finish()));
 }
 
 /// Repeats the request until an answer arrives: discovery may not have completed.

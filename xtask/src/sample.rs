@@ -1,5 +1,6 @@
 //! `--sample N/M`: one of many parts, so that a long check is spread over commits or days.
 
+use std::fmt;
 use std::hash::Hasher;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,6 +18,13 @@ impl Sample {
     /// Returns whether the item with this key is in the part. Every key is in exactly one.
     pub(crate) fn takes(self, key: &str) -> bool {
         hash(key.as_bytes()) % self.parts == self.part
+    }
+}
+
+/// As `N/M`.
+impl fmt::Display for Sample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.part, self.parts)
     }
 }
 

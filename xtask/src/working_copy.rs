@@ -19,7 +19,7 @@ use toml::Table;
 use crate::Result;
 use crate::cargo::{self, Artifact};
 use crate::confined::{self, Limits};
-use crate::process::{self, Outcome};
+use crate::process::Outcome;
 
 /// Preemptions per execution that are explored by default; most concurrency bugs need at most two.
 const PREEMPTIONS: &str = "3";
@@ -126,16 +126,6 @@ impl WorkingCopy {
     /// Returns the copy of a package with seeds.
     pub(crate) fn of(package: &str) -> Result<Self> {
         Self::new(package, &[package])
-    }
-
-    /// Copies the build results of `other`, unless this copy already has some.
-    pub(crate) fn take_builds(&self, other: &Self) -> Result {
-        let (from, to) = (other.root.join("target"), self.root.join("target"));
-        if to.exists() {
-            return Ok(());
-        }
-        // Only `cp` preserves the modification times by which cargo decides what is up to date.
-        process::succeed(Command::new("cp").arg("-a").arg(from).arg(to))
     }
 
     pub(crate) fn package(&self, name: &str) -> PathBuf {

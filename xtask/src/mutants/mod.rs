@@ -1,127 +1,231 @@
-//! `cargo xtask mutants`: small mechanical bugs in every protocol file, each of which a test must
-//! detect.
+//! `cargo xtask mutants`: mechanical bugs in every protocol file, each of which a test must detect.
 //!
-//! Orderings are weakened by one step, comparisons shifted, constants in bounds or counts changed
-//! by one, wakes, fences and stores dropped, conditions negated, `max` and `min` dropped, `&&` and
-//! `||` exchanged, early returns dropped. The models and tests that reach a mutation run, the
-//! fastest first, until one fails. Mutations that survive are listed. `tests/equivalent.toml` of a
-//! package names the mutations that change nothing, with the reason.
+//! Orderings are weakened by one step; wakes, fences, stores, other calls and early returns are
+//! dropped: [`find`] has the rules. The models and tests that reach a mutation run, the fastest
+//! first, until one fails. `tests/equivalent.toml` of a package names the mutations that change
+//! nothing, with the reason. [`logic`] runs cargo-mutants, which changes operators, conditions,
+//! match arms and results.
 
 mod equivalent;
 mod find;
+mod logic;
 mod mutation;
-mod options;
-mod report;
-mod results;
 mod sources;
 mod switch;
 mod trials;
 
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::loom::{cpus, in_parallel};
-use crate::working_copy::WorkingCopy;
+use clap::Args;
+
+use crate::loom::{self, cpus, in_parallel};
+use crate::sample::Sample;
 use crate::{Result, cargo};
 pub(crate) use find::{is_for_tests, range};
 pub(crate) use mutation::{Form, Mutation, lines};
-pub(crate) use options::Options;
-use report::Report;
-use results::{Outcome, Record, Results};
 pub(crate) use sources::{Source, of as sources};
 pub(crate) use switch::{CHOSEN, Switched, module};
-use trials::{Trials, Verdict};
+use trials::{Outcome, Trials, Verdict};
 
-/// The number of mutations between two progress messages.
-const PROGRESS: usize = 50;
+/// The percentage of the mutations that must be caught.
+const REQUIRED: usize = 95;
+
+#[derive(Args, Debug, Default)]
+pub(crate) struct Options {
+    /// Package to mutate; may be repeated [default: all with protocols]
+    #[arg(long = "package", value_name = "NAME", value_parser = loom::package)]
+    packages: Vec<&'static str>,
+
+    /// Only mutations of this file; may be repeated
+    #[arg(long = "file", value_name = "SRC")]
+    files: Vec<String>,
+
+    /// Only part N of M; `commit/M` and `day/M` choose another part for each commit or day
+    #[arg(long, value_name = "N/M")]
+    sample: Option<Sample>,
+
+    /// Mutate logic with cargo-mutants instead
+    #[arg(long)]
+    logic: bool,
+
+    /// List the mutations instead of trying them
+    #[arg(long)]
+    list: bool,
+}
+
+impl Options {
+    fn packages(&self) -> &[&'static str] {
+        if self.packages.is_empty() { &loom::PACKAGES } else { &self.packages }
+    }
+
+    /// Returns whether a file, relative to its package, is selected.
+    fn selects(&self, file: &str) -> bool {
+        self.files.is_empty() || self.files.iter().any(|name| is_named(file, name))
+    }
+}
+
+fn is_named(file: &str, name: &str) -> bool {
+    file.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+}
 
 pub(crate) fn run(options: &Options) -> Result {
+    if options.logic {
+        return logic::run(options);
+    }
     let began = Instant::now();
-    let results = Results::open()?;
-    let mut report = Report::default();
-    let mut everything = Vec::new();
     let mut work = Vec::new();
     for package in options.packages() {
         let directory = cargo::root().join("crates").join(package);
         let sources = sources::of(&directory)?;
         let all = sources::mutations(package, &sources)?;
         let equivalents = equivalent::of(&directory, &all.iter().collect::<Vec<_>>())?;
-        everything.extend(all.iter().cloned());
-        let digest = results::digest(&directory)?;
-        let chosen: Vec<_> = all.into_iter().filter(|mutation| options.choose(mutation)).collect();
-        let mut open: Vec<(usize, Mutation)> = Vec::new();
-        for mutation in chosen {
-            let argued = equivalents.iter().any(|entry| entry.is(&mutation));
-            if options.list {
-                let Mutation { function, original, mutated, .. } = &mutation;
-                let note = if argued { " (argued equivalent)" } else { "" };
-                println!("{} {function}{note}\n    {original}\n    {mutated}", mutation.place());
-                continue;
-            }
-            let earlier = results.earlier(&mutation.key());
-            if options.survivors && earlier.is_none_or(|record| record.outcome != Outcome::Survived) {
-                continue;
-            }
-            match earlier.filter(|record| record.digest == digest && !options.afresh) {
-                Some(record) if !options.survivors => report.add(&mutation, argued, record.clone()),
-                _ => open.push((open.len(), mutation)),
-            }
-        }
-        work.push((*package, sources, digest, equivalents, open));
+        work.push((package, sources, all, equivalents));
     }
-    options.check_files(&everything)?;
+    let is_mutated = |name: &String| work.iter().flat_map(|work| &work.2).any(|it| is_named(&it.file, name));
+    if let Some(name) = options.files.iter().find(|name| !is_mutated(name)) {
+        return Err(format!("--file {name}: it has no mutations").into());
+    }
+    let report = Mutex::new(Report::default());
+    for (package, sources, mut all, equivalents) in work {
+        let is_argued = |mutation: &Mutation| equivalents.iter().any(|entry| entry.is(mutation));
+        all.retain(|mutation| {
+            options.selects(&mutation.file)
+                && options.sample.is_none_or(|sample| sample.takes(&mutation.key()))
+        });
+        if options.list {
+            for mutation in &all {
+                let note = if is_argued(mutation) { " (argued equivalent)" } else { "" };
+                println!("{}{note}", mutation.description());
+            }
+        } else if !all.is_empty() {
+            let trials = Trials::prepare(package, &sources, &all)?;
+            let numbers: Vec<_> = (0..all.len()).collect();
+            in_parallel(&numbers, cpus(), |_, &number| {
+                let is_argued = is_argued(&all[number]);
+                let verdict = trials.verdict(number, is_argued)?;
+                report.lock().expect("nothing panics with the report").add(&all[number], is_argued, &verdict);
+                Ok(true)
+            })?;
+        }
+    }
     if options.list {
         return Ok(());
     }
-
-    let chosen = report.tried() + work.iter().map(|(.., open)| open.len()).sum::<usize>();
-    let report = Mutex::new(report);
-    // Of the time budget, each package can use its share and the unused time of the previous
-    // packages.
-    let mut spent = Duration::ZERO;
-    let share = |at: usize| options.budget.map(|budget| budget.mul_f64((at + 1) as f64 / work.len() as f64));
-    for (at, (package, sources, digest, equivalents, open)) in work.iter().enumerate() {
-        if open.is_empty() {
-            continue;
-        }
-        let copies = copies()?;
-        let trials = Trials::prepare(&copies[0], package, sources, open)?;
-        let started = Instant::now();
-        let try_one = |mutation: &Mutation, how: &dyn Fn(bool) -> Result<Verdict>| -> Result<bool> {
-            if share(at).is_some_and(|share| spent + started.elapsed() > share) {
-                report.lock().expect("nothing panics with the report").not_tried += 1;
-                return Ok(true);
-            }
-            let began = Instant::now();
-            let argued = equivalents.iter().any(|entry| entry.is(mutation));
-            let Verdict { outcome, by, said } = how(!argued)?;
-            let seconds = began.elapsed().as_secs_f32();
-            let record = Record { key: mutation.key(), digest: *digest, outcome, by, said, seconds };
-            results.add(&record)?;
-            let mut report = report.lock().expect("nothing panics with the report");
-            report.add(mutation, argued, record);
-            if report.tried().is_multiple_of(PROGRESS) {
-                println!("{package}: {} of {chosen} mutations tried", report.tried());
-            }
-            Ok(true)
-        };
-        let (separate, switched): (Vec<_>, Vec<_>) =
-            open.iter().partition(|(number, _)| trials.separate.contains(number));
-        in_parallel(&switched, copies.len(), |_, (number, mutation)| {
-            try_one(mutation, &|thoroughly| trials.switched(*number, thoroughly))
-        })?;
-        for copy in &copies {
-            trials::restore(copy, package, sources)?;
-        }
-        copies[1..].iter().try_for_each(|copy| copy.take_builds(&copies[0]))?;
-        in_parallel(&separate, copies.len(), |index, (_, mutation)| {
-            try_one(mutation, &|thoroughly| trials.alone(&copies[index], mutation, thoroughly))
-        })?;
-        spent += started.elapsed();
-    }
-    report.into_inner()?.conclude(options.sample.is_some(), began.elapsed())
+    println!("{} s", began.elapsed().as_secs());
+    report.into_inner()?.conclude(options.sample.is_some())
 }
 
-fn copies() -> Result<Vec<WorkingCopy>> {
-    (0..cpus()).map(|index| WorkingCopy::new(&index.to_string(), &crate::loom::PACKAGES)).collect()
+/// The results so far.
+#[derive(Default)]
+struct Report {
+    caught: usize,
+    timed_out: usize,
+    survivors: usize,
+    argued: usize,
+    /// Argued equivalent, but caught: the argument is wrong.
+    refuted: usize,
+    invalid: usize,
+}
+
+impl Report {
+    /// Counts a verdict, and prints it unless the mutation was caught by a failed assertion.
+    fn add(&mut self, mutation: &Mutation, is_argued: bool, verdict: &Verdict) {
+        let (count, name) = match verdict.outcome {
+            Outcome::Survived if is_argued => return self.argued += 1,
+            Outcome::Caught if !is_argued => return self.caught += 1,
+            Outcome::Caught | Outcome::TimedOut if is_argued => {
+                (&mut self.refuted, "argued equivalent, but caught")
+            }
+            Outcome::Caught | Outcome::TimedOut => (&mut self.timed_out, "caught by a time limit only"),
+            Outcome::Survived => (&mut self.survivors, "survived"),
+            Outcome::Invalid => (&mut self.invalid, "invalid"),
+        };
+        *count += 1;
+        println!("{name}: {}\n    {}", mutation.description(), verdict.reason);
+    }
+
+    /// Fails if too few mutations are caught. In a sample, a single survivor is not significant:
+    /// the draw decides which of a package's few survivors it contains.
+    fn conclude(&self, is_sample: bool) -> Result {
+        let Self { caught, timed_out, survivors, argued, refuted, invalid } = self;
+        let caught = caught + timed_out;
+        let all = caught + survivors;
+        println!(
+            "mutants: {caught} of {all} caught, {timed_out} of them by a time limit only; {argued} argued equivalent, \
+             {invalid} invalid"
+        );
+        if *refuted > 0 {
+            return Err(format!("{refuted} mutations are argued equivalent, but a test detects them").into());
+        }
+        if is_enough(caught, all) || is_sample && *survivors <= 1 {
+            return Ok(());
+        }
+        Err(format!(
+            "{caught} of {all} mutations are caught, not {REQUIRED} %: write the test that fails, or argue in \
+             tests/equivalent.toml"
+        )
+        .into())
+    }
+}
+
+fn is_enough(caught: usize, all: usize) -> bool {
+    caught * 100 >= all * REQUIRED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conclude(outcomes: &[(Outcome, bool)], is_sample: bool) -> Result {
+        let mutation = &find::mutations("p", "src/x.rs", "fn f() { wake(); }").unwrap()[0];
+        let mut report = Report::default();
+        for &(outcome, is_argued) in outcomes {
+            report.add(mutation, is_argued, &Verdict { outcome, reason: String::new() });
+        }
+        report.conclude(is_sample)
+    }
+
+    #[test]
+    fn requires_nineteen_mutations_of_twenty() {
+        let mut outcomes = vec![(Outcome::Caught, false); 19];
+        outcomes.push((Outcome::Survived, false));
+        assert!(conclude(&outcomes, false).is_ok(), "19 of 20 are 95 %");
+        outcomes.push((Outcome::Survived, false));
+        assert!(conclude(&outcomes, false).is_err());
+        assert!(conclude(&outcomes, true).is_err(), "two survivors of a sample are significant");
+    }
+
+    #[test]
+    fn allows_a_small_sample_one_survivor() {
+        let outcomes = [(Outcome::Caught, false), (Outcome::Survived, false)];
+        assert!(conclude(&outcomes, false).is_err());
+        assert!(conclude(&outcomes, true).is_ok());
+    }
+
+    #[test]
+    fn counts_neither_argued_nor_invalid_mutations() {
+        let mut outcomes =
+            vec![(Outcome::Survived, true), (Outcome::Invalid, false), (Outcome::TimedOut, false)];
+        assert!(conclude(&outcomes, false).is_ok());
+        outcomes.push((Outcome::Caught, true));
+        assert!(conclude(&outcomes, false).is_err(), "the argument was wrong");
+    }
+
+    #[test]
+    fn selects_files_by_their_whole_names() {
+        assert!(
+            is_named("src/queue/timed.rs", "timed.rs") && is_named("src/queue/timed.rs", "queue/timed.rs")
+        );
+        assert!(!is_named("src/queue/timed.rs", "imed.rs"));
+    }
+
+    #[test]
+    fn argues_only_about_mutations_that_exist() {
+        for package in loom::PACKAGES {
+            let directory = cargo::root().join("crates").join(package);
+            let all = sources::mutations(package, &sources::of(&directory).unwrap()).unwrap();
+            equivalent::of(&directory, &all.iter().collect::<Vec<_>>()).unwrap();
+        }
+    }
 }

@@ -43,8 +43,10 @@ impl Mutation {
         format!("{package}/{file} {function}: `{original}` -> `{mutated}` #{ordinal}")
     }
 
-    pub(crate) fn place(&self) -> String {
-        format!("crates/{}/{}:{}", self.package, self.file, self.line)
+    /// Returns three lines: the place, and the lines around the mutation without and with it.
+    pub(super) fn description(&self) -> String {
+        let Self { package, file, line, function, original, mutated, .. } = self;
+        format!("crates/{package}/{file}:{line} {function}\n    {original}\n    {mutated}")
     }
 }
 

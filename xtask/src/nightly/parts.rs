@@ -153,6 +153,12 @@ pub(super) const PARTS: &[Part] = &[
         limit_min: 1440,
         commands: &["cargo xtask mutants"],
     },
+    Part {
+        name: "logic",
+        purpose: "operators, conditions and results changed by cargo-mutants, an eighth each day",
+        limit_min: 600,
+        commands: &["cargo xtask mutants --logic --sample day/8"],
+    },
 ];
 
 #[cfg(test)]

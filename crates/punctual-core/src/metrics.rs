@@ -20,6 +20,7 @@
 //! assert!(value <= end && end < value + value / 128);
 //! ```
 
+use core::mem::offset_of;
 // Atomics from `core`, not loom: this is a layout.
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -223,6 +224,200 @@ pub struct Occasional {
     pub early: AtomicU64,
     /// The number of jobs released by an idle event source.
     pub idle_releases: AtomicU64,
+}
+
+/// A figure of a task that is one number: a count, or the maximum over what a count counts.
+///
+/// JSON, tables and the exporter of `punctual top` iterate over [`Figure::ALL`]. A further figure
+/// needs a field of [`TaskFigures`] or [`Occasional`], a row here, and the statement that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// [`TaskFigures::jobs`].
+    Jobs,
+    /// [`TaskFigures::misses`].
+    Misses,
+    /// [`TaskFigures::suspended`].
+    Suspended,
+    /// [`TaskFigures::suspension_max`].
+    SuspensionMax,
+    /// [`Occasional::overruns`].
+    Overruns,
+    /// [`Occasional::early`].
+    Early,
+    /// [`Occasional::idle_releases`].
+    IdleReleases,
+}
+
+/// Row of the table of [`Figure`]s.
+#[derive(Debug, Clone, Copy)]
+pub struct FigureRow {
+    /// Key in JSON.
+    pub key: &'static str,
+    /// Name of the metric, without prefix and unit.
+    pub metric: &'static str,
+    /// Description of the metric.
+    pub help: &'static str,
+    /// Offset of its word in [`TaskFigures`], in bytes.
+    pub offset: usize,
+    /// True if jobs write it: it is unknown for tasks that are not measured.
+    pub of_jobs: bool,
+    /// True if it should be zero.
+    pub is_fault: bool,
+    /// For a maximum, in ns: the count of the values that it covers.
+    pub maximum_of: Option<Figure>,
+    /// Noun for a line below the table, for a figure without a column.
+    pub noun: Option<&'static str>,
+}
+
+impl Figure {
+    /// All figures.
+    pub const ALL: [Self; 7] = [
+        Self::Jobs,
+        Self::Misses,
+        Self::Suspended,
+        Self::SuspensionMax,
+        Self::Overruns,
+        Self::Early,
+        Self::IdleReleases,
+    ];
+
+    /// Returns its row of the table.
+    pub const fn row(self) -> FigureRow {
+        const OCCASIONAL: usize = offset_of!(TaskFigures, occasional);
+        match self {
+            Self::Jobs => {
+                FigureRow::new("jobs", "jobs", offset_of!(TaskFigures, jobs), "Jobs that have ended.")
+            }
+            Self::Misses => FigureRow {
+                is_fault: true,
+                ..FigureRow::new(
+                    "misses",
+                    "deadline_misses",
+                    offset_of!(TaskFigures, misses),
+                    "Jobs that ended after their deadline.",
+                )
+            },
+            Self::Suspended => FigureRow::new(
+                "suspended",
+                "self_suspensions",
+                offset_of!(TaskFigures, suspended),
+                "Jobs that suspended themselves.",
+            ),
+            Self::SuspensionMax => FigureRow {
+                maximum_of: Some(Self::Suspended),
+                ..FigureRow::new(
+                    "suspension_max",
+                    "suspension_max",
+                    offset_of!(TaskFigures, suspension_max),
+                    "The longest time that a job which suspended itself was off its CPU.",
+                )
+            },
+            Self::Overruns => FigureRow {
+                of_jobs: false,
+                is_fault: true,
+                ..FigureRow::new(
+                    "overruns",
+                    "overruns",
+                    OCCASIONAL + offset_of!(Occasional, overruns),
+                    "Releases that found the previous job unfinished.",
+                )
+            },
+            Self::Early => FigureRow {
+                of_jobs: false,
+                noun: Some("early release"),
+                ..FigureRow::new(
+                    "early",
+                    "early_releases",
+                    OCCASIONAL + offset_of!(Occasional, early),
+                    "Releases less than the minimum inter-arrival time apart.",
+                )
+            },
+            Self::IdleReleases => FigureRow {
+                of_jobs: false,
+                noun: Some("release by an idle source"),
+                ..FigureRow::new(
+                    "idle_releases",
+                    "idle_releases",
+                    OCCASIONAL + offset_of!(Occasional, idle_releases),
+                    "Jobs released by an idle event source.",
+                )
+            },
+        }
+    }
+}
+
+impl FigureRow {
+    const fn new(key: &'static str, metric: &'static str, offset: usize, help: &'static str) -> Self {
+        Self { key, metric, help, offset, of_jobs: true, is_fault: false, maximum_of: None, noun: None }
+    }
+}
+
+/// A quantity of which each job has one value, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Term {
+    /// Release to start.
+    Jitter,
+    /// Release to end.
+    Response,
+    /// Start to end, without preemption and suspension.
+    Execution,
+}
+
+/// Row of the table of [`Term`]s.
+#[derive(Debug, Clone, Copy)]
+pub struct TermRow {
+    /// Letter of response-time analysis.
+    pub letter: &'static str,
+    /// Name.
+    pub name: &'static str,
+    /// Key in JSON.
+    pub key: &'static str,
+    /// Name of the metric, without prefix and unit.
+    pub metric: &'static str,
+    /// Description of the metric.
+    pub help: &'static str,
+    /// Offset of its [`Quantity`] in [`TaskFigures`], in bytes.
+    pub offset: usize,
+    /// Offset of its [`Histogram`].
+    pub histogram: usize,
+}
+
+impl Term {
+    /// All terms.
+    pub const ALL: [Self; 3] = [Self::Jitter, Self::Response, Self::Execution];
+
+    /// Returns its row of the table.
+    pub const fn row(self) -> TermRow {
+        match self {
+            Self::Jitter => TermRow {
+                letter: "J",
+                name: "release jitter",
+                key: "jitter",
+                metric: "release_jitter",
+                help: "Release to start",
+                offset: offset_of!(TaskFigures, jitter),
+                histogram: offset_of!(TaskFigures, jitters),
+            },
+            Self::Response => TermRow {
+                letter: "R",
+                name: "response time",
+                key: "response",
+                metric: "response_time",
+                help: "Release to end",
+                offset: offset_of!(TaskFigures, response),
+                histogram: offset_of!(TaskFigures, responses),
+            },
+            Self::Execution => TermRow {
+                letter: "C",
+                name: "execution time",
+                key: "execution",
+                metric: "execution_time",
+                help: "Start to end, without preemption and suspension",
+                offset: offset_of!(TaskFigures, execution),
+                histogram: offset_of!(TaskFigures, executions),
+            },
+        }
+    }
 }
 
 /// Messages that ordinary threads of the app carry in or out: those of a topic, or into a

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use punctual_core::metrics::{bucket_end, quantile};
+use punctual_core::metrics::{Figure, Term, bucket_end, quantile};
 
 use super::args::Order;
 use super::memory::{About, Figures, Look, Quantity};
@@ -54,17 +54,21 @@ pub(crate) struct Row {
     pub(crate) measured: bool,
     /// Jobs per second; `None` at the first update.
     pub(crate) rate: Option<f64>,
-    pub(crate) jobs: u64,
-    pub(crate) misses: u64,
-    pub(crate) suspended: u64,
-    /// In ns, since the start of the app; 0 if no job suspended itself since the reset.
-    pub(crate) suspension_max: u64,
-    pub(crate) overruns: u64,
-    pub(crate) early: u64,
-    pub(crate) idle_releases: u64,
-    pub(crate) jitter: Stat,
-    pub(crate) response: Stat,
-    pub(crate) execution: Stat,
+    /// In the order of [`Figure::ALL`]. A maximum is that since the start of the app, or 0 if its
+    /// count is 0 since the reset.
+    pub(crate) numbers: [u64; Figure::ALL.len()],
+    /// In the order of [`Term::ALL`].
+    pub(crate) terms: [Stat; Term::ALL.len()],
+}
+
+impl Row {
+    pub(crate) fn number(&self, figure: Figure) -> u64 {
+        self.numbers[figure as usize]
+    }
+
+    pub(crate) fn term(&self, term: Term) -> &Stat {
+        &self.terms[term as usize]
+    }
 }
 
 /// References for comparison.
@@ -103,9 +107,16 @@ pub(crate) fn rows(about: &About, look: &Look, since: &Since) -> Vec<Row> {
         let before = of(&since.reset, index);
         let before = before.as_ref();
         let rate = of(&since.previous, index).zip(seconds.filter(|seconds| *seconds > 0.0));
-        let rate = rate.map(|(then, seconds)| now.jobs.saturating_sub(then.jobs) as f64 / seconds);
-        let count = |of: fn(&Figures) -> u64| of(now).saturating_sub(before.map_or(0, of));
-        let suspended = count(|figures| figures.suspended);
+        let rate = rate.map(|(then, seconds)| {
+            now.number(Figure::Jobs).saturating_sub(then.number(Figure::Jobs)) as f64 / seconds
+        });
+        let since_reset =
+            |figure| now.number(figure).saturating_sub(before.map_or(0, |before| before.number(figure)));
+        let number = |figure: Figure| match figure.row().maximum_of {
+            None => since_reset(figure),
+            Some(count) if since_reset(count) > 0 => now.number(figure),
+            Some(_) => 0,
+        };
         Row {
             name: task.name.clone(),
             partition: task.partition.clone(),
@@ -114,16 +125,8 @@ pub(crate) fn rows(about: &About, look: &Look, since: &Since) -> Vec<Row> {
             deadline: task.deadline,
             measured: task.is_measured(),
             rate,
-            jobs: count(|figures| figures.jobs),
-            misses: count(|figures| figures.misses),
-            suspended,
-            suspension_max: if suspended > 0 { now.suspension_max } else { 0 },
-            overruns: count(|figures| figures.overruns),
-            early: count(|figures| figures.early),
-            idle_releases: count(|figures| figures.idle_releases),
-            jitter: Stat::new(&now.jitter, before.map(|before| &before.jitter)),
-            response: Stat::new(&now.response, before.map(|before| &before.response)),
-            execution: Stat::new(&now.execution, before.map(|before| &before.execution)),
+            numbers: Figure::ALL.map(number),
+            terms: Term::ALL.map(|term| Stat::new(now.term(term), before.map(|before| before.term(term)))),
         }
     };
     tasks.map(row).collect()
@@ -137,10 +140,12 @@ pub(crate) fn arranged(mut rows: Vec<Row>, order: Order, filter: &str) -> Vec<Ro
         Order::Level => {}
         Order::Task => rows.sort_by(|a, b| a.name.cmp(&b.name)),
         Order::Rate => rows.sort_by(|a, b| b.rate.unwrap_or(0.0).total_cmp(&a.rate.unwrap_or(0.0))),
-        Order::Jitter => rows.sort_by_key(|row| Reverse(row.jitter.max)),
-        Order::Response => rows.sort_by_key(|row| Reverse(row.response.max)),
-        Order::Execution => rows.sort_by_key(|row| Reverse(row.execution.max)),
-        Order::Misses => rows.sort_by_key(|row| Reverse(row.misses.saturating_add(row.overruns))),
+        Order::Jitter => rows.sort_by_key(|row| Reverse(row.term(Term::Jitter).max)),
+        Order::Response => rows.sort_by_key(|row| Reverse(row.term(Term::Response).max)),
+        Order::Execution => rows.sort_by_key(|row| Reverse(row.term(Term::Execution).max)),
+        Order::Misses => rows.sort_by_key(|row| {
+            Reverse(row.number(Figure::Misses).saturating_add(row.number(Figure::Overruns)))
+        }),
     }
     rows
 }
@@ -190,16 +195,9 @@ pub(crate) mod tests {
     /// Returns figures of tasks whose jobs had these response times.
     pub(crate) fn look(at: Instant, responses: &[&[u64]]) -> Look {
         let figures = |responses: &&[u64]| Figures {
-            jobs: responses.len() as u64,
-            misses: 0,
-            suspended: 0,
-            suspension_max: 0,
-            overruns: 0,
-            early: 0,
-            idle_releases: 0,
-            jitter: quantity(&[]),
-            response: quantity(responses),
-            execution: quantity(responses),
+            numbers: Figure::ALL
+                .map(|figure| if figure == Figure::Jobs { responses.len() as u64 } else { 0 }),
+            terms: Term::ALL.map(|term| quantity(if term == Term::Jitter { &[] } else { responses })),
         };
         let tasks = responses.iter().map(figures).collect();
         let traffic = vec![Traffic { name: "/a".into(), carried: 7, lost: 0, refused: 2 }];
@@ -225,17 +223,21 @@ pub(crate) mod tests {
         let (about, start) = (about(&["a"]), Instant::now());
         let mut since = Since::default();
         let before = look(start, &[&[100, 90_000]]);
-        assert_eq!(rows(&about, &before, &since)[0].response.max, 90_000);
+        assert_eq!(rows(&about, &before, &since)[0].term(Term::Response).max, 90_000);
         since.reset(&before);
         let row = &rows(&about, &before, &since)[0];
-        assert_eq!((row.jobs, &row.response), (0, &Stat { last: 90_000, ..Stat::default() }));
+        assert_eq!(
+            (row.number(Figure::Jobs), row.term(Term::Response)),
+            (0, &Stat { last: 90_000, ..Stat::default() })
+        );
 
         let after = &rows(&about, &look(start, &[&[100, 90_000, 200, 3_000]]), &since)[0];
-        assert_eq!((after.jobs, after.response.p50), (2, 200));
+        let response = after.term(Term::Response);
+        assert_eq!((after.number(Figure::Jobs), response.p50), (2, 200));
         // From the histogram, within 1 %.
-        assert!((3_000..3_030).contains(&after.response.max), "{}", after.response.max);
+        assert!((3_000..3_030).contains(&response.max), "{}", response.max);
         let worse = &rows(&about, &look(start, &[&[100, 90_000, 95_001]]), &since)[0];
-        assert_eq!(worse.response.max, 95_001, "the largest of all is known exactly");
+        assert_eq!(worse.term(Term::Response).max, 95_001, "the largest of all is known exactly");
     }
 
     #[test]

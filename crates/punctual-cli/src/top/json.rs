@@ -1,5 +1,6 @@
 //! An update as a line of JSON, with times in ns.
 
+use punctual_core::metrics::{Figure, Term};
 use serde_json::{Value, json};
 
 use super::figures::{Row, Stat};
@@ -32,25 +33,22 @@ pub(crate) fn line(memory: &Memory, look: &Look, rows: &[Row]) -> String {
 
 fn task(row: &Row) -> Value {
     // A quantity that is not measured is unknown, not zero.
-    let known = |value: Value| if row.measured { value } else { Value::Null };
-    json!({
+    let known = |of_jobs: bool, value: Value| if row.measured || !of_jobs { value } else { Value::Null };
+    let mut task = json!({
         "name": row.name,
         "partition": row.partition,
         "level": row.level,
         "period": row.period,
         "deadline": row.deadline,
-        "jobs": known(row.jobs.into()),
-        "jobs_per_second": known(row.rate.into()),
-        "misses": known(row.misses.into()),
-        "suspended": known(row.suspended.into()),
-        "suspension_max": known(row.suspension_max.into()),
-        "overruns": row.overruns,
-        "early": row.early,
-        "idle_releases": row.idle_releases,
-        "jitter": known(stat(&row.jitter)),
-        "response": known(stat(&row.response)),
-        "execution": known(stat(&row.execution)),
-    })
+        "jobs_per_second": known(true, row.rate.into()),
+    });
+    for figure in Figure::ALL {
+        task[figure.row().key] = known(figure.row().of_jobs, row.number(figure).into());
+    }
+    for term in Term::ALL {
+        task[term.row().key] = known(true, stat(row.term(term)));
+    }
+    task
 }
 
 fn traffic(traffic: &Traffic) -> Value {

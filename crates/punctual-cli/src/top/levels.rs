@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
+use punctual_core::metrics::Term;
 use punctual_report::format::NONE;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -44,7 +45,7 @@ impl Levels {
             let key = (partition.unwrap_or(usize::MAX), std::cmp::Reverse(task.level));
             let sum = now.entry(key).or_default();
             // C excludes preempting jobs, so no time counts for two levels.
-            *sum = sum.saturating_add(figures.execution.sum);
+            *sum = sum.saturating_add(figures.term(Term::Execution).sum);
             self.levels.entry(key).or_insert_with(|| {
                 let name = format!("level {}", task.level);
                 (if several { format!("{} {name}", task.partition) } else { name }, VecDeque::new())

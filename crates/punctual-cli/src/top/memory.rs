@@ -11,8 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
 use punctual_core::metrics::{
-    BUCKETS, Header, MAGIC, MAX_TRAFFIC, MAX_TRAFFIC_NAME, Occasional, Quantity as Layout, TaskFigures,
-    TrafficFigures, UPDATE_PERIOD, VERSION,
+    BUCKETS, Figure, Header, MAGIC, MAX_TRAFFIC, MAX_TRAFFIC_NAME, Quantity as Layout, TaskFigures, Term,
+    TermRow, TrafficFigures, UPDATE_PERIOD, VERSION,
 };
 use punctual_report::escape::Printable;
 use rustix::fs::SealFlags;
@@ -175,17 +175,20 @@ pub(crate) struct Traffic {
 /// The figures of a task since the start of the app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Figures {
-    pub(crate) jobs: u64,
-    pub(crate) misses: u64,
-    pub(crate) suspended: u64,
-    /// In ns, since the start of the app.
-    pub(crate) suspension_max: u64,
-    pub(crate) overruns: u64,
-    pub(crate) early: u64,
-    pub(crate) idle_releases: u64,
-    pub(crate) jitter: Quantity,
-    pub(crate) response: Quantity,
-    pub(crate) execution: Quantity,
+    /// In the order of [`Figure::ALL`].
+    pub(crate) numbers: [u64; Figure::ALL.len()],
+    /// In the order of [`Term::ALL`].
+    pub(crate) terms: [Quantity; Term::ALL.len()],
+}
+
+impl Figures {
+    pub(crate) fn number(&self, figure: Figure) -> u64 {
+        self.numbers[figure as usize]
+    }
+
+    pub(crate) fn term(&self, term: Term) -> &Quantity {
+        &self.terms[term as usize]
+    }
 }
 
 /// One quantity over all jobs of a task, in ns.
@@ -312,24 +315,15 @@ fn read(file: &File, bytes: &mut [u8], at: u64) -> Result<(), Unreadable> {
 
 /// Parses the figures of a task.
 fn figures(bytes: &[u8]) -> Figures {
-    let occasional = |at: usize| word(bytes, offset_of!(TaskFigures, occasional) + at);
-    let quantity = |at: usize, histogram: usize| Quantity {
-        last: word(bytes, at + offset_of!(Layout, last)),
-        max: word(bytes, at + offset_of!(Layout, max)),
-        sum: word(bytes, at + offset_of!(Layout, sum)),
+    let quantity = |TermRow { offset, histogram, .. }| Quantity {
+        last: word(bytes, offset + offset_of!(Layout, last)),
+        max: word(bytes, offset + offset_of!(Layout, max)),
+        sum: word(bytes, offset + offset_of!(Layout, sum)),
         counts: (0..BUCKETS).map(|bucket| half(bytes, histogram + 4 * bucket)).collect(),
     };
     Figures {
-        jobs: word(bytes, offset_of!(TaskFigures, jobs)),
-        misses: word(bytes, offset_of!(TaskFigures, misses)),
-        suspended: word(bytes, offset_of!(TaskFigures, suspended)),
-        suspension_max: word(bytes, offset_of!(TaskFigures, suspension_max)),
-        overruns: occasional(offset_of!(Occasional, overruns)),
-        early: occasional(offset_of!(Occasional, early)),
-        idle_releases: occasional(offset_of!(Occasional, idle_releases)),
-        jitter: quantity(offset_of!(TaskFigures, jitter), offset_of!(TaskFigures, jitters)),
-        response: quantity(offset_of!(TaskFigures, response), offset_of!(TaskFigures, responses)),
-        execution: quantity(offset_of!(TaskFigures, execution), offset_of!(TaskFigures, executions)),
+        numbers: Figure::ALL.map(|figure| word(bytes, figure.row().offset)),
+        terms: Term::ALL.map(|term| quantity(term.row())),
     }
 }
 

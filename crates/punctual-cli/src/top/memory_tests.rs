@@ -62,10 +62,10 @@ fn finds_each_figure_in_its_place() {
     let mut memory = open(&region()).unwrap();
     let figures = memory.read().unwrap().tasks.remove(0);
     let at = |offset: usize| 1000 + offset as u64 / 8;
-    assert_eq!(figures.jobs, at(0));
-    assert_eq!(figures.misses, at(8));
-    assert_eq!(figures.response.max, at(offset_of!(TaskFigures, response) + 8));
-    assert_eq!(figures.overruns, at(offset_of!(TaskFigures, occasional)));
+    assert_eq!(figures.number(Figure::Jobs), at(0));
+    assert_eq!(figures.number(Figure::Misses), at(8));
+    assert_eq!(figures.term(Term::Response).max, at(offset_of!(TaskFigures, response) + 8));
+    assert_eq!(figures.number(Figure::Overruns), at(offset_of!(TaskFigures, occasional)));
     assert_eq!(figures.executions_first(), at(offset_of!(TaskFigures, executions)) as u32);
     assert_eq!(memory.about.tasks[0].period, Some(1000));
     assert_eq!(memory.about.partitions[0].cpu, Some(3));
@@ -89,7 +89,7 @@ fn believes_no_count_beyond_its_room() {
 
 impl Figures {
     fn executions_first(&self) -> u32 {
-        self.execution.counts[0]
+        self.term(Term::Execution).counts[0]
     }
 }
 

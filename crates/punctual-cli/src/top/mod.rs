@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 mod chosen;
+mod columns;
 mod figures;
 mod find;
 mod http;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use punctual_core::metrics::Figure;
 use punctual_process::child::{BoundedChild, BoundedCommand};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -168,7 +169,9 @@ impl Drop for NextMiss {
 
 /// Returns the number of all misses and overruns so far.
 fn misses(look: &Look) -> u64 {
-    look.tasks.iter().fold(0, |sum: u64, task| sum.saturating_add(task.misses).saturating_add(task.overruns))
+    let missed = [Figure::Misses, Figure::Overruns];
+    let counts = look.tasks.iter().flat_map(|task| missed.map(|figure| task.number(figure)));
+    counts.fold(0, u64::saturating_add)
 }
 
 /// Returns the name of a file that does not exist, nor does the directory of its pages.
@@ -194,7 +197,7 @@ mod tests {
 
     fn looked(misses: u64) -> Look {
         let mut look = look(Instant::now(), &[&[5_000], &[7_000]]);
-        look.tasks[1].misses = misses;
+        look.tasks[1].numbers[Figure::Misses as usize] = misses;
         look
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hyper::body::Bytes;
-use punctual_core::metrics::bucket_of;
+use punctual_core::metrics::{Figure, FigureRow, Term, TermRow, bucket_of};
 
 use super::find::{Apps, Found};
 use super::http;
@@ -84,55 +84,42 @@ impl<'a> App<'a> {
     }
 }
 
-/// A count of a task.
-type Count = fn(&Figures) -> u64;
 /// A figure of an app.
 type OfApp = fn(&App<'_>) -> u64;
 /// A count of messages.
 type OfTraffic = fn(&Traffic) -> u64;
-/// A quantity of a task.
-type Of = fn(&Figures) -> &Quantity;
 
 fn text(apps: &[App<'_>]) -> String {
     let mut text = String::new();
-    let counts: [(&str, &str, bool, Count); 6] = [
-        ("jobs", "Jobs that have ended.", true, |task| task.jobs),
-        ("deadline_misses", "Jobs that ended after their deadline.", true, |task| task.misses),
-        ("self_suspensions", "Jobs that suspended themselves.", true, |task| task.suspended),
-        ("overruns", "Releases that found the previous job unfinished.", false, |task| task.overruns),
-        ("early_releases", "Releases less than the minimum inter-arrival time apart.", false, |task| {
-            task.early
-        }),
-        ("idle_releases", "Jobs released by an idle event source.", false, |task| task.idle_releases),
-    ];
-    for (name, help, of_jobs, count) in counts {
-        let name = format!("punctual_{name}_total");
+    let is_maximum = |figure: &Figure| figure.row().maximum_of.is_some();
+    for figure in Figure::ALL.into_iter().filter(|figure| !is_maximum(figure)) {
+        let FigureRow { metric, help, of_jobs, .. } = figure.row();
+        let name = format!("punctual_{metric}_total");
         head(&mut text, &name, help, "counter");
         for (labels, _, figures) in tasks(apps).filter(|(_, task, _)| task.is_measured() || !of_jobs) {
-            line(&mut text, format_args!("{name}{{{labels}}} {}", count(figures)));
+            line(&mut text, format_args!("{name}{{{labels}}} {}", figures.number(figure)));
         }
     }
-    let quantities: [(&str, &str, Of); 3] = [
-        ("release_jitter", "Release to start", |task| &task.jitter),
-        ("response_time", "Release to end", |task| &task.response),
-        ("execution_time", "Start to end, without preemption and suspension", |task| &task.execution),
-    ];
-    for (name, help, of) in quantities {
-        let histogram = format!("punctual_{name}_seconds");
+    for term in Term::ALL {
+        let TermRow { metric, help, .. } = term.row();
+        let histogram = format!("punctual_{metric}_seconds");
         head(&mut text, &histogram, &format!("{help}."), "histogram");
         for (labels, _, figures) in tasks(apps).filter(|(_, task, _)| task.is_measured()) {
-            buckets(&mut text, &histogram, &labels, of(figures));
+            buckets(&mut text, &histogram, &labels, figures.term(term));
         }
-        let max = format!("punctual_{name}_max_seconds");
+        let max = format!("punctual_{metric}_max_seconds");
         head(&mut text, &max, &format!("{help}: the largest value since the start."), "gauge");
         for (labels, _, figures) in tasks(apps).filter(|(_, task, _)| task.is_measured()) {
-            line(&mut text, format_args!("{max}{{{labels}}} {}", seconds(of(figures).max)));
+            line(&mut text, format_args!("{max}{{{labels}}} {}", seconds(figures.term(term).max)));
         }
     }
-    let max = "punctual_suspension_max_seconds";
-    head(&mut text, max, "The longest time that a job which suspended itself was off its CPU.", "gauge");
-    for (labels, _, figures) in tasks(apps).filter(|(_, task, _)| task.is_measured()) {
-        line(&mut text, format_args!("{max}{{{labels}}} {}", seconds(figures.suspension_max)));
+    for figure in Figure::ALL.into_iter().filter(is_maximum) {
+        let FigureRow { metric, help, .. } = figure.row();
+        let max = format!("punctual_{metric}_seconds");
+        head(&mut text, &max, help, "gauge");
+        for (labels, _, figures) in tasks(apps).filter(|(_, task, _)| task.is_measured()) {
+            line(&mut text, format_args!("{max}{{{labels}}} {}", seconds(figures.number(figure))));
+        }
     }
     let of_traffic: [(&str, &str, OfTraffic); 3] = [
         ("carried", "Messages carried in or out.", |traffic| traffic.carried),

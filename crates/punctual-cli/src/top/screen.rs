@@ -1,5 +1,6 @@
 //! The state of the live view, and the keys that change it.
 
+use punctual_core::metrics::Term;
 use punctual_report::escape::Printable;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -24,6 +25,14 @@ impl Shown {
             Self::Response => Self::Jitter,
             Self::Jitter => Self::Execution,
             Self::Execution => Self::Response,
+        }
+    }
+
+    pub(super) fn term(self) -> Term {
+        match self {
+            Self::Response => Term::Response,
+            Self::Jitter => Term::Jitter,
+            Self::Execution => Term::Execution,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use clap::Parser;
+use punctual_core::metrics::{Figure, Term};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -20,7 +21,7 @@ fn screen() -> Screen {
     let mut screen = Screen::new(&arguments);
     let look = look(Instant::now(), &[&[812_000; 3], &[40_000, 41_000, 90_000], &[5_000]]);
     screen.all = rows(&about(&["log", "control", "alarm"]), &look, &Since::default());
-    screen.all[1].misses = 17;
+    screen.all[1].numbers[Figure::Misses as usize] = 17;
     screen
 }
 
@@ -112,7 +113,7 @@ fn letters_of_a_filter_are_no_keys() {
 #[test]
 fn a_late_job_among_many_has_a_bar() {
     let mut screen = screen();
-    screen.all[2].response.buckets = vec![(1_000, 1_000_000), (64_000, 1)];
+    screen.all[2].terms[Term::Response as usize].buckets = vec![(1_000, 1_000_000), (64_000, 1)];
     let lines = drawn(&screen, 80, 24);
     let bars = &lines[22 - 1];
     assert!(bars.starts_with('█') && bars.trim_end().chars().count() == 80, "{lines:#?}");

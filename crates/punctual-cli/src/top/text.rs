@@ -1,9 +1,11 @@
 //! An update as a table for people.
 
+use punctual_core::metrics::Figure;
 use punctual_report::format::{format_count, format_counted, format_nanos};
 use punctual_report::table::{Cell, Column, Table};
 
-use super::figures::{Row, Stat};
+use super::columns::{self, Value};
+use super::figures::Row;
 use super::memory::{Look, Memory, Traffic};
 
 /// Returns the head line, which identifies the app.
@@ -55,46 +57,35 @@ pub(crate) fn in_words(traffic: &Traffic) -> String {
 
 /// Returns the table of an update, with the lines around it.
 pub(crate) fn table(memory: &Memory, look: &Look, rows: &[Row]) -> String {
-    let several = memory.about.partitions.len() > 1;
-    let mut columns =
-        vec![Column::left("task"), Column::right("level"), Column::right("jobs"), Column::right("jobs/s")];
-    if several {
-        columns.insert(1, Column::left("partition"));
-    }
-    for quantity in ["J", "R", "C"] {
-        columns.extend(["last", "p50", "p99.9", "max"].map(|head| Column::right(head).group(quantity)));
-    }
-    columns.extend(["misses", "overruns"].map(Column::right));
-    let mut table = Table::new(columns);
+    let columns = columns::printed(memory.about.partitions.len() > 1);
+    let heads = columns.iter().map(|(group, column)| match column.is_text() {
+        true => Column::left(column.head),
+        false => Column::right(column.head).group(group),
+    });
+    let mut table = Table::new([Column::left("task")].into_iter().chain(heads));
     for row in rows {
-        let known = |cell: Cell| if row.measured { cell } else { Cell::none() };
-        let mut cells = vec![
-            Cell::new(&row.name),
-            Cell::count(row.level),
-            known(Cell::count(row.jobs)),
-            known(row.rate.map_or(Cell::none(), |rate| Cell::count(rate.round() as u64))),
-        ];
-        if several {
-            cells.insert(1, Cell::new(&row.partition));
-        }
-        for Stat { last, p50, p999, max, .. } in [&row.jitter, &row.response, &row.execution] {
-            cells.extend([last, p50, p999, max].map(|ns| known(Cell::nanos(*ns as f64))));
-        }
-        cells.extend([known(Cell::fault(row.misses)), Cell::fault(row.overruns)]);
-        table.row(cells);
+        let cells = columns.iter().map(|(_, column)| match column.value(row) {
+            Value::Text(text) => Cell::new(text),
+            Value::Count(count) => Cell::count(count),
+            Value::Fault(count) => Cell::fault(count),
+            Value::Nanos(ns) => Cell::nanos(ns as f64),
+            Value::Unknown => Cell::none(),
+        });
+        table.row([Cell::new(&row.name)].into_iter().chain(cells));
     }
     let mut text = format!("{}\n{table}", head(memory, look));
     for row in rows {
-        let extra = [(row.early, "early release"), (row.idle_releases, "release by an idle source")];
-        for (count, what) in extra.into_iter().filter(|(count, _)| *count > 0) {
-            text += &format!("{}: {}\n", row.name, format_counted(count, what));
+        for figure in Figure::ALL {
+            if let (Some(noun), count @ 1..) = (figure.row().noun, row.number(figure)) {
+                text += &format!("{}: {}\n", row.name, format_counted(count, noun));
+            }
         }
-        if row.suspended > 0 {
+        if let suspended @ 1.. = row.number(Figure::Suspended) {
             text += &format!(
                 "{}: {} suspended themselves, for up to {}\n",
                 row.name,
-                format_counted(row.suspended, "job"),
-                format_nanos(row.suspension_max as f64)
+                format_counted(suspended, "job"),
+                format_nanos(row.number(Figure::SuspensionMax) as f64)
             );
         }
     }

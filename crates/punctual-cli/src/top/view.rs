@@ -1,15 +1,17 @@
 //! Layout of the live view.
 
-use punctual_report::format::{format_count, format_nanos};
+use punctual_core::metrics::Figure;
+use punctual_report::format::{NONE, format_count, format_nanos};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style, Stylize};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row as Line_, Sparkline, Table, TableState, Wrap};
 
+use super::columns::{self, Column, Value};
 use super::figures::{Row, Stat};
 use super::levels;
-use super::screen::{Panel, Screen, Shown};
+use super::screen::{Panel, Screen};
 use super::text;
 
 /// It fits a terminal of 80 × 24 below five tasks.
@@ -98,48 +100,23 @@ fn footing(screen: &Screen) -> Line<'static> {
     line
 }
 
-/// A column: head, width, and contents.
-type Column = (&'static str, u16, fn(&Row) -> String);
-
-const NARROW: [Column; 9] = [
-    ("LVL", 3, |row| row.level.to_string()),
-    ("JOBS/S", 7, |row| row.rate.map_or_else(none, |rate| format_count(rate.round() as u64))),
-    ("J max", 7, |row| time(row.jitter.max)),
-    ("R p50", 7, |row| time(row.response.p50)),
-    ("p99.9", 7, |row| time(row.response.p999)),
-    ("R max", 7, |row| time(row.response.max)),
-    ("C max", 7, |row| time(row.execution.max)),
-    ("MISS", 5, |row| row.misses.to_string()),
-    ("OVERR", 5, |row| row.overruns.to_string()),
-];
-
-const MORE: [Column; 6] = [
-    ("JOBS", 11, |row| format_count(row.jobs)),
-    ("J p99.9", 7, |row| time(row.jitter.p999)),
-    ("R last", 7, |row| time(row.response.last)),
-    ("C p50", 7, |row| time(row.execution.p50)),
-    ("C p99.9", 7, |row| time(row.execution.p999)),
-    ("PARTITION", 10, |row| row.partition.clone()),
-];
-
-/// Columns not derived from jobs, which are known even if jobs are not measured.
-const ALWAYS_KNOWN: [&str; 3] = ["LVL", "OVERR", "PARTITION"];
-
 fn tasks(screen: &Screen, rows: &[Row], picked: usize, frame: &mut Frame<'_>, area: Rect) {
-    let more: &[Column] = if area.width >= WIDE { &MORE } else { &[] };
-    let columns: Vec<&Column> = NARROW.iter().chain(more).collect();
-    let widths = columns.iter().map(|(_, width, _)| Constraint::Length(*width));
+    let more: &[Column] = if area.width >= WIDE { &columns::WIDE } else { &[] };
+    let columns: Vec<&Column> = columns::NARROW.iter().chain(more).collect();
+    let widths = columns.iter().map(|column| Constraint::Length(column.width));
     let widths = std::iter::once(Constraint::Fill(1)).chain(widths);
     let right = |text: String| Cell::new(Line::from(text).alignment(Alignment::Right));
-    let heads = columns.iter().map(|(head, ..)| right((*head).to_owned()));
+    let heads = columns.iter().map(|column| right(column.head.to_owned()));
     let order = format!("TASK by {}", format!("{:?}", screen.order).to_lowercase());
     let header = Line_::new(std::iter::once(Cell::new(order)).chain(heads)).style(Style::new().reversed());
     let lines = rows.iter().map(|row| {
-        let cells = columns.iter().map(|(head, _, text)| {
-            let is_known = row.measured || ALWAYS_KNOWN.contains(head);
-            let is_bad = (*head == "MISS" && row.misses > 0) || (*head == "OVERR" && row.overruns > 0);
-            let cell = right(if is_known { text(row) } else { none() });
-            if is_bad && is_known { cell.style(Style::new().red().bold()) } else { cell }
+        let cells = columns.iter().map(|column| match column.value(row) {
+            Value::Text(text) => right(text.to_owned()),
+            Value::Count(count) => right(format_count(count)),
+            Value::Fault(0) => right("0".to_owned()),
+            Value::Fault(count) => right(count.to_string()).style(Style::new().red().bold()),
+            Value::Nanos(ns) => right(time(ns)),
+            Value::Unknown => right(NONE.to_owned()),
         });
         Line_::new(std::iter::once(Cell::new(row.name.clone())).chain(cells))
     });
@@ -151,11 +128,8 @@ fn tasks(screen: &Screen, rows: &[Row], picked: usize, frame: &mut Frame<'_>, ar
 
 fn histogram(screen: &Screen, row: Option<&Row>, frame: &mut Frame<'_>, area: Rect) {
     let Some(row) = row else { return };
-    let (name, stat) = match screen.shown {
-        Shown::Response => ("response time R", &row.response),
-        Shown::Jitter => ("release jitter J", &row.jitter),
-        Shown::Execution => ("execution time C", &row.execution),
-    };
+    let term = screen.shown.term();
+    let (name, stat) = (format!("{} {}", term.row().name, term.row().letter), row.term(term));
     let limits = [("period", row.period), ("deadline", row.deadline)];
     let limits = limits.map(|(name, ns)| ns.map_or(String::new(), |ns| format!(", {name} {}", time(ns))));
     let block =
@@ -165,9 +139,12 @@ fn histogram(screen: &Screen, row: Option<&Row>, frame: &mut Frame<'_>, area: Re
     let [figures, bars, axis] =
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)]).areas(inner);
     let Stat { last, max, p50, p999, mean, .. } = stat;
-    let suspended = match row.suspended {
+    let suspended = match row.number(Figure::Suspended) {
         0 => String::new(),
-        count => format!("  suspended {}, max {}", format_count(count), time(row.suspension_max)),
+        count => {
+            let max = time(row.number(Figure::SuspensionMax));
+            format!("  suspended {}, max {max}", format_count(count))
+        }
     };
     frame.render_widget(
         Line::raw(format!(
@@ -251,8 +228,4 @@ fn words(text: Text<'static>, title: &'static str, screen: &Screen, frame: &mut 
 
 fn time(ns: u64) -> String {
     format_nanos(ns as f64)
-}
-
-fn none() -> String {
-    punctual_report::format::NONE.to_owned()
 }

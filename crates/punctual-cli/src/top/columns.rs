@@ -1,0 +1,126 @@
+//! The columns of tasks: a row of one of these tables for each.
+
+use punctual_core::metrics::{Figure, Term};
+
+use self::Source::{Level, Number, Partition, Rate, Time};
+use self::Statistic::{Last, Max, P50, P999};
+use super::figures::Row;
+
+/// A column.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Column {
+    pub(super) head: &'static str,
+    /// Width in the live view, in characters.
+    pub(super) width: u16,
+    source: Source,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    Partition,
+    Level,
+    /// Jobs per second.
+    Rate,
+    Number(Figure),
+    Time(Term, Statistic),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Statistic {
+    Last,
+    P50,
+    P999,
+    Max,
+}
+
+/// The value of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value<'a> {
+    Text(&'a str),
+    Count(u64),
+    /// A count that should be zero.
+    Fault(u64),
+    Nanos(u64),
+    /// Not measured.
+    Unknown,
+}
+
+/// Columns of the live view, after the task.
+pub(super) const NARROW: [Column; 9] = [
+    Column::new("LVL", 3, Level),
+    Column::new("JOBS/S", 7, Rate),
+    Column::new("J max", 7, Time(Term::Jitter, Max)),
+    Column::new("R p50", 7, Time(Term::Response, P50)),
+    Column::new("p99.9", 7, Time(Term::Response, P999)),
+    Column::new("R max", 7, Time(Term::Response, Max)),
+    Column::new("C max", 7, Time(Term::Execution, Max)),
+    Column::new("MISS", 5, Number(Figure::Misses)),
+    Column::new("OVERR", 5, Number(Figure::Overruns)),
+];
+
+/// Further columns of a wide live view.
+pub(super) const WIDE: [Column; 6] = [
+    Column::new("JOBS", 11, Number(Figure::Jobs)),
+    Column::new("J p99.9", 7, Time(Term::Jitter, P999)),
+    Column::new("R last", 7, Time(Term::Response, Last)),
+    Column::new("C p50", 7, Time(Term::Execution, P50)),
+    Column::new("C p99.9", 7, Time(Term::Execution, P999)),
+    Column::new("PARTITION", 10, Partition),
+];
+
+/// Returns the columns of the printed table after the task, each with the header of its group.
+pub(super) fn printed(several_partitions: bool) -> Vec<(&'static str, Column)> {
+    let column = |head, source| ("", Column::new(head, 0, source));
+    let mut columns = Vec::new();
+    if several_partitions {
+        columns.push(column("partition", Partition));
+    }
+    columns.extend([column("level", Level), column("jobs", Number(Figure::Jobs)), column("jobs/s", Rate)]);
+    for term in Term::ALL {
+        let times = [("last", Last), ("p50", P50), ("p99.9", P999), ("max", Max)];
+        let group = term.row().letter;
+        columns.extend(times.map(|(head, statistic)| (group, Column::new(head, 0, Time(term, statistic)))));
+    }
+    columns.extend([column("misses", Number(Figure::Misses)), column("overruns", Number(Figure::Overruns))]);
+    columns
+}
+
+impl Column {
+    const fn new(head: &'static str, width: u16, source: Source) -> Self {
+        Self { head, width, source }
+    }
+
+    /// Returns whether it has words rather than numbers.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self.source, Partition)
+    }
+
+    /// Returns its value for a task.
+    pub(super) fn value<'a>(&self, row: &'a Row) -> Value<'a> {
+        let of_jobs = match self.source {
+            Partition | Level => false,
+            Rate | Time(..) => true,
+            Number(figure) => figure.row().of_jobs,
+        };
+        if of_jobs && !row.measured {
+            return Value::Unknown;
+        }
+        match self.source {
+            Partition => Value::Text(&row.partition),
+            Level => Value::Count(row.level),
+            Rate => row.rate.map_or(Value::Unknown, |rate| Value::Count(rate.round() as u64)),
+            Number(figure) if figure.row().is_fault => Value::Fault(row.number(figure)),
+            Number(figure) if figure.row().maximum_of.is_some() => Value::Nanos(row.number(figure)),
+            Number(figure) => Value::Count(row.number(figure)),
+            Time(term, statistic) => {
+                let stat = row.term(term);
+                Value::Nanos(match statistic {
+                    Last => stat.last,
+                    P50 => stat.p50,
+                    P999 => stat.p999,
+                    Max => stat.max,
+                })
+            }
+        }
+    }
+}

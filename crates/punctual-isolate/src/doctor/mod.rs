@@ -102,7 +102,14 @@ pub struct Report {
 /// A check.
 struct Check {
     name: &'static str,
+    /// Conditions that it examines, as in the book.
+    examines: &'static str,
     look: fn(&Scene, &mut Report),
+}
+
+/// Returns the name of each check and the conditions that it examines, in execution order.
+pub fn checks() -> impl Iterator<Item = (&'static str, &'static str)> {
+    checks::ALL.iter().map(|check| (check.name, check.examines))
 }
 
 /// Runs all checks.

@@ -6,11 +6,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use punctual_isolate::doctor::{Report, Scene, examine, json, text};
+use punctual_isolate::doctor::{Report, Scene, checks, examine, json, text};
 use punctual_isolate::facts::Machine;
 use punctual_isolate::tree::Tree;
-use xtask_support::golden;
 use xtask_support::schema::Schema;
+use xtask_support::{cargo, golden};
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines")
@@ -99,4 +99,11 @@ fn finds_the_same_in_a_recording_of_a_recording() {
             });
         });
     }
+}
+
+#[test]
+fn page_of_checks_is_current() {
+    let rows = checks().map(|(name, examines)| [format!("`{name}`"), examines.to_owned()]);
+    let page = cargo::root().join("docs/book/src/guides/machine.md");
+    assert_eq!(golden::table_difference(&page, &["check", "examines"], rows), None);
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "cgroup", look };
+pub(super) const CHECK: Check =
+    Check { name: "cgroup", examines: "CPU sets and quotas of the control group", look };
 
 fn look(scene: &Scene, report: &mut Report) {
     let machine = scene.machine;

@@ -3,7 +3,8 @@
 use super::*;
 use crate::facts::CLOCK_SOURCE;
 
-pub(super) const CHECK: Check = Check { name: "clock", look };
+pub(super) const CHECK: Check =
+    Check { name: "clock", examines: "clock source, time-stamp counter, movable timers", look };
 
 const AVAILABLE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 const MIGRATION: &str = "/proc/sys/kernel/timer_migration";

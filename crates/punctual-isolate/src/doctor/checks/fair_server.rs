@@ -3,7 +3,11 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "fair-server", look };
+pub(super) const CHECK: Check = Check {
+    name: "fair-server",
+    examines: "time that the deadline server reserves for ordinary threads",
+    look,
+};
 
 fn look(scene: &Scene, report: &mut Report) {
     let path = |cpu: usize| format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");

@@ -2,7 +2,8 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "foreign-threads", look };
+pub(super) const CHECK: Check =
+    Check { name: "foreign-threads", examines: "other threads at or above the app's priorities", look };
 
 fn look(scene: &Scene, report: &mut Report) {
     let own = scene.app.as_ref().and_then(|app| app.process);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "frequency", look };
+pub(super) const CHECK: Check = Check { name: "frequency", examines: "governors and boost", look };
 
 const BOOST: &str = "/sys/devices/system/cpu/cpufreq/boost";
 const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";

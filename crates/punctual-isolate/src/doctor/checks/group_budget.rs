@@ -3,7 +3,7 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "group-budget", look };
+pub(super) const CHECK: Check = Check { name: "group-budget", examines: "budgets of RT_GROUP_SCHED", look };
 
 fn look(scene: &Scene, report: &mut Report) {
     let Some(directory) = scene.machine.cgroups.own_cpu.clone() else { return };

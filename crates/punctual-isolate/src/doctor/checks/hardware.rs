@@ -2,7 +2,8 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "hardware", look };
+pub(super) const CHECK: Check =
+    Check { name: "hardware", examines: "firmware interrupts found by the hwlat tracer", look };
 
 /// The threshold of the kernel's own tool, in µs.
 const LONG: i64 = 10;

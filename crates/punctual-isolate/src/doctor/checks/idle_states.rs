@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "idle-states", look };
+pub(super) const CHECK: Check = Check { name: "idle-states", examines: "slow idle states", look };
 
 /// Approximately the other latencies of a real-time kernel, in µs.
 const LONG: u64 = 20;

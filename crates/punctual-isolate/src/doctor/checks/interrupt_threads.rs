@@ -3,7 +3,11 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "interrupt-threads", look };
+pub(super) const CHECK: Check = Check {
+    name: "interrupt-threads",
+    examines: "threads of device interrupts relative to the app's priorities",
+    look,
+};
 
 /// The default priority of interrupt threads.
 const USUAL: u8 = 50;

@@ -2,7 +2,8 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "interrupts", look };
+pub(super) const CHECK: Check =
+    Check { name: "interrupts", examines: "device interrupts on real-time CPUs", look };
 
 /// The maximum number of interrupts listed by name.
 const NAMED: usize = 4;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "irqbalance", look };
+pub(super) const CHECK: Check = Check { name: "irqbalance", examines: "the balancer of interrupts", look };
 
 fn look(scene: &Scene, report: &mut Report) {
     let tree = &scene.machine.tree;

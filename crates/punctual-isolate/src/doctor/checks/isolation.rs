@@ -2,7 +2,11 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "isolation", look };
+pub(super) const CHECK: Check = Check {
+    name: "isolation",
+    examines: "isolcpus, nohz_full, rcu_nocbs, irqaffinity, partitions, and their consistency",
+    look,
+};
 
 fn look(scene: &Scene, report: &mut Report) {
     let machine = scene.machine;

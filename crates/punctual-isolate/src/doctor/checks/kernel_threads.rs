@@ -2,7 +2,8 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "kernel-threads", look };
+pub(super) const CHECK: Check =
+    Check { name: "kernel-threads", examines: "kernel threads that could run on other CPUs", look };
 
 fn look(scene: &Scene, report: &mut Report) {
     let others = scene.others();

@@ -2,7 +2,8 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "memory", look };
+pub(super) const CHECK: Check =
+    Check { name: "memory", examines: "swap, huge pages, merging, NUMA balancing, compaction", look };
 
 const HUGE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const MERGE: &str = "/sys/kernel/mm/ksm/run";

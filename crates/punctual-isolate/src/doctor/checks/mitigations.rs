@@ -2,7 +2,8 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "mitigations", look };
+pub(super) const CHECK: Check =
+    Check { name: "mitigations", examines: "the measured cost of mitigations per system call", look };
 
 const DIRECTORY: &str = "/sys/devices/system/cpu/vulnerabilities";
 

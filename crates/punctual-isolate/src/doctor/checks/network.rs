@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "network", look };
+pub(super) const CHECK: Check = Check { name: "network", examines: "packet steering", look };
 
 fn look(scene: &Scene, report: &mut Report) {
     let tree = &scene.machine.tree;

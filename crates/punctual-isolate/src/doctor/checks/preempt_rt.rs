@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "preempt-rt", look };
+pub(super) const CHECK: Check = Check { name: "preempt-rt", examines: "PREEMPT_RT", look };
 
 fn look(scene: &Scene, report: &mut Report) {
     match scene.machine.kernel.preempt_rt {

@@ -2,7 +2,11 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "rights", look };
+pub(super) const CHECK: Check = Check {
+    name: "rights",
+    examines: "real-time priorities, locked memory and descriptors of the user; container flags",
+    look,
+};
 
 fn look(scene: &Scene, report: &mut Report) {
     let process = &scene.machine.process;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "smt", look };
+pub(super) const CHECK: Check = Check { name: "smt", examines: "sibling threads of the core", look };
 
 fn look(scene: &Scene, report: &mut Report) {
     for cpu in scene.machine.topology.cpus.iter().filter(|cpu| scene.cpus.has(cpu.number)) {

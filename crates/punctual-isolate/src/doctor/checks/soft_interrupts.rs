@@ -2,7 +2,11 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "soft-interrupts", look };
+pub(super) const CHECK: Check = Check {
+    name: "soft-interrupts",
+    examines: "threads that run softirqs relative to the app's priorities",
+    look,
+};
 
 fn look(scene: &Scene, report: &mut Report) {
     if scene.machine.kernel.preempt_rt != Some(true) {

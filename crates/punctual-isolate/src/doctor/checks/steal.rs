@@ -3,7 +3,8 @@
 use super::*;
 use crate::facts::Statistics;
 
-pub(super) const CHECK: Check = Check { name: "steal", look };
+pub(super) const CHECK: Check =
+    Check { name: "steal", examines: "a hypervisor and its share of the CPU", look };
 
 fn look(scene: &Scene, report: &mut Report) {
     let machine = scene.machine;

@@ -3,7 +3,8 @@
 use super::*;
 use crate::facts::{PERIOD, RUNTIME};
 
-pub(super) const CHECK: Check = Check { name: "throttling", look };
+pub(super) const CHECK: Check =
+    Check { name: "throttling", examines: "time that the kernel reserves for ordinary threads", look };
 
 fn look(scene: &Scene, report: &mut Report) {
     let period = report.number(scene, PERIOD).unwrap_or(1_000_000);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "tick", look };
+pub(super) const CHECK: Check = Check { name: "tick", examines: "HZ and nohz", look };
 
 fn look(scene: &Scene, report: &mut Report) {
     let kernel = &scene.machine.kernel;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "watchdogs", look };
+pub(super) const CHECK: Check = Check { name: "watchdogs", examines: "watchdogs on real-time CPUs", look };
 
 const WATCHDOG: &str = "/proc/sys/kernel/watchdog";
 const MASK: &str = "/proc/sys/kernel/watchdog_cpumask";

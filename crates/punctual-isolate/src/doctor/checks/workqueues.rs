@@ -2,7 +2,8 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "workqueues", look };
+pub(super) const CHECK: Check =
+    Check { name: "workqueues", examines: "kernel work that could run on other CPUs", look };
 
 const DIRECTORY: &str = "/sys/devices/virtual/workqueue";
 

@@ -1,7 +1,7 @@
 //! Groups of rows: one operation under one condition.
 
 use crate::model::{Published, Row, Suite};
-use crate::suites::{AS_BY_DEFAULT, PEER};
+use crate::subject::{AS_BY_DEFAULT, PEER};
 
 /// Comparable rows.
 pub(crate) struct Group<'a> {

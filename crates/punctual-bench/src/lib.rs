@@ -7,9 +7,9 @@
 //! earlier one. `docs/book/src/internals/measurement.md` explains how each figure is measured.
 //!
 //! ```no_run
-//! use punctual_bench::{Options, Silent, Stop, SuiteName};
+//! use punctual_bench::{Options, Silent, Stop};
 //!
-//! let options = Options { suites: vec![SuiteName::Rtos], quick: true, ..Options::default() };
+//! let options = Options { suites: vec!["rtos".parse().unwrap()], quick: true, ..Options::default() };
 //! let run = punctual_bench::run(&options, &Stop::default(), &Silent)?;
 //! for row in run.rows() {
 //!     if let Some(figures) = &row.figures {
@@ -41,11 +41,14 @@ mod private_mount;
 mod published;
 mod recorder;
 mod rt;
+mod run;
 #[cfg(test)]
 mod sample;
 mod session;
 mod stop;
-mod suites;
+mod subject;
+mod suite;
+pub mod suites;
 mod tables;
 mod time;
 mod tracefs;
@@ -54,7 +57,8 @@ pub use gpio::GpioLines;
 pub use load::LoadKind;
 pub use machine::Machine;
 pub use options::{BadOptions, MAX_SAMPLES, Options, SuiteName};
-pub use session::{Progress, run};
+pub use run::run;
+pub use session::Progress;
 pub use stop::Stop;
 
 /// Reports no progress.

@@ -1,7 +1,6 @@
 //! The options of a run, and their validation.
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use crate::gpio::GpioLines;
@@ -9,76 +8,14 @@ use crate::load::LoadKind;
 use crate::machine::isolated;
 use crate::rt;
 
-/// One of the suites.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SuiteName {
-    /// The benchmark of real-time operating systems.
-    Rtos,
-    /// The rules of scheduling and locking.
-    Behaviour,
-    /// Switching, locking, events, delays and pulses.
-    Latency,
-    /// Spawns, wakes, locks, timers and queues, compared with other crates.
-    Executors,
-    /// Interruptions of a loop.
-    Hourglass,
-    /// The effect of another CPU on a loop, through caches and memory.
-    Interference,
-    /// Scheduling policies and affinities.
-    Policies,
-    /// Latency against load, period and utilization.
-    Curves,
-    /// Latency for hours. Runs only if named.
-    Endurance,
-}
+/// Name of one of the [suites](crate::suites).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SuiteName(pub(crate) &'static str);
 
 impl SuiteName {
-    /// All suites, in the order in which they run.
-    pub const ALL: [Self; 9] = [
-        Self::Rtos,
-        Self::Behaviour,
-        Self::Latency,
-        Self::Executors,
-        Self::Hourglass,
-        Self::Interference,
-        Self::Policies,
-        Self::Curves,
-        Self::Endurance,
-    ];
-
-    /// Returns `true` if the suite runs by default.
-    pub fn is_usual(self) -> bool {
-        self != Self::Endurance
-    }
-
     /// Returns the name on the command line and in the JSON.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rtos => "rtos",
-            Self::Behaviour => "behaviour",
-            Self::Latency => "latency",
-            Self::Executors => "executors",
-            Self::Hourglass => "hourglass",
-            Self::Interference => "interference",
-            Self::Policies => "policies",
-            Self::Curves => "curves",
-            Self::Endurance => "endurance",
-        }
-    }
-
-    /// Returns the heading.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Rtos => "Operations of a real-time operating system",
-            Self::Behaviour => "Rules of scheduling and locking",
-            Self::Latency => "Switching, locking, events, delays and pulses",
-            Self::Executors => "Spawns, wakes, locks, timers and queues, compared with other crates",
-            Self::Hourglass => "Interruptions of a loop",
-            Self::Interference => "The effect of another CPU on a loop, through caches and memory",
-            Self::Policies => "Scheduling policies and affinities",
-            Self::Curves => "Latency against load, period and utilization",
-            Self::Endurance => "Latency for a long time",
-        }
+        self.0
     }
 }
 
@@ -88,22 +25,10 @@ impl fmt::Display for SuiteName {
     }
 }
 
-impl FromStr for SuiteName {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|suite| suite.as_str() == name);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::as_str);
-            format!("there is no suite `{name}`; there are {}", names.join(", "))
-        })
-    }
-}
-
 /// Options of a run. `None` means an automatic choice.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The suites to run; empty means all that are [usual](SuiteName::is_usual).
+    /// The suites to run; empty means all that run by default.
     pub suites: Vec<SuiteName>,
     /// Only steps whose names, as shown in the progress display, contain one of these; empty means
     /// all.
@@ -168,7 +93,6 @@ fn list(cpus: &[usize]) -> String {
 /// [`Options`] with all choices made.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    pub(crate) suites: Vec<SuiteName>,
     pub(crate) only: Vec<String>,
     pub(crate) quick: bool,
     pub(crate) samples: u32,
@@ -208,13 +132,7 @@ impl Plan {
         let other_cpu = allowed.iter().rev().find(|&&other| other != cpu).copied();
         let endurance =
             options.hourglass.unwrap_or(Duration::from_secs(if options.quick { 2 } else { 3600 }));
-        let usual = SuiteName::ALL.into_iter().filter(|suite| suite.is_usual());
-        let mut suites: Vec<SuiteName> =
-            if options.suites.is_empty() { usual.collect() } else { options.suites.clone() };
-        suites.sort_unstable();
-        suites.dedup();
         Ok(Self {
-            suites,
             only: options.only.clone(),
             quick: options.quick,
             samples,
@@ -255,18 +173,9 @@ mod tests {
     #[test]
     fn fills_in_defaults() {
         let plan = Plan::new(&Options::default()).unwrap();
-        assert_eq!((plan.samples, plan.suites.len()), (4096, 8));
+        assert_eq!(plan.samples, 4096);
         assert_ne!(Some(plan.cpu), plan.other_cpu);
-        let suites = vec![SuiteName::Policies, SuiteName::Rtos, SuiteName::Rtos];
-        let plan = Plan::new(&Options { suites, quick: true, ..Options::default() }).unwrap();
-        assert_eq!((plan.samples, plan.suites), (256, vec![SuiteName::Rtos, SuiteName::Policies]));
-    }
-
-    #[test]
-    fn parses_and_prints_names_of_suites() {
-        for suite in SuiteName::ALL {
-            assert_eq!(suite.as_str().parse(), Ok(suite));
-        }
-        assert!("rtoss".parse::<SuiteName>().is_err());
+        let plan = Plan::new(&Options { quick: true, ..Options::default() }).unwrap();
+        assert_eq!(plan.samples, 256);
     }
 }

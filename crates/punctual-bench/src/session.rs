@@ -1,17 +1,15 @@
-//! A run in progress: suites are lists of steps, and each step adds rows and checks.
+//! The context of a step, which adds rows and checks to the results of its suite.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use crate::clock::{self, Clock};
-use crate::machine::{self, Machine};
-use crate::model::{Check, FORMAT, Quantity, Row, Run, RunSettings, Suite, VERSION};
-use crate::options::{BadOptions, Options, Plan, SuiteName};
+use crate::Stop;
+use crate::clock::Clock;
+use crate::model::{Check, Quantity, Row, Run, Suite};
+use crate::options::Plan;
+use crate::options::SuiteName;
 use crate::recorder::Recorder;
-use crate::rt::{self, Lack};
+use crate::rt::Lack;
 use crate::stats::{Distribution, Statistics};
-use crate::{Stop, suites, time};
 
 /// Receives the progress of a run.
 pub trait Progress {
@@ -44,7 +42,7 @@ pub(crate) struct Session<'a> {
     pub(crate) stop: &'a Stop,
     /// The reason if there is no SCHED_FIFO.
     pub(crate) no_fifo: Option<String>,
-    suite: Suite,
+    pub(crate) suite: Suite,
 }
 
 /// The samples of a step.
@@ -65,7 +63,7 @@ impl Measured {
 /// The unit of recorded values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Ticks of [`clock`].
+    /// Ticks of [`clock`](crate::clock).
     Ticks,
     /// Nanoseconds.
     Nanos,
@@ -154,185 +152,5 @@ impl Session<'_> {
     /// Returns the requested number of samples per row.
     pub(crate) fn samples(&self) -> usize {
         self.plan.samples as usize
-    }
-}
-
-/// Runs the suites in `options` until done or until `stop` is requested.
-///
-/// No change to the system outlives the run: priorities and affinities end with its threads, the
-/// limit on real-time CPU time with the process, and the hourglass removes its tracer instance,
-/// including that of an earlier run that was killed.
-///
-/// # Errors
-///
-/// [`BadOptions`] if the options are invalid here; in that case nothing has been measured.
-pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Run, BadOptions> {
-    let plan = Plan::new(options)?;
-    if plan.suites.iter().all(|&name| steps(name, &plan).is_empty()) {
-        return Err(BadOptions::NoSuchStep(plan.only));
-    }
-    let begun = Instant::now();
-    let clock = clock::use_best();
-    rt::limit_runaways(longest_without_sleep(&plan));
-    let _locked = rt::LockedMemory::new();
-    let awake = rt::Awake::new();
-    let mut machine = Machine::look(plan.cpu, &clock);
-    machine.notes.push(awake.note());
-    let no_fifo = machine.fifo_refused.clone();
-    let mut run = Run {
-        format: FORMAT.into(),
-        version: VERSION,
-        started: time::now_utc(),
-        took_s: 0.0,
-        interrupted: false,
-        settings: RunSettings {
-            samples: plan.samples,
-            quick: plan.quick,
-            cpu: plan.cpu,
-            other_cpu: plan.other_cpu,
-            hourglass_s: plan.hourglass.as_secs_f64(),
-            load: plan.load.as_str().into(),
-        },
-        machine,
-        overhead: suites::overhead(&plan, &clock),
-        suites: Vec::new(),
-    };
-    progress.begins(&run);
-    for &name in &plan.suites {
-        if stop.is_requested() {
-            run.interrupted = true;
-            break;
-        }
-        let suite_begun = Instant::now();
-        let stolen = machine::stolen_s();
-        let suite = Suite {
-            name: name.as_str().into(),
-            title: name.title().into(),
-            took_s: 0.0,
-            stolen_s: None,
-            rows: Vec::new(),
-            checks: Vec::new(),
-            notes: Vec::new(),
-        };
-        let mut session = Session { plan: &plan, clock, stop, no_fifo: no_fifo.clone(), suite };
-        let steps = steps(name, &plan);
-        progress.suite(name, steps.len());
-        for step in steps {
-            if stop.is_requested() {
-                run.interrupted = true;
-                session.note("Ended before it was through.");
-                break;
-            }
-            progress.step(&step.what);
-            perform(step, &mut session);
-        }
-        let mut suite = session.suite;
-        suite.took_s = seconds(suite_begun);
-        suite.stolen_s = stolen.zip(machine::stolen_s()).map(|(before, after)| after - before);
-        // Ordered by rule, so that the subjects of a rule are shown together.
-        let rules: Vec<String> = suite.checks.iter().map(|check| check.rule.clone()).collect();
-        suite.checks.sort_by_key(|check| rules.iter().position(|rule| *rule == check.rule));
-        progress.suite_done(&suite);
-        run.suites.push(suite);
-    }
-    run.interrupted |= stop.is_requested();
-    run.took_s = seconds(begun);
-    Ok(run)
-}
-
-/// Threads that a step may need at once. In some steps one waits for another, which must start.
-const STEP_THREADS: usize = 8;
-
-/// Runs a step, or notes that it was not measured because the system starts no thread.
-fn perform(step: Step, session: &mut Session<'_>) {
-    let Step { what, run } = step;
-    let attempt = rt::try_threads(STEP_THREADS).and_then(|()| {
-        let result = catch_unwind(AssertUnwindSafe(|| run(session)));
-        result.map_err(|payload| match payload.downcast::<rt::NotStarted>() {
-            Ok(not_started) => not_started.0,
-            Err(payload) => resume_unwind(payload),
-        })
-    });
-    if let Err(error) = attempt {
-        session.note(format!(
-            "{what}: not measured: no thread can be started: {error}; raise pids.max of the cgroup or `ulimit -u`"
-        ));
-    }
-}
-
-/// Returns the requested steps of a suite.
-fn steps(name: SuiteName, plan: &Plan) -> Vec<Step> {
-    let mut steps = suites::steps(name, plan);
-    steps.retain(|step| plan.only.is_empty() || plan.only.iter().any(|text| step.what.contains(text)));
-    steps
-}
-
-/// Returns the time for which a measuring thread may run without sleeping: the duration of the
-/// longest measurement, plus a margin.
-fn longest_without_sleep(plan: &Plan) -> Duration {
-    const TIME_PER_SAMPLE: Duration = Duration::from_micros(50);
-    plan.hourglass + TIME_PER_SAMPLE * plan.samples + Duration::from_secs(5)
-}
-
-/// Returns the elapsed seconds, to a millisecond.
-fn seconds(since: Instant) -> f64 {
-    since.elapsed().as_millis() as f64 / 1e3
-}
-
-#[cfg(test)]
-mod tests {
-    use std::process::Command;
-
-    use punctual_process::child::{BoundedCommand, TEST_LIMIT};
-
-    use super::*;
-    use crate::{Options, Silent};
-
-    /// Runs the test of this name once more, in a process that starts no more threads.
-    const REFUSED: &str = "PUNCTUAL_TEST_THREADS_REFUSED";
-
-    #[test]
-    fn notes_steps_for_which_no_thread_can_be_started() {
-        if std::env::var_os(REFUSED).is_some() {
-            return measure_without_threads();
-        }
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        let test = "session::tests::notes_steps_for_which_no_thread_can_be_started";
-        let output = command.args(["--exact", test]).env(REFUSED, "1").output_within(TEST_LIMIT).unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    }
-
-    fn measure_without_threads() {
-        refuse_threads();
-        let only = vec!["priority inversion, punctual-sync".to_owned()];
-        let options = Options { suites: vec![SuiteName::Behaviour], quick: true, only, ..Options::default() };
-        let run = run(&options, &Stop::default(), &Silent).expect("the options are valid");
-        let suite = &run.suites[0];
-        assert!(suite.checks.is_empty() && suite.rows.is_empty(), "{suite:?}");
-        let note = "priority inversion, punctual-sync: not measured: no thread can be started";
-        assert!(suite.notes.iter().any(|line| line.starts_with(note)), "{:?}", suite.notes);
-    }
-
-    /// Makes the kernel refuse threads to this process, as `pids.max` of a cgroup does.
-    fn refuse_threads() {
-        let statement = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
-        let is_call = |call: libc::c_long, jt| {
-            statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jt, 0, call as u32)
-        };
-        let filter = [
-            // The number of the system call is the first word of `struct seccomp_data`.
-            statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-            is_call(libc::SYS_clone3, 2),
-            is_call(libc::SYS_clone, 1),
-            statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
-            statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EAGAIN as u32),
-        ];
-        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
-        // SAFETY: the kernel copies the program, which is valid and returns on every path.
-        let is_refused = unsafe {
-            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
-                || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
-        };
-        assert!(!is_refused, "{}", std::io::Error::last_os_error());
     }
 }

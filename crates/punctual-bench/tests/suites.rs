@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use punctual_bench::compare::{Comparison, load};
 use punctual_bench::model::{Run, Verdict};
-use punctual_bench::{Options, Silent, Stop, SuiteName, html};
+use punctual_bench::{Options, Silent, Stop, SuiteName, html, suites};
 use xtask_support::schema::Schema;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -30,7 +30,7 @@ fn run(suite: SuiteName, stop: &Stop) -> Run {
 fn selects_steps_by_their_names() {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let options = |only: &str| Options {
-        suites: vec![SuiteName::Latency],
+        suites: vec![suites::latency::NAME],
         only: vec![only.to_owned()],
         quick: true,
         samples: Some(8),
@@ -51,7 +51,7 @@ fn assert_as_documented(run: &Run) {
 
 #[test]
 fn keeps_the_rules_punctual_promises() {
-    let run = run(SuiteName::Behaviour, &Stop::default());
+    let run = run(suites::behaviour::NAME, &Stop::default());
     assert_as_documented(&run);
     for check in run.checks() {
         let context = format!("{}: {}", check.id, check.observed);
@@ -71,7 +71,7 @@ fn keeps_the_rules_punctual_promises() {
 
 #[test]
 fn measures_operations_and_notes_missing_privileges() {
-    let run = run(SuiteName::Rtos, &Stop::default());
+    let run = run(suites::rtos::NAME, &Stop::default());
     assert_as_documented(&run);
     let switch = run.rows().find(|row| row.id == "rtos/switch/punctual").expect("tasks were measured");
     assert!(switch.figures.as_ref().is_some_and(|figures| figures.samples == 8), "{switch:?}");
@@ -88,7 +88,7 @@ fn measures_operations_and_notes_missing_privileges() {
 
 #[test]
 fn accounts_for_all_time_of_the_hourglass() {
-    let run = run(SuiteName::Hourglass, &Stop::default());
+    let run = run(suites::hourglass::NAME, &Stop::default());
     assert_as_documented(&run);
     for row in run.rows() {
         let figures = row.figures.as_ref().expect("a loop has passes");
@@ -101,7 +101,7 @@ fn accounts_for_all_time_of_the_hourglass() {
 
 #[test]
 fn measures_executors_in_units_of_a_locked_instruction() {
-    let run = run(SuiteName::Executors, &Stop::default());
+    let run = run(suites::executors::NAME, &Stop::default());
     assert_as_documented(&run);
     let group = |slug: &str| {
         let prefix = format!("executors/{slug}/");
@@ -124,7 +124,7 @@ fn measures_executors_in_units_of_a_locked_instruction() {
 
 #[test]
 fn says_where_on_a_curve_each_point_is() {
-    let run = run(SuiteName::Curves, &Stop::default());
+    let run = run(suites::curves::NAME, &Stop::default());
     assert_as_documented(&run);
     assert!(run.rows().count() >= 12, "two of each of three curves, for two subjects");
     for row in run.rows() {
@@ -136,7 +136,7 @@ fn says_where_on_a_curve_each_point_is() {
 
 #[test]
 fn endures_in_constant_memory() {
-    let run = run(SuiteName::Endurance, &Stop::default());
+    let run = run(suites::endurance::NAME, &Stop::default());
     assert_as_documented(&run);
     assert_eq!(run.rows().count(), 2);
     for row in run.rows() {
@@ -150,7 +150,7 @@ fn endures_in_constant_memory() {
 fn keeps_partial_results_when_stopped() {
     let stop = Stop::default();
     stop.request();
-    let run = run(SuiteName::Latency, &stop);
+    let run = run(suites::latency::NAME, &stop);
     assert!(run.interrupted && run.suites.is_empty());
     assert_as_documented(&run);
 }
@@ -162,7 +162,7 @@ fn puts_the_kernel_on_a_bare_board_beside_linux() {
     let kernel = load(&path).unwrap();
     assert_as_documented(&kernel);
     assert_eq!(kernel.failures(), 0);
-    for suite in [SuiteName::Rtos, SuiteName::Behaviour] {
+    for suite in [suites::rtos::NAME, suites::behaviour::NAME] {
         let linux = run(suite, &Stop::default());
         let comparison = Comparison::new(&kernel, &linux);
         let beside = comparison.beside.iter().find(|beside| beside.name == suite.as_str()).unwrap();
@@ -175,7 +175,7 @@ fn puts_the_kernel_on_a_bare_board_beside_linux() {
         }
         let page = html::page(&linux, Some(&comparison));
         assert!(page.contains("punctual-kernel"));
-        if suite == SuiteName::Rtos {
+        if suite == suites::rtos::NAME {
             assert!(page.contains("Jobbed"), "the published figures stand there, too");
         }
     }

@@ -6,7 +6,7 @@
 
 use std::process::ExitCode;
 
-use punctual_bench::{LoadKind, Options, Silent, Stop, SuiteName};
+use punctual_bench::{LoadKind, Options, Silent, Stop, SuiteName, suites};
 
 /// The steps of the suite `latency` that measure paths rather than waiting.
 const IDLE: [&str; 8] = [
@@ -26,10 +26,9 @@ const LOAD: [&str; 3] = ["to handler, load", "at an instant, load", "inversion, 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [samples, "idle"] => {
-            measure(samples, SuiteName::Rtos, &[]).and_then(|()| measure(samples, SuiteName::Latency, &IDLE))
-        }
-        [samples, "load"] => measure(samples, SuiteName::Latency, &LOAD),
+        [samples, "idle"] => measure(samples, suites::rtos::NAME, &[])
+            .and_then(|()| measure(samples, suites::latency::NAME, &IDLE)),
+        [samples, "load"] => measure(samples, suites::latency::NAME, &LOAD),
         _ => Err("usage: punctual-figures SAMPLES idle|load".to_owned()),
     };
     match outcome {
@@ -46,7 +45,11 @@ fn measure(samples: &str, suite: SuiteName, only: &[&str]) -> Result<(), String>
         suites: vec![suite],
         only: only.iter().map(|&step| step.to_owned()).collect(),
         samples: Some(samples.parse().map_err(|_| format!("`{samples}` is no number of samples"))?),
-        load: if suite == SuiteName::Latency && only == LOAD { LoadKind::Hackbench } else { LoadKind::Own },
+        load: if suite == suites::latency::NAME && only == LOAD {
+            LoadKind::Hackbench
+        } else {
+            LoadKind::Own
+        },
         ..Options::default()
     };
     let run = punctual_bench::run(&options, &Stop::default(), &Silent).map_err(|error| error.to_string())?;

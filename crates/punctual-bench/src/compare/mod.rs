@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use crate::model::{Check, FORMAT, Row, Run, Suite, VERSION, Verdict};
 use crate::options::SuiteName;
 use crate::stats::Distribution;
-use crate::suites::{AS_BY_DEFAULT_IN_SHORT, PEER};
+use crate::subject::{AS_BY_DEFAULT_IN_SHORT, PEER};
+use crate::suites;
 
 /// The error of [`load`].
 #[derive(Debug, thiserror::Error)]
@@ -175,7 +176,7 @@ impl Comparison {
                 .iter()
                 .any(|row| row.change == Change::Slower && suite_of(&row.id) == Some(name.as_str()))
         };
-        SuiteName::ALL.into_iter().filter(is_slower).collect()
+        suites::ALL.map(|suite| suite.name).into_iter().filter(is_slower).collect()
     }
 
     /// Withdraws regressions that `again`, a comparison of a later run with the same old run, does
@@ -298,16 +299,12 @@ fn suite_of(id: &str) -> Option<&str> {
     id.split('/').next()
 }
 
-/// The suites that compare our code with third-party code. In the suites about the machine itself
-/// every row is judged.
-const WITH_OTHERS: [SuiteName; 5] =
-    [SuiteName::Rtos, SuiteName::Latency, SuiteName::Executors, SuiteName::Curves, SuiteName::Endurance];
-
 /// Returns `true` if a row measures third-party code: if it changed, then because of the machine or
 /// its load, which may also have changed our rows.
 fn is_of_others(row: &Row) -> bool {
     let ours = ["Punctual", AS_BY_DEFAULT_IN_SHORT, "punctual-sync", "TimedQueue"];
-    let beside = WITH_OTHERS.iter().any(|name| suite(row) == Some(name.as_str()));
+    let mut suites = suites::ALL.into_iter().filter(|of| of.has_references);
+    let beside = suites.any(|of| suite(row) == Some(of.name.as_str()));
     row.subject == PEER || beside && !ours.iter().any(|ours| row.subject.starts_with(ours))
 }
 

@@ -52,10 +52,10 @@ fn takes_nothing_for_a_regression_that_another_run_does_not_find() {
         |a, b| run(vec![row("rtos/a/punctual", "Punctual", a), row("latency/b/punctual", "Punctual", b)]);
     let old = of(1000, 1000);
     let mut comparison = Comparison::new(&old, &of(2000, 2000));
-    assert_eq!(comparison.suites_with_slower_rows(), [SuiteName::Rtos, SuiteName::Latency]);
+    assert_eq!(comparison.suites_with_slower_rows(), [suites::rtos::NAME, suites::latency::NAME]);
     comparison.confirm(&Comparison::new(&old, &of(1000, 2000)));
     assert_eq!((comparison.regressions(), comparison.rows[0].change), (1, Change::Same));
-    assert_eq!(comparison.suites_with_slower_rows(), [SuiteName::Latency]);
+    assert_eq!(comparison.suites_with_slower_rows(), [suites::latency::NAME]);
     // Rows that a later run has not measured are unchanged.
     comparison.confirm(&Comparison::new(&old, &run(Vec::new())));
     assert_eq!(comparison.regressions(), 1);

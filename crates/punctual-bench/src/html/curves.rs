@@ -8,7 +8,7 @@ use punctual_report::svg::{Anchor, Mark, Svg};
 use crate::grouping::colour;
 use crate::model::{Row, Suite};
 use crate::stats::Distribution;
-use crate::suites::X;
+use crate::subject::X;
 
 const WIDTH: f64 = 1060.0;
 const HEIGHT: f64 = 300.0;

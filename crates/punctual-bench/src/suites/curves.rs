@@ -3,11 +3,12 @@
 
 use super::latency::timers::{nanosleep, spawn_at};
 use super::latency::{Contender, affordable, alternate};
-use super::{Subject, X};
 use crate::load::Load;
 use crate::model::{Quantity, Row};
 use crate::options::{Plan, SuiteName};
 use crate::session::{Session, Step, Unit};
+use crate::subject::{Subject, X};
+use crate::suite::Registration;
 
 /// The period, if it is not the varied parameter.
 const PERIOD_US: u64 = 1000;
@@ -65,7 +66,19 @@ impl Curve {
     }
 }
 
-pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
+/// Name of the suite.
+pub const NAME: SuiteName = SuiteName("curves");
+
+pub(super) const SUITE: Registration = Registration {
+    name: NAME,
+    title: "Latency against load, period and utilization",
+    summary: "latency against load, period and utilization",
+    is_usual: true,
+    has_references: true,
+    steps,
+};
+
+fn steps(plan: &Plan) -> Vec<Step> {
     let mut steps = Vec::new();
     for curve in Curve::ALL {
         for &value in curve.values(plan.quick) {
@@ -85,12 +98,8 @@ fn point(session: &mut Session<'_>, curve: Curve, value: u64) {
         session.note(format!("The load did not start: {error}"));
     }
     let row = |subject| {
-        let row = Row::new(
-            SuiteName::Curves,
-            curve.name(),
-            format!("Latency of an instant against {}", curve.name()),
-            subject,
-        );
+        let row =
+            Row::new(NAME, curve.name(), format!("Latency of an instant against {}", curve.name()), subject);
         // The slug of the condition is only the number.
         let id = format!("{}/{value}", row.id);
         Row { id, condition: Some(curve.text(value)), quantities: vec![curve.x(value)], ..row }

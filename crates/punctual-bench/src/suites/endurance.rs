@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use punctual_report::format::format_nanos;
 
-use super::Subject;
 use super::latency::Window;
 use super::latency::timers::{nanosleep, spawn_at};
 use crate::load::Load;
@@ -17,6 +16,8 @@ use crate::recorder::Recorder;
 use crate::rt::Lack;
 use crate::session::{Session, Step};
 use crate::stats::Statistics;
+use crate::subject::Subject;
+use crate::suite::Registration;
 
 const PERIOD_NS: u64 = 1_000_000;
 /// The number of samples in a turn.
@@ -24,15 +25,25 @@ const TURN: usize = 1000;
 /// A load has a time limit; it is restarted before that.
 const LOAD_FOR: Duration = Duration::from_secs(300);
 
-pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
+/// Name of the suite.
+pub const NAME: SuiteName = SuiteName("endurance");
+
+pub(super) const SUITE: Registration = Registration {
+    name: NAME,
+    title: "Latency for a long time",
+    summary: "latency for an hour, or --seconds, in constant memory; not among all",
+    is_usual: false,
+    has_references: true,
+    steps,
+};
+
+fn steps(plan: &Plan) -> Vec<Step> {
     let length = format_nanos(plan.endurance.as_nanos() as f64);
     vec![Step::new(format!("endurance, {length}"), endure)]
 }
 
 fn endure(session: &mut Session<'_>) {
-    let row = |subject| {
-        Row::new(SuiteName::Endurance, "instant", "An instant, every millisecond", subject).under("load")
-    };
+    let row = |subject| Row::new(NAME, "instant", "An instant, every millisecond", subject).under("load");
     let (cpu, stop, kind) = (session.plan.cpu, session.stop, session.plan.load);
     let end = Instant::now() + session.plan.endurance;
     let turn = session.samples().min(TURN);

@@ -1,153 +1,72 @@
-//! The suites: for each, the list of its steps.
+//! The suites. A new suite is a module with a `SUITE`, and an entry in [`ALL`].
 
-pub(crate) mod behaviour;
-pub(crate) mod curves;
-pub(crate) mod endurance;
-pub(crate) mod executors;
-pub(crate) mod hourglass;
-pub(crate) mod interference;
-pub(crate) mod latency;
-pub(crate) mod policies;
-pub(crate) mod rtos;
+pub mod behaviour;
+pub mod curves;
+pub mod endurance;
+pub mod executors;
+pub mod hourglass;
+pub mod interference;
+pub mod latency;
+pub mod policies;
+pub mod rtos;
 
-use std::hint::black_box;
+use std::str::FromStr;
 
-use crate::clock::{self, Clock};
-use crate::model::Row;
-use crate::options::{Plan, SuiteName};
-use crate::recorder::Recorder;
-use crate::rt;
-use crate::session::Step;
-use crate::stats::{Distribution, Statistics};
+use crate::options::SuiteName;
+pub use crate::suite::Registration;
 
-pub(crate) fn steps(suite: SuiteName, plan: &Plan) -> Vec<Step> {
-    match suite {
-        SuiteName::Rtos => rtos::steps(plan),
-        SuiteName::Behaviour => behaviour::steps(plan),
-        SuiteName::Latency => latency::steps(plan),
-        SuiteName::Executors => executors::steps(plan),
-        SuiteName::Hourglass => hourglass::steps(plan),
-        SuiteName::Interference => interference::steps(plan),
-        SuiteName::Policies => policies::steps(plan),
-        SuiteName::Curves => curves::steps(plan),
-        SuiteName::Endurance => endurance::steps(plan),
-    }
-}
+/// All suites, in the order in which they run.
+pub const ALL: [Registration; 9] = [
+    rtos::SUITE,
+    behaviour::SUITE,
+    latency::SUITE,
+    executors::SUITE,
+    hourglass::SUITE,
+    interference::SUITE,
+    policies::SUITE,
+    curves::SUITE,
+    endurance::SUITE,
+];
 
-/// An empty measurement: the clock's own share of every figure.
-pub(crate) fn overhead(plan: &Plan, clock: &Clock) -> Distribution {
-    let recorder = Recorder::new(plan.samples as usize);
-    let measure = || {
-        loop {
-            let from = clock::now();
-            let to = clock::now();
-            if !recorder.push(black_box(to - from)) {
-                break;
-            }
-        }
+/// Returns the suites with these names, or those that run by default, in the order in which they
+/// run.
+pub(crate) fn chosen(names: &[SuiteName]) -> Vec<Registration> {
+    let is_chosen = |suite: &Registration| match names {
+        [] => suite.is_usual,
+        names => names.contains(&suite.name),
     };
-    if rt::try_on_thread(plan.cpu, rt::PRIORITY, |_| measure()).is_err() {
-        measure();
+    ALL.into_iter().filter(is_chosen).collect()
+}
+
+impl FromStr for SuiteName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = ALL.into_iter().find(|suite| suite.name.as_str() == name);
+        found.map(|suite| suite.name).ok_or_else(|| {
+            let names = ALL.map(|suite| suite.name.as_str());
+            format!("there is no suite `{name}`; there are {}", names.join(", "))
+        })
     }
-    let mut statistics = Statistics::new();
-    recorder.values().for_each(|ticks| statistics.record_ps(clock.ps(ticks)));
-    statistics.distribution().expect("there is at least one sample")
 }
 
-/// The subject of a measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Subject {
-    /// Tasks and resources of an app.
-    Punctual,
-    /// The crate `punctual-sync`, used by threads.
-    Sync,
-    /// POSIX threads, SCHED_FIFO if granted, with priority-inheritance mutexes.
-    Posix,
-    /// The predecessor's mutex, from the registry.
-    PcpMutex,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Subject {
-    pub(crate) fn slug(self) -> &'static str {
-        match self {
-            Self::Punctual => "punctual",
-            Self::Sync => "punctual-sync",
-            Self::Posix => "posix",
-            Self::PcpMutex => "pcp-mutex",
+    #[test]
+    fn parses_and_prints_names_of_suites() {
+        for suite in ALL {
+            assert_eq!(suite.name.as_str().parse(), Ok(suite.name));
         }
+        assert!("rtoss".parse::<SuiteName>().is_err());
     }
 
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Punctual => "Punctual",
-            Self::Sync => "punctual-sync",
-            Self::Posix => PEER,
-            Self::PcpMutex => "pcp-mutex 0.2.0",
-        }
+    #[test]
+    fn chooses_usual_suites_or_the_named_ones_in_order() {
+        let names = |names: &[SuiteName]| chosen(names).iter().map(|suite| suite.name).collect::<Vec<_>>();
+        assert_eq!(names(&[]).len(), ALL.len() - 1, "all but endurance");
+        let twice = [policies::NAME, rtos::NAME, rtos::NAME];
+        assert_eq!(names(&twice), [rtos::NAME, policies::NAME]);
     }
-}
-
-/// The unit for numbers of locked instructions.
-pub(crate) const L: &str = "L";
-
-/// The name of the quantity that gives the horizontal position of a row on a curve.
-pub(crate) const X: &str = "at";
-
-/// Punctual with default settings: monitored.
-pub(crate) const AS_BY_DEFAULT: &str = "Punctual, as by default";
-
-/// The short form, for rows with further words.
-pub(crate) const AS_BY_DEFAULT_IN_SHORT: &str = "as by default";
-
-/// The subject that ratios refer to.
-pub(crate) const PEER: &str = "POSIX";
-
-impl Row {
-    /// Returns a row of `suite` without figures.
-    pub(crate) fn new(suite: SuiteName, slug: &str, operation: impl Into<String>, subject: Subject) -> Self {
-        Self {
-            id: format!("{suite}/{slug}/{}", subject.slug()),
-            operation: operation.into(),
-            subject: subject.name().into(),
-            operations_per_sample: 1,
-            ..Self::default()
-        }
-    }
-
-    /// Sets the number of operations in each sample.
-    pub(crate) fn per_sample(mut self, operations: u32) -> Self {
-        self.operations_per_sample = operations;
-        self
-    }
-
-    /// Adds published figures.
-    pub(crate) fn published(mut self, published: Vec<crate::model::Published>) -> Self {
-        self.published = published;
-        self
-    }
-
-    /// Sets the condition, which becomes part of the identifier.
-    pub(crate) fn under(mut self, condition: &str) -> Self {
-        self.id = format!("{}/{condition}", self.id);
-        self.condition = Some(condition.into());
-        self
-    }
-}
-
-/// Returns the settings that an app's threads were refused, or the reason why it did not start.
-pub(crate) fn outcome(
-    run: Result<punctual::Report, punctual::StartError>,
-) -> Result<crate::rt::Lack, String> {
-    run.map(|report| lack_of(&report)).map_err(|error| error.to_string())
-}
-
-/// Returns the settings that the threads of an app were refused, without repetition.
-pub(crate) fn lack_of(report: &punctual::Report) -> crate::rt::Lack {
-    let mut lack = crate::rt::Lack::new();
-    for missing in report.settings.threads.iter().flat_map(|thread| &thread.missing) {
-        if !lack.contains(missing) {
-            lack.push(missing.clone());
-        }
-    }
-    lack
 }

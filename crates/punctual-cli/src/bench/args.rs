@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use punctual_bench::{GpioLines, LoadKind, Options, SuiteName};
+use punctual_bench::{GpioLines, LoadKind, Options, SuiteName, suites};
 
 use crate::parse::seconds;
 
@@ -22,17 +22,7 @@ Examples:
   punctual bench --json new.json --compare old.json  what changed since an earlier run
   punctual bench endurance --seconds 28800           latency under load for eight hours")]
 pub(crate) struct Bench {
-    /// Suites to run [default: all]:
-    /// rtos: cost of creating, switching, locking and signalling;
-    /// behaviour: whether scheduling and locking rules hold;
-    /// latency: events, timers, datagrams and delays, idle and under load;
-    /// executors: spawns, wakes, locks, timers and queues, next to other crates;
-    /// hourglass: what preempts a loop that only reads the clock;
-    /// interference: the effect of another CPU on a loop, through caches and memory;
-    /// policies: finishing order of FIFO, round-robin and ordinary threads, pinned and unpinned;
-    /// curves: latency against load, period and utilization;
-    /// endurance: latency for an hour, or --seconds, in constant memory; not among all
-    #[arg(value_name = "SUITE")]
+    #[arg(value_name = "SUITE", help = suites_help())]
     suites: Vec<SuiteName>,
 
     /// Take fewer samples: all suites finish within a minute
@@ -81,6 +71,12 @@ pub(crate) struct Bench {
     pub(crate) fail_on_regression: bool,
 }
 
+/// Returns the description of the suites.
+fn suites_help() -> String {
+    let summaries = suites::ALL.map(|suite| format!("{}: {}", suite.name, suite.summary));
+    format!("Suites to run [default: all]: {}", summaries.join("; "))
+}
+
 impl Bench {
     /// Returns whether results go to standard output only.
     pub(crate) fn is_only_printed(&self) -> bool {
@@ -120,11 +116,14 @@ mod tests {
     fn accepts_options_before_and_after_suite() {
         for line in ["punctual bench rtos --quick --cpu 1", "punctual bench --quick --cpu 1 rtos"] {
             let options = options(line).unwrap();
-            assert_eq!((options.suites, options.quick, options.cpu), (vec![SuiteName::Rtos], true, Some(1)));
+            assert_eq!(
+                (options.suites, options.quick, options.cpu),
+                (vec![suites::rtos::NAME], true, Some(1))
+            );
         }
         assert!(options("punctual bench").unwrap().suites.is_empty());
         let several = options("punctual bench latency --quick rtos").unwrap();
-        assert_eq!(several.suites, [SuiteName::Latency, SuiteName::Rtos]);
+        assert_eq!(several.suites, [suites::latency::NAME, suites::rtos::NAME]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::contend::{self, Lock};
 use crate::peers::{Mutex, Protocol, TimedOut};
 use crate::rt;
 use crate::session::{Session, Step};
-use crate::suites::Subject;
+use crate::subject::Subject;
 
 /// The time after which a wait counts as a deadlock.
 const PATIENCE: Duration = Duration::from_millis(50);

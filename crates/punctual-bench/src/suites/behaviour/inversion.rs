@@ -12,7 +12,7 @@ use crate::model::{Check, Verdict};
 use crate::peers::{Attributes, Mutex, Protocol, Thread};
 use crate::rt;
 use crate::session::{Session, Step};
-use crate::suites::Subject;
+use crate::subject::Subject;
 
 pub(super) fn steps() -> Vec<Step> {
     vec![

@@ -13,13 +13,26 @@ mod semaphore;
 mod tasks;
 mod threads;
 
-use super::Subject;
 use crate::model::{Check, Verdict};
-use crate::options::Plan;
+use crate::options::{Plan, SuiteName};
 use crate::session::{Session, Step};
+use crate::subject::Subject;
+use crate::suite::Registration;
 use log::Seen;
 
-pub(crate) fn steps(_: &Plan) -> Vec<Step> {
+/// Name of the suite.
+pub const NAME: SuiteName = SuiteName("behaviour");
+
+pub(super) const SUITE: Registration = Registration {
+    name: NAME,
+    title: "Rules of scheduling and locking",
+    summary: "whether scheduling and locking rules hold",
+    is_usual: true,
+    has_references: false,
+    steps,
+};
+
+fn steps(_: &Plan) -> Vec<Step> {
     let mut steps = tasks::steps();
     steps.extend(threads::steps());
     steps.extend(inversion::steps());

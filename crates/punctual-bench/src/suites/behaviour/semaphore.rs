@@ -10,7 +10,7 @@ use crate::contend;
 use crate::peers;
 use crate::rt;
 use crate::session::{Session, Step};
-use crate::suites::Subject;
+use crate::subject::Subject;
 
 pub(super) fn steps() -> Vec<Step> {
     vec![Step::new("semaphore at zero, punctual-sync", |session| {

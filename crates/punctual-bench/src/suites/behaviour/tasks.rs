@@ -6,7 +6,7 @@ use super::log::{Log, Seen};
 use super::{EQUAL_TO_THE_TAIL, HIGHER_AT_ONCE, LOWER_WAITS, NO_DEADLOCK, NO_INVERSION, Rule};
 use super::{YIELD_LETS_THE_EQUAL_RUN, runs};
 use crate::session::{Session, Step};
-use crate::suites::Subject;
+use crate::subject::Subject;
 
 #[derive(Debug, Clone, Copy)]
 enum Scenario {

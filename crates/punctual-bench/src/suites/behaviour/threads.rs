@@ -6,7 +6,7 @@ use super::{EQUAL_TO_THE_TAIL, HIGHER_AT_ONCE, LOWER_WAITS, Rule, YIELD_LETS_THE
 use crate::peers::{Attributes, Thread};
 use crate::rt;
 use crate::session::{Session, Step};
-use crate::suites::Subject;
+use crate::subject::Subject;
 
 /// Runs a scenario on the thread that creates others.
 type Play = fn(&Creator<'_>);

@@ -33,7 +33,7 @@ macro_rules! app {
     ($name:ident, $monitor:literal $(, $more:ident)* $(,)?) => {
         pub(super) mod $name {
             use crate::rt::Lack;
-            use crate::suites::lack_of;
+            use crate::subject::lack_of;
 
             use super::Operation;
 

@@ -16,13 +16,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::apps::Operation;
 use super::latency::{Contender, alternate};
-use super::{AS_BY_DEFAULT, L, Subject};
 use crate::clock;
 use crate::model::{Quantity, Row};
 use crate::options::{Plan, SuiteName};
 use crate::published::{self, Rtic};
 use crate::rt::{self, Lack};
 use crate::session::{Session, Step, Unit};
+use crate::subject::{AS_BY_DEFAULT, L, Subject};
+use crate::suite::Registration;
 
 /// The intended duration of a window.
 const WINDOW_NS: f64 = 1.5e6;
@@ -82,7 +83,19 @@ fn ours(operation: Operation) -> Vec<Peer> {
     ]
 }
 
-pub(crate) fn steps(_: &Plan) -> Vec<Step> {
+/// Name of the suite.
+pub const NAME: SuiteName = SuiteName("executors");
+
+pub(super) const SUITE: Registration = Registration {
+    name: NAME,
+    title: "Spawns, wakes, locks, timers and queues, compared with other crates",
+    summary: "spawns, wakes, locks, timers and queues, next to other crates",
+    is_usual: true,
+    has_references: true,
+    steps,
+};
+
+fn steps(_: &Plan) -> Vec<Step> {
     use Operation::{ArmAndCancel, DueAtOnce, HigherLevel, Lock, SameLevel, TimersArmed, Wake};
     let same = || {
         let mut all = ours(SameLevel);
@@ -203,7 +216,7 @@ fn measure(session: &mut Session<'_>, slug: &str, operation: &str, peers: Vec<Pe
     let locked = Peer::threaded(("locked", "L: one locked instruction"), locked);
     let first = session.rows();
     let contenders = peers.into_iter().chain([locked]).map(|peer| {
-        let row = Row::new(SuiteName::Executors, slug, operation, Subject::Punctual);
+        let row = Row::new(NAME, slug, operation, Subject::Punctual);
         let id = row.id.replace("/punctual", &format!("/{}", peer.slug));
         let row = Row { id, subject: peer.name.into(), ..row }.published(published.clone());
         // Determined in the first window, which is discarded: it also warms up.

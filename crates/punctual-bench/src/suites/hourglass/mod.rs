@@ -15,6 +15,7 @@ use crate::options::{Plan, SuiteName};
 use crate::rt::{self, Lack};
 use crate::session::{Session, Step};
 use crate::stats::Statistics;
+use crate::suite::Registration;
 use crate::tracefs::Instance;
 use watch::{Watch, Watched};
 
@@ -41,7 +42,19 @@ enum Policy {
     Fifo,
 }
 
-pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
+/// Name of the suite.
+pub const NAME: SuiteName = SuiteName("hourglass");
+
+pub(super) const SUITE: Registration = Registration {
+    name: NAME,
+    title: "Interruptions of a loop",
+    summary: "what preempts a loop that only reads the clock",
+    is_usual: true,
+    has_references: false,
+    steps,
+};
+
+fn steps(plan: &Plan) -> Vec<Step> {
     let mut cpus = vec![plan.cpu];
     let isolated = isolated();
     if isolated.has(plan.cpu) {
@@ -83,8 +96,8 @@ fn turn(session: &mut Session<'_>, policy: Policy, cpu: usize) {
     }
     let row = Row {
         id: match isolation {
-            Some(_) => format!("{}/loop/{slug}/isolated", SuiteName::Hourglass),
-            None => format!("{}/loop/{slug}", SuiteName::Hourglass),
+            Some(_) => format!("{}/loop/{slug}/isolated", NAME),
+            None => format!("{}/loop/{slug}", NAME),
         },
         operation: "Clock reading to clock reading".into(),
         subject: subject.into(),

@@ -19,6 +19,7 @@ use crate::recorder::Recorder;
 use crate::rt;
 use crate::session::{Session, Step};
 use crate::stats::Statistics;
+use crate::suite::Registration;
 
 /// The size of the loop's table: half of the smallest existing first-level cache.
 const TABLE: usize = 16 * 1024;
@@ -31,7 +32,19 @@ const MORE: usize = 32;
 const BEYOND: usize = 4;
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 
-pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
+/// Name of the suite.
+pub const NAME: SuiteName = SuiteName("interference");
+
+pub(super) const SUITE: Registration = Registration {
+    name: NAME,
+    title: "The effect of another CPU on a loop, through caches and memory",
+    summary: "the effect of another CPU on a loop, through caches and memory",
+    is_usual: true,
+    has_references: false,
+    steps,
+};
+
+fn steps(plan: &Plan) -> Vec<Step> {
     let mut steps = vec![Step::new("interference, quiet", |session| turn(session, None))];
     let mut sizes: Vec<(String, usize)> = caches(plan.cpu)
         .into_iter()
@@ -63,7 +76,7 @@ fn turn(session: &mut Session<'_>, other: Option<(Sweep, &str, &str)>) {
     let (cpu, clock) = (session.plan.cpu, session.clock);
     let (subject, slug) = other.map_or(("nothing", "nothing"), |(_, what, slug)| (what, slug));
     let mut row = Row {
-        id: format!("{}/loop/{slug}", SuiteName::Interference),
+        id: format!("{}/loop/{slug}", NAME),
         operation: "One line of a table of 16 KiB".into(),
         subject: format!("the other CPU: {subject}"),
         operations_per_sample: 1,

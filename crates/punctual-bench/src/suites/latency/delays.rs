@@ -8,7 +8,7 @@ use crate::model::Row;
 use crate::options::Plan;
 use crate::published;
 use crate::session::{Step, Unit};
-use crate::suites::Subject;
+use crate::subject::Subject;
 
 const DELAYS_US: [u64; 9] = [10, 20, 50, 100, 200, 500, 1_000, 5_000, 10_000];
 

@@ -14,7 +14,7 @@ use crate::published;
 use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 use crate::session::{Measured, Session, Step, Unit};
-use crate::suites::{Subject, outcome};
+use crate::subject::{Subject, outcome};
 
 /// The time limit for an edge.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -16,7 +16,7 @@ use crate::options::Plan;
 use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 use crate::session::{Session, Step, Unit};
-use crate::suites::{Subject, outcome};
+use crate::subject::{Subject, outcome};
 use crate::{Stop, clock};
 
 /// The interval of a timer.

@@ -20,7 +20,7 @@ use crate::peers::Semaphore;
 use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 use crate::session::{Step, Unit};
-use crate::suites::{Subject, outcome};
+use crate::subject::{Subject, outcome};
 
 /// The time from the start of the critical section to the instant, in which the waiter falls
 /// asleep.

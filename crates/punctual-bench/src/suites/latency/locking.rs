@@ -5,7 +5,7 @@ use super::row;
 use crate::contend::{self, Lock};
 use crate::published::{self, Rtic};
 use crate::session::{Measured, Session, Step};
-use crate::suites::Subject;
+use crate::subject::Subject;
 use crate::suites::rtos::{locks, tasks};
 
 pub(super) fn steps() -> Vec<Step> {

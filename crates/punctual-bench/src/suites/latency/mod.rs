@@ -21,15 +21,28 @@ pub(in crate::suites) mod timers;
 
 use std::sync::Arc;
 
-use super::Subject;
 use crate::load::Load;
 use crate::model::Row;
 use crate::options::{Plan, SuiteName};
 use crate::recorder::Recorder;
 use crate::rt::Lack;
 use crate::session::{Measured, Session, Step, Unit};
+use crate::subject::Subject;
+use crate::suite::Registration;
 
-pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
+/// Name of the suite.
+pub const NAME: SuiteName = SuiteName("latency");
+
+pub(super) const SUITE: Registration = Registration {
+    name: NAME,
+    title: "Switching, locking, events, delays and pulses",
+    summary: "events, timers, datagrams and delays, idle and under load",
+    is_usual: true,
+    has_references: true,
+    steps,
+};
+
+fn steps(plan: &Plan) -> Vec<Step> {
     let mut steps = switching::steps();
     steps.extend(locking::steps());
     steps.extend(periods::steps());
@@ -48,7 +61,7 @@ pub(crate) fn steps(plan: &Plan) -> Vec<Step> {
 }
 
 fn row(slug: &str, operation: impl Into<String>, subject: Subject) -> Row {
-    Row::new(SuiteName::Latency, slug, operation, subject)
+    Row::new(NAME, slug, operation, subject)
 }
 
 /// The condition of a measurement.

@@ -7,7 +7,7 @@ use punctual::{Config, Duration};
 
 use crate::recorder::Recorder;
 use crate::rt::Lack;
-use crate::suites::outcome;
+use crate::subject::outcome;
 use crate::{Stop, clock};
 
 /// The output of the asking task.

@@ -18,7 +18,7 @@ use crate::model::Row;
 use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 use crate::session::{Step, Unit};
-use crate::suites::{AS_BY_DEFAULT, Subject, outcome};
+use crate::subject::{AS_BY_DEFAULT, Subject, outcome};
 
 const PERIOD_NS: u64 = 1_000_000;
 /// The number of periods between two readings of the CPU time, which are one sample.

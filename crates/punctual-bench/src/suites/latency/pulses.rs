@@ -11,7 +11,7 @@ use crate::model::Row;
 use crate::options::Plan;
 use crate::published;
 use crate::session::{Step, Unit};
-use crate::suites::Subject;
+use crate::subject::Subject;
 
 const PERIODS_US: [u64; 5] = [20, 40, 160, 1_000, 2_000];
 

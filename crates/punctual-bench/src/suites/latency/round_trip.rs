@@ -9,7 +9,7 @@ use super::{Condition, Contender, alternate, row};
 use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 use crate::session::{Step, Unit};
-use crate::suites::{Subject, outcome};
+use crate::subject::{Subject, outcome};
 use crate::{Stop, clock};
 
 /// The time limit for a datagram. Loopback loses none; after three timeouts the row ends with its

@@ -15,7 +15,7 @@ use crate::published;
 use crate::recorder::Recorder;
 use crate::rt;
 use crate::session::{Measured, Session, Step, Unit};
-use crate::suites::Subject;
+use crate::subject::Subject;
 use crate::tracefs::Instance;
 
 /// The event that the timer interrupt records for each expired timer, with its time.

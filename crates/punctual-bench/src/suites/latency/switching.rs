@@ -15,7 +15,7 @@ use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 use crate::session::{Measured, Session, Step, Unit};
 use crate::stats::Statistics;
-use crate::suites::{Subject, lack_of};
+use crate::subject::{Subject, lack_of};
 use crate::{Stop, clock};
 
 /// The number of task switches in a sample, since a switch takes nanoseconds.

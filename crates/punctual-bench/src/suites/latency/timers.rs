@@ -13,7 +13,7 @@ use rustix::time::{
 use crate::clock::monotonic_ns;
 use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
-use crate::suites::outcome;
+use crate::subject::outcome;
 use crate::{Stop, clock};
 
 /// The time from the start of a timer to its first expiration, in which the threads fall asleep.

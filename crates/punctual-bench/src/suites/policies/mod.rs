@@ -20,10 +20,23 @@ use crate::peers::Semaphore;
 use crate::rt;
 use crate::session::{Session, Step};
 use crate::stats::Statistics;
+use crate::suite::Registration;
 use cases::{App, CASES, Case, Policy, Times};
 use work::Work;
 
-pub(crate) fn steps(_: &Plan) -> Vec<Step> {
+/// Name of the suite.
+pub const NAME: SuiteName = SuiteName("policies");
+
+pub(super) const SUITE: Registration = Registration {
+    name: NAME,
+    title: "Scheduling policies and affinities",
+    summary: "finishing order of FIFO, round-robin and ordinary threads, pinned and unpinned",
+    is_usual: true,
+    has_references: false,
+    steps,
+};
+
+fn steps(_: &Plan) -> Vec<Step> {
     // Calibrated once, by the first case that runs.
     let work = Rc::new(OnceCell::new());
     let step = |case: &'static Case| {
@@ -76,7 +89,7 @@ fn play(session: &mut Session<'_>, case: &'static Case, work: &Work) {
         });
         let row = Row {
             quantities: cpu.into_iter().collect(),
-            id: format!("{}/{}/app-{}", SuiteName::Policies, case.number, index + 1),
+            id: format!("{}/{}/app-{}", NAME, case.number, index + 1),
             operation: format!("Case {}, {}: until it ends", case.number, case.title),
             subject: format!("app {}, {}", index + 1, app.describe()),
             operations_per_sample: 1,
@@ -101,7 +114,7 @@ fn play(session: &mut Session<'_>, case: &'static Case, work: &Work) {
         why.push("other programs used most of the CPU time, so the times are meaningless".into());
     }
     session.check(Check {
-        id: format!("{}/{}", SuiteName::Policies, case.number),
+        id: format!("{}/{}", NAME, case.number),
         rule: format!("case {}, {}", case.number, case.title),
         subject: "this kernel".into(),
         verdict: match if expected.is_of_times() { 2 * kept > judged.len() } else { kept == judged.len() } {

@@ -8,7 +8,7 @@ use crate::contend::{self, Lock};
 use crate::peers::{Mutex, Protocol};
 use crate::recorder::Recorder;
 use crate::session::{Measured, Session, Step};
-use crate::suites::Subject;
+use crate::subject::Subject;
 use crate::{clock, published, rt};
 
 /// The reason why the predecessor's mutex is not measured under contention.

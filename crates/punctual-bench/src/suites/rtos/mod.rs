@@ -11,7 +11,6 @@ mod threads;
 
 use std::sync::Arc;
 
-use super::Subject;
 use crate::clock;
 use crate::model::Row;
 use crate::options::{Plan, SuiteName};
@@ -19,11 +18,25 @@ use crate::published;
 use crate::recorder::Recorder;
 use crate::rt;
 use crate::session::{Measured, Session, Step};
+use crate::subject::Subject;
+use crate::suite::Registration;
 
 /// The number of operations in a sample that is measured in a loop.
 const LOOP: u32 = 64;
 
-pub(crate) fn steps(_: &Plan) -> Vec<Step> {
+/// Name of the suite.
+pub const NAME: SuiteName = SuiteName("rtos");
+
+pub(super) const SUITE: Registration = Registration {
+    name: NAME,
+    title: "Operations of a real-time operating system",
+    summary: "cost of creating, switching, locking and signalling",
+    is_usual: true,
+    has_references: true,
+    steps,
+};
+
+fn steps(_: &Plan) -> Vec<Step> {
     let mut steps = vec![Step::new("tracing", tracing)];
     steps.extend(threads::steps());
     steps.extend(tasks::steps());
@@ -33,7 +46,7 @@ pub(crate) fn steps(_: &Plan) -> Vec<Step> {
 }
 
 fn row(slug: &str, operation: &str, subject: Subject) -> Row {
-    Row::new(SuiteName::Rtos, slug, operation, subject)
+    Row::new(NAME, slug, operation, subject)
 }
 
 /// The cost of recording the time.

@@ -9,7 +9,7 @@ use super::row;
 use crate::peers::Semaphore as PosixSemaphore;
 use crate::recorder::Recorder;
 use crate::session::{Measured, Session, Step};
-use crate::suites::Subject;
+use crate::subject::Subject;
 use crate::{clock, published, rt};
 
 /// P and V.

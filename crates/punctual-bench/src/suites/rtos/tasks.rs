@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{LOOP, row};
 use crate::recorder::Recorder;
 use crate::session::{Measured, Session, Step};
-use crate::suites::Subject;
+use crate::subject::Subject;
 use crate::{Stop, clock, published};
 
 /// The operation to measure.
@@ -115,7 +115,7 @@ fn measure(session: &mut Session<'_>, operation: Operation) -> Option<(Measured,
     let config = punctual::Config::new().cpu(session.plan.cpu);
     match app::run(config, operation, out.clone()) {
         Ok(report) => {
-            let lack = crate::suites::lack_of(&report);
+            let lack = crate::subject::lack_of(&report);
             let measured = |recorder: &Arc<Recorder>| Measured::ticks(recorder.clone(), lack.clone());
             Some((measured(&out.first), measured(&out.second)))
         }

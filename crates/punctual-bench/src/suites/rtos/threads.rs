@@ -10,7 +10,7 @@ use crate::model::Row;
 use crate::peers::{Attributes, Thread};
 use crate::recorder::Recorder;
 use crate::session::{Measured, Session, Step};
-use crate::suites::Subject;
+use crate::subject::Subject;
 use crate::{clock, published, rt};
 
 pub(super) fn steps() -> Vec<Step> {

@@ -13,7 +13,7 @@ use super::log::Seen;
 use super::{Rule, runs};
 use crate::rt;
 use crate::session::{Session, Step};
-use crate::suites::Subject;
+use crate::subject::Subject;
 
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64.rs"]

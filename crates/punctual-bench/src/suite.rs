@@ -11,7 +11,7 @@ pub struct Registration {
     pub name: SuiteName,
     /// Heading.
     pub title: &'static str,
-    /// What it measures, for the help.
+    /// Subject of its measurements, for the help.
     pub summary: &'static str,
     /// True if it runs by default.
     pub is_usual: bool,

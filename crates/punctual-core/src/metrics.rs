@@ -352,7 +352,7 @@ impl FigureRow {
     }
 }
 
-/// A quantity of which each job has one value, in ns.
+/// A quantity that each job has, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Term {
     /// Release to start.

@@ -118,21 +118,55 @@ pub trait BoundedChild: Sized {
     fn end_at_once(&mut self) -> io::Result<Option<ExitStatus>>;
 }
 
+/// Waits until the child `pid` of a raw `fork` has ended or, if this thread traces it, has stopped;
+/// returns its status as waitpid(2) does.
+///
+/// # Errors
+/// As waitpid(2). `TimedOut` if neither has happened within `limit`; the child is killed first.
+pub fn wait_for_fork(pid: libc::pid_t, limit: Duration) -> io::Result<libc::c_int> {
+    if let Some(status) = poll(limit, || try_wait_for_fork(pid))? {
+        return Ok(status);
+    }
+    // SAFETY: the call takes integers. The child has not been waited for, so the number still
+    // belongs to it.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    let killed = poll(KILL_TIMEOUT, || try_wait_for_fork(pid))?;
+    let fate = if killed.is_some() { "was killed" } else { "did not end at SIGKILL either" };
+    let text = format!("process {pid} did not end within {} s; it {fate}", limit.as_secs_f64());
+    Err(io::Error::new(io::ErrorKind::TimedOut, text))
+}
+
+#[expect(clippy::disallowed_methods, reason = "it does not block, because of WNOHANG")]
+fn try_wait_for_fork(pid: libc::pid_t) -> io::Result<Option<libc::c_int>> {
+    let mut status = 0;
+    // SAFETY: the pointer is valid for the call, which writes the status.
+    match unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } {
+        0 => Ok(None),
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(Some(status)),
+    }
+}
+
+/// Calls `look` until it returns a value, for at most `limit`.
+fn poll<R>(limit: Duration, mut look: impl FnMut() -> io::Result<Option<R>>) -> io::Result<Option<R>> {
+    let begun = Instant::now();
+    let mut pause = Duration::from_micros(200);
+    loop {
+        if let Some(found) = look()? {
+            return Ok(Some(found));
+        }
+        let left = limit.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        thread::sleep(pause.min(left));
+        pause = (pause * 2).min(MAX_PAUSE);
+    }
+}
+
 impl BoundedChild for Child {
     fn wait_within(&mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
-        let begun = Instant::now();
-        let mut pause = Duration::from_micros(200);
-        loop {
-            if let Some(status) = self.try_wait()? {
-                return Ok(Some(status));
-            }
-            let left = limit.saturating_sub(begun.elapsed());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            thread::sleep(pause.min(left));
-            pause = (pause * 2).min(MAX_PAUSE);
-        }
+        poll(limit, || self.try_wait())
     }
 
     fn status_within(&mut self, limit: Duration) -> io::Result<ExitStatus> {
@@ -262,6 +296,31 @@ mod tests {
         let mut child = shell("exec sleep 60").spawn().unwrap();
         assert_eq!(child.status_within(SHORT).unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert_eq!(child.try_wait().unwrap().unwrap().signal(), Some(2));
+    }
+
+    #[test]
+    fn kills_a_fork_that_exceeds_its_limit() {
+        let fork = |code: Option<i32>| {
+            // SAFETY: the child only makes system calls, and ends.
+            match unsafe { libc::fork() } {
+                // SAFETY: as above. The alarm ends the child if the test fails.
+                0 => unsafe {
+                    libc::alarm(60);
+                    while code.is_none() {
+                        libc::pause();
+                    }
+                    libc::_exit(code.unwrap_or_default())
+                },
+                child => child,
+            }
+        };
+        let status = wait_for_fork(fork(Some(3)), LONG).unwrap();
+        assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 3));
+        let child = fork(None);
+        let error = wait_for_fork(child, SHORT).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(error.to_string().ends_with("was killed"), "{error}");
+        assert_eq!(wait_for_fork(child, SHORT).unwrap_err().raw_os_error(), Some(libc::ECHILD));
     }
 
     #[test]

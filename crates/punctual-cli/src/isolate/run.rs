@@ -155,6 +155,7 @@ impl Signals {
     }
 
     /// Waits until the command has ended.
+    #[expect(clippy::disallowed_methods, reason = "the child has ended")]
     pub(super) fn wait(&self, child: Pid) -> io::Result<ExitStatus> {
         self.wait_for_end(child)?;
         match rustix::process::waitpid(Some(child), WaitOptions::empty())? {

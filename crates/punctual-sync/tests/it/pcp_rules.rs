@@ -143,8 +143,6 @@ fn a_forked_child_locks_what_nobody_held() {
         unsafe { libc::_exit(if locked == Ok(1) { 0 } else { 1 }) };
     }
     assert!(child > 0, "{}", std::io::Error::last_os_error());
-    let mut status = -1;
-    // SAFETY: `status` outlives the call, which writes it.
-    let waited = unsafe { libc::waitpid(child, &mut status, 0) };
-    assert_eq!((waited, status), (child, 0));
+    let status = punctual_process::child::wait_for_fork(child, punctual_process::child::TEST_LIMIT);
+    assert_eq!(status.expect("the child ends"), 0);
 }

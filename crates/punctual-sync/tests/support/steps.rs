@@ -5,6 +5,7 @@ use std::ptr;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use punctual_process::child::{TEST_LIMIT, wait_for_fork};
 use punctual_sync::shared::{Latest, Shareable, init_at, region_size};
 use test_skip::{Need, skip};
 
@@ -181,16 +182,14 @@ impl Child {
 
     /// Waits until the process has stopped, and returns the signal; `None` if it has ended.
     fn wait(&self) -> Option<i32> {
-        let mut status = 0;
-        // SAFETY: the status is valid for writes.
-        let waited = unsafe { libc::waitpid(self.0, &raw mut status, 0) };
-        assert_eq!(waited, self.0, "{}", Error::last_os_error());
+        let status = wait_for_fork(self.0, TEST_LIMIT).expect("the process stops or ends");
         libc::WIFSTOPPED(status).then(|| libc::WSTOPSIG(status))
     }
 
     /// Waits until the process has stopped, and returns the signal; `None` if it sleeps.
+    #[expect(clippy::disallowed_methods, reason = "it does not block, because of WNOHANG")]
     fn wait_awake(&self) -> Option<i32> {
-        let mut asleep = 0;
+        let (mut asleep, begun) = (0, Instant::now());
         for turn in 0_u32.. {
             let mut status = 0;
             // SAFETY: the status is valid for writes.
@@ -201,6 +200,11 @@ impl Child {
             // Usually it stops at once.
             if turn < 100 {
                 continue;
+            }
+            if begun.elapsed() > TEST_LIMIT {
+                // SAFETY: passes numbers only; the child has not been waited for.
+                unsafe { libc::kill(self.0, libc::SIGKILL) };
+                panic!("the process neither stops nor sleeps");
             }
             // Twice: it may be between a sleep and a stop.
             asleep = if is_asleep(&format!("/proc/{}/stat", self.0)) { asleep + 1 } else { 0 };

@@ -2,7 +2,7 @@
 //!
 //! Every app runs as a separate program.
 
-use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+use punctual_process::child::{BoundedCommand, TEST_LIMIT, wait_for_fork};
 
 use crate::process::Ended;
 use crate::{privileges, process};
@@ -46,10 +46,7 @@ pub(crate) fn fork() {
 }
 
 pub(crate) fn wait(child: libc::pid_t) {
-    let mut status = 0;
-    // SAFETY: `status` is valid for the call's write.
-    let ended = unsafe { libc::waitpid(child, &mut status, 0) };
-    assert_eq!(ended, child, "{}", std::io::Error::last_os_error());
+    let status = wait_for_fork(child, TEST_LIMIT).expect("the child ends");
     println!(
         "CHILD ENDED WITH {}",
         if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -status }

@@ -126,8 +126,7 @@ mod app {
                     // SAFETY: the call takes no pointers.
                     unsafe { libc::_exit(0) };
                 }
-                // SAFETY: the exit status is not requested.
-                unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+                punctual_process::child::wait_for_fork(child, punctual_process::child::TEST_LIMIT).unwrap();
             }
             for _ in 0..ROUNDS {
                 while below::spawn().is_err() {

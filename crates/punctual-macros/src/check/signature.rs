@@ -1,7 +1,6 @@
 //! Signatures of handlers: plain functions that take their own context and return the type of their
 //! role.
 
-use quote::ToTokens;
 use syn::visit::Visit;
 use syn::{Attribute, GenericArgument, Ident, Lifetime, PathArguments, PathSegment, ReturnType, Type};
 
@@ -64,11 +63,14 @@ fn modifiers(handler: &Handler, errors: &mut Errors) {
 
 fn generics(handler: &Handler, errors: &mut Errors) {
     let generics = &handler.sig().generics;
-    let message = || format!("`{}` is a single function; it cannot be generic", handler.ident);
+    let message = |remedy| {
+        let name = &handler.ident;
+        format!("`{name}` is a single function, so it cannot be generic; {remedy}")
+    };
     if !generics.params.is_empty() {
-        errors.at(generics, message());
+        errors.at(generics, message("remove the parameters, or call a generic function in it"));
     } else if let Some(clause) = &generics.where_clause {
-        errors.at(clause, message());
+        errors.at(clause, message("remove the `where` clause"));
     }
 }
 
@@ -141,20 +143,20 @@ fn only_lifetimes(segment: &PathSegment) -> bool {
 /// The return type of `init` is a separate rule.
 fn output(handler: &Handler, errors: &mut Errors) {
     let ReturnType::Type(_, ty) = &handler.sig().output else { return };
-    let (name, given) = (&handler.ident, ty.to_token_stream());
+    let name = &handler.ident;
     let unit = matches!(&**ty, Type::Tuple(tuple) if tuple.elems.is_empty());
     match handler.role {
         Role::Task if handler.sig().asyncness.is_some() && matches!(**ty, Type::Never(_)) => {}
         Role::Task | Role::Shutdown if !unit => {
             errors.at(
                 ty,
-                format_args!("`{name}` has no caller that uses a return value; remove the `-> {given}`"),
+                format_args!("`{name}` has no caller that uses a return value; remove the return type"),
             );
         }
         Role::Idle if !unit && !matches!(**ty, Type::Never(_)) => {
             errors.at(
                 ty,
-                format_args!("`{name}` returns nothing, or never: remove the `-> {given}` or write `-> !`"),
+                format_args!("`{name}` returns nothing, or never: remove the return type, or write `-> !`"),
             );
         }
         _ => {}
@@ -189,7 +191,7 @@ mod tests {
             quote! { #[idle] async fn idle(cx: idle::Context) {} },
             &["`idle` is called by the framework"],
         );
-        rejects(quote! { #[task] async fn t(cx: t::Context) -> u8 { 0 } }, &["remove the `-> u8`"]);
+        rejects(quote! { #[task] async fn t(cx: t::Context) -> u8 { 0 } }, &["remove the return type"]);
     }
 
     #[test]
@@ -260,8 +262,8 @@ mod tests {
 
     #[test]
     fn task_returns() {
-        rejects(quote! { #[task] fn t(cx: t::Context) -> u32 { 0 } }, &["remove the `-> u32`"]);
-        rejects(quote! { #[task] fn t(cx: t::Context) -> ! { loop {} } }, &["remove the `-> !`"]);
+        rejects(quote! { #[task] fn t(cx: t::Context) -> u32 { 0 } }, &["remove the return type"]);
+        rejects(quote! { #[task] fn t(cx: t::Context) -> ! { loop {} } }, &["remove the return type"]);
     }
 
     #[test]
@@ -272,7 +274,7 @@ mod tests {
     #[test]
     fn shutdown_returns() {
         let items = quote! { #[shutdown] fn shutdown(cx: shutdown::Context) -> u32 { 0 } };
-        rejects(items, &["remove the `-> u32`"]);
+        rejects(items, &["remove the return type"]);
     }
 
     #[test]

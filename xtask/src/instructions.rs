@@ -169,10 +169,6 @@ fn compare(recorded: &str, target: &str, measured: &[(String, u64)]) -> Compared
     if of != target {
         return Compared::Other(of.to_owned());
     }
-    let row = |line: &str| {
-        let (each, name) = line.trim_start().split_once("  ")?;
-        Some((name.to_owned(), each.parse::<u64>().ok()?))
-    };
     let mut before: BTreeMap<_, _> = lines.filter_map(row).collect();
     let mut moved = Vec::new();
     for (name, each) in measured {
@@ -186,9 +182,32 @@ fn compare(recorded: &str, target: &str, measured: &[(String, u64)]) -> Compared
     if moved.is_empty() { Compared::Same } else { Compared::Moved(moved) }
 }
 
+/// Reads a row of the file.
+fn row(line: &str) -> Option<(String, u64)> {
+    let (each, name) = line.trim_start().split_once("  ")?;
+    Some((name.to_owned(), each.parse().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slowdown_of_5_percent_is_seen_in_each_recorded_row() {
+        let recorded = fs::read_to_string(cargo::root().join(FIGURES)).unwrap();
+        let target = recorded.lines().find(|line| !line.starts_with('#')).unwrap();
+        let whole: Vec<_> = recorded.lines().filter_map(row).collect();
+        assert!(whole.len() > 30, "{whole:?}");
+        assert_eq!(compare(&recorded, target, &whole), Compared::Same);
+        for slow in 0..whole.len() {
+            let mut measured = whole.clone();
+            let (name, each) = &mut measured[slow];
+            // At least one whole instruction.
+            *each += (*each * 5).div_ceil(100);
+            let said = format!("{name}: {each}, and {} is recorded", whole[slow].1);
+            assert_eq!(compare(&recorded, target, &measured), Compared::Moved(vec![said]));
+        }
+    }
 
     fn rows(each: &[(&str, u64)]) -> Vec<(String, u64)> {
         each.iter().map(|(name, each)| ((*name).to_owned(), *each)).collect()

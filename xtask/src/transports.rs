@@ -31,3 +31,31 @@ pub(crate) fn in_extras() -> Command {
     command.env("CARGO_TARGET_DIR", cargo::target_dir().join("extras"));
     command
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Cargo would otherwise look for the keys that a transport inherits in the main workspace, if an
+    /// app depends on both by path.
+    #[test]
+    fn the_main_workspace_excludes_the_others() {
+        let read = |path| fs::read_to_string(path).ok()?.parse::<toml::Table>().ok();
+        let main = read(cargo::root().join("Cargo.toml")).unwrap();
+        let mut excluded: Vec<&str> = main["workspace"]["exclude"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|path| path.as_str())
+            .collect();
+        excluded.sort_unstable();
+        let directories = fs::read_dir(cargo::root()).unwrap().map(|entry| entry.unwrap());
+        let is_workspace = |path| read(path).is_some_and(|manifest| manifest.contains_key("workspace"));
+        let others = directories.filter(|entry| is_workspace(entry.path().join("Cargo.toml")));
+        let mut others: Vec<String> = others.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        others.sort_unstable();
+        assert_eq!(excluded, others);
+    }
+}

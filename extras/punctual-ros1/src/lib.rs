@@ -54,9 +54,9 @@ const QUEUE: usize = 64;
 /// the other peers of its topic. If the master is restarted, the node must be restarted, too.
 ///
 /// `rosnode kill`, or another node that registers with the same name, shuts the node down. Within
-/// half a second the bridge logs this as the error of the sink; its report counts later messages as
-/// missed. The node does not register again, since two nodes of one name would shut each other down
-/// again and again.
+/// half a second the bridge logs this as the error of the sink, and the node unregisters its topics;
+/// the report counts later messages as missed. The node does not register again, since two nodes of
+/// one name would shut each other down again and again.
 pub struct Ros1 {
     name: String,
     /// `None` after the end.
@@ -201,9 +201,9 @@ impl Sink for Ros1 {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.link()?.ros.is_ok() {
-            return Ok(());
-        }
+        let Some(ended) = self.link.take_if(|link| !link.ros.is_ok()) else { return Ok(()) };
+        // Unregisters the rest, without waiting for the master.
+        within(THREAD, Duration::ZERO, move || drop(ended))?;
         Err(io::Error::other(
             "the node was shut down, by `rosnode kill` or by another node of the same name; it neither \
              publishes nor receives; restart the program",

@@ -180,21 +180,36 @@ fn exchanges_messages_with_rostopic() {
     assert!(report.is_complete(), "{report}");
     assert!(report.sinks[0].written > 0);
 
-    reports_its_end();
-    drop(publishing);
+    reports_its_end(|| {
+        let mut kill = Command::new("python3");
+        let status = kill.args(["-c", KILL, &variables(port)[0].1]).status_within(TEST_LIMIT);
+        assert!(status.expect("rostopic needs it").success(), "see above");
+    });
+    let begun = Instant::now();
+    while rostopic(port, &["list"]).contains("/angles") {
+        assert!(begun.elapsed() < PATIENCE, "the topic is still registered");
+    }
+    let mut second = None;
+    reports_its_end(|| second = Some(Ros1::connect("gimbal").expect("there is a master")));
+    drop((second, publishing));
 }
 
-/// The master shuts a node down when another one registers with its name, by the same request as
-/// `rosnode kill`.
-fn reports_its_end() {
+/// The request of `rosnode kill`.
+const KILL: &str = "
+import sys, xmlrpc.client
+uri = xmlrpc.client.ServerProxy(sys.argv[1]).lookupNode('/test', '/gimbal')[2]
+xmlrpc.client.ServerProxy(uri).shutdown('/test', 'user request')
+";
+
+/// Shuts a node down by `end`.
+fn reports_its_end(end: impl FnOnce()) {
     let (ended, has_ended) = channel();
-    let first = Watched(Ros1::connect("gimbal").expect("there is a master"), ended);
-    let bridge = Bridge::new().topic(&ANGLES).sink(first).start().expect("there is a master");
-    let second = Ros1::connect("gimbal").expect("there is a master");
-    let error = has_ended.recv_timeout(PATIENCE).expect("the first node is shut down");
+    let node = Watched(Ros1::connect("gimbal").expect("there is a master"), ended);
+    let bridge = Bridge::new().topic(&ANGLES).sink(node).start().expect("there is a master");
+    end();
+    let error = has_ended.recv_timeout(PATIENCE).expect("the node is shut down");
     assert!(error.contains("by another node of the same name"), "{error}");
     let report = bridge.finish();
     assert_eq!(report.sinks[0].error.as_ref(), Some(&error), "{report}");
     assert!(!report.is_complete());
-    drop(second);
 }

@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | [`Ring`] | every item, in order, from one producer to one consumer | wait-free |
 //! | [`Latest`] | the newest value, from one writer to one reader | wait-free |
+//! | [`BroadcastWriter`] | messages of variable length, from one writer to any number of readers, which need not be trusted | wait-free |
 //! | [`Inbox`] | messages from many senders, and a [`Doorbell`] for the receiver | lock-free |
 //! | [`Flag`] | "the event has occurred" | waits |
 //! | [`Heartbeat`] | "the owner still runs" | wait-free |
@@ -34,6 +35,7 @@
 //! | [`Semaphore`] | get the units and the slots that the dead held |
 //! | [`Barrier`] | get [`BarrierError::PeerDied`] until one of them calls [`Barrier::repair`] |
 //! | [`Flag`] | lose nothing; the intended setter is unknown |
+//! | [`BroadcastWriter`] | lose nothing; a new writer continues, and a new reader may [resume](BroadcastReader::resume) |
 //!
 //! Assumptions and limits:
 //!
@@ -61,6 +63,7 @@
 #[cfg(not(loom))]
 mod arena;
 mod barrier;
+mod broadcast;
 mod error;
 mod flag;
 mod heartbeat;
@@ -79,6 +82,7 @@ mod ticket;
 #[cfg(not(loom))]
 pub use arena::Arena;
 pub use barrier::Barrier;
+pub use broadcast::{BroadcastLayout, BroadcastMessage, BroadcastReader, BroadcastWriter, MessageTooLong};
 pub use error::{AcquireError, BarrierError, SignalError, TicketLockError, TimedOut};
 pub use flag::Flag;
 pub use heartbeat::{Heartbeat, HeartbeatMonitor};

@@ -4,6 +4,7 @@
 mod model;
 
 mod asynch;
+mod broadcast;
 mod dead_owners;
 mod ends;
 mod inbox;

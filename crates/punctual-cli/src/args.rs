@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::bench::args::Bench;
+use crate::check::args::Check;
 use crate::doctor::args::Doctor;
 use crate::isolate::args::Isolate;
 use crate::new::args::New;
@@ -24,6 +25,7 @@ pub(crate) struct Punctual {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Bench(Bench),
+    Check(Check),
     Doctor(Doctor),
     Get(Get),
     Isolate(Isolate),

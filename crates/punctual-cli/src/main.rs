@@ -12,8 +12,10 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod app;
 mod args;
 mod bench;
+mod check;
 mod display;
 mod doctor;
 mod isolate;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
     let _names = punctual_trace::record::remove_leftovers();
     output::settle(match command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Get(arguments) => parameters::get(&arguments),
         Command::Isolate(arguments) => isolate::run(&arguments),

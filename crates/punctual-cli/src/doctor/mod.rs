@@ -1,10 +1,11 @@
 //! `punctual doctor`: examines the machine, prints the findings, and makes reversible changes.
 
-mod app;
+pub(crate) mod app;
 pub(crate) mod args;
 mod fix;
 
 use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 
 use punctual_isolate::change::{Live, Store};
@@ -53,21 +54,15 @@ fn doctor(arguments: &Doctor) -> Result<u8, String> {
     if let Some(path) = &arguments.record {
         punctual_files::check(path).map_err(|error| format!("--record {}: {error}", path.display()))?;
     }
-    let mut running = match arguments.command.as_slice() {
+    let app = match arguments.command.as_slice() {
         [] => None,
         command => Some(app::start(command)?),
     };
     // While the app runs, so that its threads are included.
     let machine = Machine::look(tree(arguments)?);
-    let app = running.as_mut().map(app::Running::end);
-    if machine.topology.online.is_empty() {
-        return Err(
-            "cannot tell which CPUs there are: no /sys/devices/system/cpu/online; mount /sys, or give a recording \
-             that has it"
-                .into(),
-        );
-    }
-    let scene = Scene::new(&machine);
+    // Ends the app.
+    let app = app.map(|(_, app)| app);
+    let scene = scene(&machine)?;
     let scene = match &arguments.cpus {
         Some(cpus) => scene.on(cpus.clone()).map_err(|error| format!("--cpus: {error}"))?,
         None => scene,
@@ -97,14 +92,29 @@ fn doctor(arguments: &Doctor) -> Result<u8, String> {
     Ok(code)
 }
 
+/// Returns the CPUs to examine, unless the machine does not list any.
+pub(crate) fn scene(machine: &Machine) -> Result<Scene<'_>, String> {
+    if machine.topology.online.is_empty() {
+        return Err(
+            "cannot list the CPUs: there is no /sys/devices/system/cpu/online; mount /sys, or give a file of \
+             --record that contains it"
+                .into(),
+        );
+    }
+    Ok(Scene::new(machine))
+}
+
 fn tree(arguments: &Doctor) -> Result<Tree, String> {
     let tree = match (&arguments.machine, &arguments.root) {
-        (Some(path), _) => {
-            let bytes = fs::read(path).map_err(|error| format!("--machine {}: {error}", path.display()))?;
-            Tree::parse(&String::from_utf8_lossy(&bytes))
-        }
+        (Some(path), _) => saved(path)?,
         (None, Some(root)) => Tree::directory(root),
         (None, None) => Tree::system(),
     };
     Ok(if arguments.record.is_some() { tree.recorded() } else { tree })
+}
+
+/// Reads the settings that `--record` saved.
+pub(crate) fn saved(path: &Path) -> Result<Tree, String> {
+    let bytes = fs::read(path).map_err(|error| format!("--machine {}: {error}", path.display()))?;
+    Ok(Tree::parse(&String::from_utf8_lossy(&bytes)))
 }

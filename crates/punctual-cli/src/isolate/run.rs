@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -51,22 +51,23 @@ pub(super) fn run(plan: &Plan, command: &[OsString], record: bool, place: &mut P
     }
 }
 
-/// Checks that a command can be executed, so that nothing is changed for one that cannot.
-fn resolve(command: &OsStr, path: Option<&OsStr>) -> Result<(), String> {
+/// Returns the file that a command executes, so that nothing is changed for one that cannot be
+/// executed.
+pub(crate) fn resolve(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, String> {
     let is_executable = |file: &Path| file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok();
     let name = command.display();
     if command.as_bytes().contains(&b'/') {
         if is_executable(Path::new(command)) {
-            return Ok(());
+            return Ok(command.into());
         }
         return Err(format!("cannot run `{name}`: it is not an executable file"));
     }
     // As execvp(3) without PATH.
     let path = path.unwrap_or(OsStr::new("/bin:/usr/bin"));
-    if std::env::split_paths(path).any(|directory| is_executable(&directory.join(command))) {
-        return Ok(());
-    }
-    Err(format!("cannot run `{name}`: PATH contains no executable file with that name; give its path"))
+    let mut files = std::env::split_paths(path).map(|directory| directory.join(command));
+    files.find(|file| is_executable(file)).ok_or_else(|| {
+        format!("cannot run `{name}`: PATH contains no executable file with that name; give its path")
+    })
 }
 
 /// Returns the exit code as shells report it: for a signal, 128 plus its number.
@@ -180,9 +181,9 @@ mod tests {
         let path = Some(OsStr::new("/nonexistent:/bin"));
         let resolve = |command: &str, path| resolve(OsStr::new(command), path);
         for command in ["sh", "/bin/sh"] {
-            assert_eq!(resolve(command, path), Ok(()), "{command}");
+            assert!(resolve(command, path).is_ok(), "{command}");
         }
-        assert_eq!(resolve("sh", None), Ok(()));
+        assert!(resolve("sh", None).is_ok());
         for (command, why) in [
             ("no-such-command", "PATH contains no executable file"),
             ("sh/", "not an executable file"),

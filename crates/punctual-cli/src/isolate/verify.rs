@@ -14,8 +14,8 @@ use rustix::process::Pid;
 
 use super::run::{Signals, start};
 use super::{FAILED, Place};
+use crate::app::files;
 use crate::output::{print, say};
-use crate::rta::app::files;
 
 pub(super) fn verify(plan: &Plan, seconds: u32, place: &mut Place) -> Result<u8, String> {
     let Some(cpu) = plan.cpus.first() else { return Err("--cpus: there are none".into()) };

@@ -103,7 +103,7 @@ pub(crate) struct Rta {
 
 /// Definition of a job of a recorded thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Jobs {
+pub(crate) enum Jobs {
     /// `timers` if the thread has a periodic timer and its other sleeps are not periodic, else
     /// `sleeps`
     Auto,

@@ -1,9 +1,8 @@
 //! `punctual rta`: reads a task set, analyzes it, and prints the result.
 
-pub(crate) mod app;
 pub(crate) mod args;
 mod page;
-mod text;
+pub(crate) mod text;
 pub(crate) mod trace;
 
 use std::fs;
@@ -16,6 +15,7 @@ use punctual_analysis::system::System;
 use punctual_analysis::{analyse, assign, explain, json, measured, schema};
 
 use self::args::Rta;
+use crate::app;
 use crate::output::{print, say};
 
 /// A deadline is missed, or the margin is too small, or a result could not be written.
@@ -34,8 +34,8 @@ pub(crate) fn run(arguments: &Rta) -> ExitCode {
 }
 
 /// The system to analyze, and the source of its tasks.
-struct Input {
-    system: System,
+pub(crate) struct Input {
+    pub(crate) system: System,
     /// File and line of a task.
     place: Box<dyn Fn(usize) -> String>,
 }
@@ -88,7 +88,7 @@ fn input(arguments: &Rta) -> Result<Input, String> {
         return measured(model, profile, arguments.cpus, &arguments.without);
     }
     if !arguments.command.is_empty() {
-        let files = app::run(&arguments.command, arguments.seconds)?;
+        let files = app::run(&arguments.command, arguments.seconds, |_| {})?;
         let here = std::thread::available_parallelism().ok().map(|cpus| cpus.get() as u64);
         return measured(&files.model, &files.profile, arguments.cpus.or(here), &arguments.without);
     }
@@ -118,7 +118,12 @@ fn load(path: &Path) -> Result<String, String> {
 }
 
 /// Returns the declarations of an app, with the measurements of a run.
-fn measured(model: &Path, profile: &Path, cpus: Option<u64>, without: &[String]) -> Result<Input, String> {
+pub(crate) fn measured(
+    model: &Path,
+    profile: &Path,
+    cpus: Option<u64>,
+    without: &[String],
+) -> Result<Input, String> {
     let (declared, measured) = (load(model)?, load(profile)?);
     let (model, profile) = (model.display().to_string(), profile.display().to_string());
     let declared = measured::Source { file: &model, text: &declared };

@@ -280,7 +280,7 @@ pub(super) fn chains(system: &System, analysis: &Analysis) -> Table {
 }
 
 /// Returns observations that the model excludes, so that it must be incomplete.
-pub(super) fn contradictions(system: &System, analysis: &Analysis) -> Vec<String> {
+pub(crate) fn contradictions(system: &System, analysis: &Analysis) -> Vec<String> {
     let seen = system.tasks.iter().zip(of_run(system, analysis)).filter_map(|(task, bound)| {
         let (seen, bound) = (task.observed.response?, bound?);
         let beyond = seen.checked_sub(bound).filter(|&beyond| beyond > 0)?;

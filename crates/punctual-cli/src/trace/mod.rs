@@ -14,7 +14,7 @@ pub(crate) mod names;
 mod outputs;
 pub(crate) mod parse;
 mod reading;
-mod record;
+pub(crate) mod record;
 mod report;
 pub(crate) mod signals;
 pub(crate) mod text;
@@ -36,7 +36,7 @@ const BAD_INPUT: u8 = 2;
 /// Failure of a command: the message and the exit status.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    message: String,
+    pub(crate) message: String,
     code: u8,
 }
 

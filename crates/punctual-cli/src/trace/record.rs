@@ -55,6 +55,16 @@ impl Source {
 }
 
 pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
+    record(arguments, Stdio::inherit(), None)
+}
+
+/// Records, with the command's output going to `command_output`. Calls `running` with the process of
+/// the command once it has started, and then prints no summary, because the caller reads the file.
+pub(crate) fn record(
+    arguments: &Record,
+    command_output: Stdio,
+    running: Option<&mut dyn FnMut(u32)>,
+) -> Result<u8, Failure> {
     let Record { output, source, newest, clock } = arguments;
     let directory = beside(output);
     let unusable = |error| Failure::usage(format!("--output {}: {error}", output.display()));
@@ -67,10 +77,11 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
             directory.display()
         )));
     }
-    let (held, buffers) = source.hold(Stdio::inherit())?.unzip();
+    let (held, buffers) = source.hold(command_output)?.unzip();
+    let command = held.as_ref().map(HeldChild::pid);
     record::drop_real_time_policy(&[]);
     let signals = Signals::listen()?;
-    let config = Config { newest: *newest, ..source.config(clock, held.as_ref().map(HeldChild::pid)) };
+    let config = Config { newest: *newest, ..source.config(clock, command) };
     let started = match buffers {
         Some(buffers) => Recording::start_in(buffers, config, &directory),
         None => Recording::start(config, &directory),
@@ -96,11 +107,20 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
         let until = if source.duration.is_some() { "" } else { ", until Ctrl-C" };
         say!("recording{until}");
     }
+    let is_silent = running.is_some();
+    if let (Some(running), Some(process)) = (running, command) {
+        crate::app::settle(process, || child.as_mut().is_some_and(|child| child.ended().is_some()));
+        running(process);
+    }
     let end = source.duration.and_then(|duration| start.checked_add(duration));
     let why = wait(&signals, child.as_mut(), end, || recording.failed());
     let took = start.elapsed();
 
-    let saved = save(recording, &directory, output, (*newest, took));
+    let saved = save(recording, &directory, output).map(|summary| {
+        if !is_silent {
+            report(&summary, output, *newest, took);
+        }
+    });
     if let Err(error) = &saved {
         say!("error: {}", error.message);
     }
@@ -221,21 +241,15 @@ pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) ->
     }
 }
 
-/// Writes the file and prints a summary.
-fn save(
-    recording: Recording,
-    directory: &Path,
-    output: &Path,
-    (newest, took): (bool, Duration),
-) -> Result<(), Failure> {
+/// Writes the file.
+fn save(recording: Recording, directory: &Path, output: &Path) -> Result<Summary, Failure> {
     let summary = recording.stop()?;
     match dat::finish(directory, output) {
         Ok(()) => {}
         Err(error @ WriteError::Left { .. }) => say!("warning: {error}"),
         Err(error) => return Err(error.into()),
     }
-    report(&summary, output, newest, took);
-    Ok(())
+    Ok(summary)
 }
 
 fn report(summary: &Summary, output: &Path, newest: bool, took: Duration) {

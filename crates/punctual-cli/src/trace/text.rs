@@ -30,6 +30,12 @@ pub(crate) fn fitted(table: &Table) -> String {
     table.within(of_terminal().unwrap_or(usize::MAX))
 }
 
+/// Returns the number of lines of a screen: of the terminal, or of the smallest usual one.
+pub(crate) fn height() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    size.map(|size| usize::from(size.ws_row)).filter(|&rows| rows > 0).unwrap_or(24)
+}
+
 fn of_terminal() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0).then(|| usize::from(size.ws_col).clamp(60, 120))

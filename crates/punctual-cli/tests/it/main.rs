@@ -1,5 +1,6 @@
 //! Commands whose results do not depend on real time, in one program that links once.
 
+mod check;
 mod doctor;
 mod isolate;
 mod new;

@@ -80,6 +80,21 @@ impl App {
         })
     }
 
+    /// Describes a program that declares nothing: it may use the default CPU and priorities.
+    #[must_use]
+    pub fn program(name: &str) -> Self {
+        Self {
+            name: super::finding::clean(name),
+            cpus: Cpus::default(),
+            unplaced: 1,
+            is_global: false,
+            highest: 1,
+            bound: Vec::new(),
+            devices: Vec::new(),
+            process: None,
+        }
+    }
+
     /// Returns the kernel priorities of its threads, from the running process or computed from its
     /// levels.
     fn band(&self) -> RangeInclusive<u8> {

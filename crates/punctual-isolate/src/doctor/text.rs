@@ -43,7 +43,9 @@ pub fn text(scene: &Scene, report: &Report) -> String {
     out + "\n" + &verdict(report)
 }
 
-fn head(scene: &Scene) -> String {
+/// Describes the machine in a line: its kernel, its CPUs and its hypervisor.
+#[must_use]
+pub fn machine(scene: &Scene) -> String {
     let machine = scene.machine;
     let rt = match machine.kernel.preempt_rt {
         Some(true) => "PREEMPT_RT",
@@ -55,7 +57,12 @@ fn head(scene: &Scene) -> String {
         "" => "of unknown release",
         release => release,
     };
-    let mut out = format!("Linux {release}, {rt}, {} online{on}\n", machine.topology.online.named());
+    let line = format!("Linux {release}, {rt}, {} online{on}", machine.topology.online.named());
+    super::finding::clean(&line)
+}
+
+fn head(scene: &Scene) -> String {
+    let mut out = machine(scene) + "\n";
     let why = match scene.chosen {
         Chosen::Asked => "as requested".into(),
         Chosen::App => format!("used by {}", scene.app.as_ref().map_or("the app", |app| &app.name)),

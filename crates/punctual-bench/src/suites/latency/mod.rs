@@ -17,7 +17,7 @@ mod pulses;
 mod round_trip;
 mod split;
 mod switching;
-pub(in crate::suites) mod timers;
+pub(crate) mod timers;
 
 use std::sync::Arc;
 

@@ -182,7 +182,7 @@ pub(super) fn threads(
 }
 
 /// Spawns a job for one instant after another; each job works for the given time.
-pub(in crate::suites) fn spawn_at(
+pub(crate) fn spawn_at(
     interval_ns: u64,
     work_ns: u64,
     cpu: usize,

@@ -6,6 +6,7 @@ use punctual_analysis::infer::pwcet::{Pwcet, fit};
 use punctual_analysis::infer::system::{Handler, Inferred, InferredThread, system};
 use punctual_analysis::infer::thread::{Observation, Reading};
 use punctual_analysis::margin::{AllExecutions, Margins, margins};
+use punctual_analysis::time::Ratio;
 use punctual_report::format::{format_clock, format_part};
 use punctual_trace::jobs::Actor;
 use punctual_trace::names::Names;
@@ -19,16 +20,20 @@ use crate::output::{print, say};
 use crate::trace::parse::Deadline;
 
 /// The inferred model of a recording, and its analysis.
-pub(super) struct Result {
+pub(crate) struct Result {
     pub(super) head: String,
     pub(super) length: u64,
-    pub(super) threads: Vec<InferredThread>,
+    pub(crate) threads: Vec<InferredThread>,
+    /// Owners of their jobs, by thread.
+    pub(crate) owners: Vec<Whose>,
+    /// Number of their jobs that are left out because events around them are missing, by thread.
+    pub(crate) flawed: Vec<u64>,
     pub(super) handlers: Vec<Handler>,
     pub(super) waits: Vec<Wait>,
     /// Fits of extreme values, by thread, if requested.
     pub(super) fits: Vec<Fit>,
-    pub(super) inferred: Inferred,
-    pub(super) analysis: Analysis,
+    pub(crate) inferred: Inferred,
+    pub(crate) analysis: Analysis,
     pub(super) margins: Margins,
 }
 
@@ -48,7 +53,7 @@ pub(super) struct Wait {
 /// Returns the exit code, or an error in the input.
 pub(in super::super) fn run(arguments: &Rta, path: &std::path::Path) -> std::result::Result<u8, String> {
     let recording = read(path, arguments.pwcet.is_some())?;
-    let result = infer(arguments, recording, &path.display().to_string())?;
+    let result = infer(&Assumptions::of(arguments), recording, &path.display().to_string())?;
     if result.threads.is_empty() {
         return Err(format!(
             "{} has no job of a real-time thread; record one that is running, or for longer",
@@ -72,7 +77,27 @@ pub(in super::super) fn run(arguments: &Rta, path: &std::path::Path) -> std::res
     Ok(verdict(arguments, &result))
 }
 
-fn infer(arguments: &Rta, recording: Recording, name: &str) -> std::result::Result<Result, String> {
+/// Interpretation of a recording.
+pub(crate) struct Assumptions<'a> {
+    pub(crate) jobs: Jobs,
+    pub(crate) deadlines: &'a [Deadline],
+    pub(crate) pwcet: Option<f64>,
+    pub(crate) scale: Ratio,
+}
+
+impl<'a> Assumptions<'a> {
+    fn of(arguments: &'a Rta) -> Self {
+        let &Rta { jobs, ref deadlines, pwcet, scale, .. } = arguments;
+        Self { jobs, deadlines, pwcet, scale }
+    }
+}
+
+/// Infers the model of a recording, and analyzes it.
+pub(crate) fn infer(
+    arguments: &Assumptions,
+    recording: Recording,
+    name: &str,
+) -> std::result::Result<Result, String> {
     let Recording { observer, names, length, head, .. } = recording;
     let mut found = observer.threads(&names);
     for (whose, thread) in &mut found {
@@ -130,7 +155,8 @@ fn infer(arguments: &Rta, recording: Recording, name: &str) -> std::result::Resu
         thread.execution = found.as_ref().ok().filter(|fit| fit.refusal().is_none()).map(|fit| fit.execution);
         fits.push(found);
     }
-    let threads: Vec<InferredThread> = found.into_iter().map(|(_, thread)| thread).collect();
+    let (owners, threads): (Vec<Whose>, Vec<InferredThread>) = found.into_iter().unzip();
+    let flawed = owners.iter().map(|owner| observer.threads[owner].flawed).collect();
     let mut handlers = observer.handlers(&names);
     handlers.extend(observer.throttling(&names));
     let mut inferred = system(name, &threads, &handlers, length);
@@ -149,7 +175,7 @@ fn infer(arguments: &Rta, recording: Recording, name: &str) -> std::result::Resu
     } else {
         Margins { all: AllExecutions { permille: 0, first: None }, tasks: Vec::new() }
     };
-    Ok(Result { head, length, threads, handlers, waits, fits, inferred, analysis, margins })
+    Ok(Result { head, length, threads, owners, flawed, handlers, waits, fits, inferred, analysis, margins })
 }
 
 /// Returns whether `text` names the thread: by name, by number, or by both as in tables.
@@ -184,7 +210,7 @@ fn verdict(arguments: &Rta, result: &Result) -> u8 {
 }
 
 /// Lists the jobs that took longer than their bound, and the terms that they exceed.
-pub(super) fn contradictions(result: &Result) -> Vec<String> {
+pub(crate) fn contradictions(result: &Result) -> Vec<String> {
     let tasks = result.inferred.threads.iter().zip(&result.analysis.tasks);
     let found = tasks.filter_map(|(&at, outcome)| {
         let (thread, bound) = (&result.threads[at], outcome.as_ref().ok()?);

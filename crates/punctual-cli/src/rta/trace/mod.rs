@@ -2,10 +2,10 @@
 
 pub(crate) mod actors;
 mod combine;
-mod infer;
+pub(crate) mod infer;
 mod json;
 pub(crate) mod observe;
-mod read;
+pub(crate) mod read;
 mod text;
 
 pub(super) use self::combine::add;

@@ -13,17 +13,17 @@ use crate::trace::names::NameWatch;
 use crate::trace::text;
 
 /// A recording that has been read.
-pub(super) struct Recording {
+pub(crate) struct Recording {
     pub(super) observer: Observer,
-    pub(super) names: Names,
+    pub(crate) names: Names,
     /// From the first event to the last, in ns.
-    pub(super) length: u64,
+    pub(crate) length: u64,
     /// Description before the first table.
     pub(super) head: String,
 }
 
 /// Reads all of it, and stores every job if requested.
-pub(super) fn read(path: &Path, keeps_jobs: bool) -> Result<Recording, String> {
+pub(crate) fn read(path: &Path, keeps_jobs: bool) -> Result<Recording, String> {
     let trace = Trace::open(path).map_err(|error| error.to_string())?;
     for what in trace.damage() {
         say!("warning: {}: {what}", path.display());

@@ -1,0 +1,390 @@
+//! Gets the times of tasks from an app, a program, a recording, or a probe.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use clap::Parser;
+use punctual_analysis::analyse;
+use punctual_analysis::bound::{Analysis, Who};
+use punctual_analysis::explain;
+use punctual_analysis::system::System;
+use punctual_analysis::time::{Nanos, Ratio};
+use punctual_bench::{Probe, Stop};
+use punctual_isolate::doctor::App;
+use punctual_isolate::facts::Machine;
+use punctual_isolate::tree::Tree;
+use punctual_report::format::{format_counted, format_part};
+use serde::Deserialize;
+
+use super::args::Check;
+use super::verdict::{Cause, Kind, Subject, Task, Unknown};
+use crate::app::{self, MODEL};
+use crate::args::Punctual;
+use crate::doctor;
+use crate::rta::args::Jobs;
+use crate::rta::text::contradictions;
+use crate::rta::trace::infer::{self, Assumptions};
+use crate::rta::trace::observe::Whose;
+use crate::rta::trace::read;
+use crate::trace::record;
+
+/// The measurements, and their machine, if known.
+pub(super) struct Measured {
+    pub(super) subject: Subject,
+    pub(super) machine: Option<Machine>,
+    /// The app or program, while it ran.
+    pub(super) app: Option<App>,
+}
+
+pub(super) fn measure(arguments: &Check) -> Result<Measured, String> {
+    let saved = arguments.machine.as_deref().map(doctor::saved).transpose()?.map(Machine::look);
+    if let Some(path) = &arguments.trace {
+        let mut subject = Subject::new(Kind::Recording, path.display().to_string());
+        infer_tasks(arguments, path, None, &mut subject)?;
+        if saved.is_none() {
+            subject.unknown.push(Unknown::new(
+                "the settings of the machine",
+                "a recording does not contain them; save them there with punctual doctor --record m.txt, and give \
+                 --machine m.txt",
+            ));
+        }
+        return Ok(Measured { subject, machine: saved, app: None });
+    }
+    if let Some(machine) = saved {
+        let mut subject = Subject::new(Kind::Machine, "a periodic task".into());
+        subject.tasks.push(declared_probe(arguments));
+        let how = "run punctual check on that machine, or record it there and give --trace FILE";
+        subject.unknown.push(Unknown::new("response times", how));
+        return Ok(Measured { subject, machine: Some(machine), app: None });
+    }
+    let Some(name) = arguments.command.first() else { return probe(arguments) };
+    let place = crate::isolate::run::resolve(name, std::env::var_os("PATH").as_deref())?;
+    if is_app(&place) { measure_app(arguments) } else { measure_program(arguments) }
+}
+
+impl Subject {
+    fn new(kind: Kind, name: String) -> Self {
+        let (tasks, causes, unknown) = (Vec::new(), Vec::new(), Vec::new());
+        Self { kind, name, length: None, tasks, causes, unknown, invalid: None }
+    }
+}
+
+/// Returns whether this is an app of Punctual, without running it: its runtime reads the variable
+/// that asks for the model.
+fn is_app(program: &Path) -> bool {
+    let bytes = fs::read(program).unwrap_or_default();
+    bytes.windows(MODEL.len()).any(|window| window == MODEL.as_bytes())
+}
+
+fn declared_probe(arguments: &Check) -> Task {
+    let (period, deadline) = (arguments.period, arguments.deadline_of_all());
+    let name = "probe".into();
+    Task { name, period: Some(period), deadline: deadline.or(Some(period)), ..Task::default() }
+}
+
+/// Measures a periodic task without work on the CPU that the doctor examines.
+fn probe(arguments: &Check) -> Result<Measured, String> {
+    let machine = Machine::look(Tree::system());
+    let cpu = doctor::scene(&machine)?.cpus.iter().next().unwrap_or(0);
+    let (period, length) = (Duration::from_nanos(arguments.period), arguments.duration);
+    let found: Probe = punctual_bench::probe(period, length, cpu, &Stop::default())
+        .map_err(|error| format!("the probe was not measured: {error}"))?;
+    let mut subject = Subject::new(Kind::Probe, format!("a periodic task on CPU {cpu}"));
+    let declared = declared_probe(arguments);
+    subject.tasks.push(Task {
+        jobs: Some(found.lateness_ns.len() as u64),
+        misses: declared.deadline.map(|deadline| found.misses(deadline)),
+        seen: found.worst_ns(),
+        ..declared
+    });
+    subject.length = Some(length.as_nanos() as u64);
+    subject.invalid =
+        found.refused.first().map(|refused| format!("the probe ran without a setting: {refused}"));
+    subject
+        .unknown
+        .push(Unknown::new("lateness under load", "punctual bench latency measures it idle and loaded"));
+    subject
+        .unknown
+        .push(Unknown::new("the bound of the probe", "a measurement does not prove the worst case"));
+    Ok(Measured { subject, machine: Some(machine), app: None })
+}
+
+/// The declarations of an app that the comparison shows.
+#[derive(Deserialize)]
+struct Model {
+    tasks: Vec<Declared>,
+}
+
+#[derive(Deserialize)]
+struct Declared {
+    name: String,
+    period_ns: Option<Nanos>,
+    min_interval_ns: Option<Nanos>,
+    deadline_ns: Option<Nanos>,
+}
+
+/// The measurements of an app that the comparison shows.
+#[derive(Deserialize)]
+struct Profile {
+    duration_ns: Option<Nanos>,
+    tasks: Vec<Profiled>,
+}
+
+#[derive(Deserialize)]
+struct Profiled {
+    name: String,
+    jobs: Option<u64>,
+    response_max_ns: Option<Nanos>,
+    deadline_misses: Option<u64>,
+}
+
+fn load<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, String> {
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    serde_json::from_str(&text).map_err(|error| error.to_string())
+}
+
+/// Runs an app of Punctual, which declares and measures its tasks.
+fn measure_app(arguments: &Check) -> Result<Measured, String> {
+    let command = &arguments.command;
+    let mut running = None;
+    let files = app::run(command, arguments.duration, |process| {
+        running = Some((Machine::look(Tree::system()), process));
+    })?;
+    let (machine, process) = running.ok_or("the app did not run")?;
+    let app = doctor::app::observed(doctor::app::declared(&files.model, command)?, process);
+    let model: Model = load(&files.model).map_err(|error| format!("the model: {error}"))?;
+    let profile: Profile = load(&files.profile).map_err(|error| format!("the profile: {error}"))?;
+    let mut subject = Subject::new(Kind::App, file_name(&command[0]));
+    subject.length = profile.duration_ns;
+    subject.tasks = model.tasks.iter().map(|declared| of_app(arguments, declared, &profile)).collect();
+    let idle = |task: &&Task| task.jobs.unwrap_or(0) == 0;
+    let without: Vec<String> = subject.tasks.iter().filter(idle).map(|task| task.name.clone()).collect();
+    if !without.is_empty() {
+        subject.unknown.push(Unknown::new(
+            format!("times of {}", quoted(&without)),
+            "no job ran; extend --duration, or provide the inputs of the tasks",
+        ));
+    }
+    let cpus = std::thread::available_parallelism().ok().map(|cpus| cpus.get() as u64);
+    match crate::rta::measured(&files.model, &files.profile, cpus, &without) {
+        Ok(input) => prove(arguments, input.system, &mut subject),
+        Err(error) => subject.unknown.push(Unknown::new("bounds", error)),
+    }
+    Ok(Measured { subject, machine: Some(machine), app: Some(app) })
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn of_app(arguments: &Check, declared: &Declared, profile: &Profile) -> Task {
+    let given = arguments.deadline_of(&declared.name);
+    let measured = profile.tasks.iter().find(|task| task.name == declared.name);
+    let jobs = measured.and_then(|measured| measured.jobs);
+    // Without a job nothing was measured.
+    let measured = measured.filter(|_| jobs != Some(0));
+    Task {
+        name: declared.name.clone(),
+        period: declared.period_ns.or(declared.min_interval_ns),
+        deadline: given.or(declared.deadline_ns),
+        jobs,
+        // The app counted against its own deadline.
+        misses: measured.and_then(|measured| measured.deadline_misses).filter(|_| given.is_none()),
+        seen: measured.and_then(|measured| measured.response_max_ns),
+        ..Task::default()
+    }
+}
+
+/// Adds the bounds of an app, and jobs that exceed them.
+fn prove(arguments: &Check, mut system: System, subject: &mut Subject) {
+    for task in &mut system.tasks {
+        task.deadline = arguments.deadline_of(&task.name).or(task.deadline);
+    }
+    let analysis = analyse(&system);
+    add_bounds(&system, &analysis, subject);
+    for sentence in contradictions(&system, &analysis) {
+        subject.invalid.get_or_insert_with(|| "a job took longer than its bound".into());
+        subject.unknown.push(Unknown::new("a cause of delay", sentence));
+    }
+    subject.unknown.extend(system.assumptions.iter().map(|it| Unknown::new("assumed", it.clone())));
+    let command: Vec<_> = arguments.command.iter().map(|word| word.display().to_string()).collect();
+    let remedy = format!("punctual rta --assign -- {}", command.join(" "));
+    subject.causes.extend(exceeding(&system, &analysis).map(|what| cause(what, &remedy)));
+}
+
+fn add_bounds(system: &System, analysis: &Analysis, subject: &mut Subject) {
+    for (at, (task, outcome)) in system.tasks.iter().zip(&analysis.tasks).enumerate() {
+        let Some(shown) = subject.tasks.iter_mut().find(|shown| shown.name == task.name) else { continue };
+        match outcome {
+            Ok(bound) => shown.bound = Some(bound.response),
+            Err(why) => {
+                let why = explain::why_none(system, at, why);
+                subject.unknown.push(Unknown::new(format!("the bound of `{}`", task.name), why));
+            }
+        }
+    }
+}
+
+fn cause(what: String, command: &str) -> Cause {
+    let (command, lasts) = (Some(command.to_owned()), Some("finds levels that meet every deadline"));
+    Cause { source: "rta", what, cost: None, command, lasts }
+}
+
+/// Returns the largest term of the bound that exceeds its deadline most, if any does.
+fn exceeding(system: &System, analysis: &Analysis) -> impl Iterator<Item = String> {
+    let tightest = explain::tightest(system, analysis);
+    let of_task = tightest.and_then(|at| {
+        let (task, bound) = (&system.tasks[at], analysis.tasks[at].as_ref().ok()?);
+        if bound.meets(task.deadline) {
+            return None;
+        }
+        let source = |who: Who| match who {
+            Who::Higher(at) | Who::Peer(at) => format!("jobs of `{}`", system.tasks[at].name),
+            Who::Interrupt(at) => format!("`{}`", system.interrupts[at].name),
+            Who::Release(at) => format!("releases of `{}`", system.tasks[at].name),
+        };
+        let terms = bound.interference.iter().map(|term| (term.work.time(), source(term.who)));
+        let blocking = bound.blocking.map(|blocking| {
+            let by = blocking.by.map_or("idle", |by| system.tasks[by].name.as_str());
+            (blocking.time, format!("a section of `{by}`"))
+        });
+        let own = (bound.own.time(), "its own execution".to_owned());
+        let (time, largest) = terms.chain(blocking).chain([own]).max_by_key(|term| term.0)?;
+        Some(format!("of the bound of `{}`, {} are {largest}", task.name, format_part(time)))
+    });
+    of_task.into_iter()
+}
+
+/// Records a program, which neither declares nor measures its tasks.
+fn measure_program(arguments: &Check) -> Result<Measured, String> {
+    let mut subject = Subject::new(Kind::Program, file_name(&arguments.command[0]));
+    subject.length = Some(arguments.duration.as_nanos() as u64);
+    let no_files = |error| format!("cannot create a directory for the recording: {error}");
+    let files = app::files().map_err(no_files)?;
+    let mut running = None;
+    let mut look = |process| running = Some((Machine::look(Tree::system()), process));
+    let recorder = ["punctual", "trace", "record"];
+    let recorder = match Punctual::parse_from(recorder).command {
+        crate::args::Command::Trace(crate::trace::args::Trace {
+            command: crate::trace::args::Command::Record(mut record),
+        }) => {
+            record.output.clone_from(&files.trace);
+            record.source.duration = Some(arguments.duration);
+            record.source.command.clone_from(&arguments.command);
+            record
+        }
+        _ => unreachable!("the words above are `trace record`"),
+    };
+    let recorded = record::record(&recorder, Stdio::from(io::stderr()), Some(&mut look));
+    match (recorded, running) {
+        (Ok(_), Some((machine, process))) => {
+            if let Err(why) = infer_tasks(arguments, &files.trace, Some(process), &mut subject) {
+                subject.unknown.push(Unknown::new("response times", why));
+            }
+            Ok(Measured { app: Some(program(&subject.name, process)), subject, machine: Some(machine) })
+        }
+        // The recorder did not start the program. The machine can still be examined.
+        (Err(refused), None) => {
+            let mut program_run = app::App::start(&arguments.command, None)?;
+            program_run.settle();
+            let (machine, process) = (Machine::look(Tree::system()), program_run.id());
+            drop(program_run);
+            subject.unknown.push(Unknown::new("response times", refused.message));
+            Ok(Measured { app: Some(program(&subject.name, process)), subject, machine: Some(machine) })
+        }
+        (Err(failed), Some(_)) => Err(failed.message),
+        (Ok(_), None) => Err(format!("{} did not run", subject.name)),
+    }
+}
+
+/// Describes a program of whose threads only the observed ones are known.
+fn program(name: &str, process: u32) -> App {
+    doctor::app::observed(App::program(name), process)
+}
+
+fn file_name(command: &OsStr) -> String {
+    Path::new(command).file_name().unwrap_or(command).display().to_string()
+}
+
+/// Infers tasks from a recording: those of a process, or all.
+fn infer_tasks(
+    arguments: &Check,
+    path: &Path,
+    process: Option<u32>,
+    subject: &mut Subject,
+) -> Result<(), String> {
+    let recording = read::read(path, false)?;
+    let names = recording.names.at(u64::MAX);
+    subject.length = Some(recording.length);
+    let assumptions = Assumptions { jobs: Jobs::Auto, deadlines: &[], pwcet: None, scale: Ratio::ONE };
+    let result = infer::infer(&assumptions, recording, &subject.name)?;
+    let is_shown = |owner: &Whose| match (process, owner) {
+        (Some(process), Whose::Thread(thread, _)) => {
+            *thread == process || names.process_of(*thread) == Some(process)
+        }
+        _ => true,
+    };
+    let threads = result.threads.iter().zip(&result.owners).zip(&result.flawed);
+    let shown = threads.filter(|((_, owner), _)| is_shown(owner));
+    for ((thread, _), &flawed) in shown.filter(|((thread, _), flawed)| thread.seen().jobs + **flawed > 0) {
+        let seen = thread.seen();
+        if flawed > 0 {
+            subject.unknown.push(Unknown::new(
+                format!("times of {} of `{}`", format_counted(flawed, "job"), thread.name),
+                "events around them are missing; record again, with a larger buffer if events were lost: punctual \
+                 trace record --buffer 65536",
+            ));
+        }
+        subject.tasks.push(Task {
+            name: thread.name.clone(),
+            period: seen.periodic().map(|model| model.period),
+            deadline: deadline_of_thread(arguments, &thread.name, process.is_some()),
+            jobs: Some(seen.jobs),
+            misses: None,
+            seen: seen.slowest.and_then(|job| job.response()),
+            bound: None,
+            unmeasured: flawed,
+        });
+    }
+    if subject.tasks.is_empty() {
+        return Err(
+            "no real-time thread had a job; record for longer, or give the thread a real-time policy".into(),
+        );
+    }
+    add_bounds(&result.inferred.system, &result.analysis, subject);
+    for (at, why) in &result.inferred.unbounded {
+        let name = &result.threads[*at].name;
+        if subject.tasks.iter().any(|task| task.name == *name) {
+            subject.unknown.push(Unknown::new(format!("the bound of `{name}`"), why.clone()));
+        }
+    }
+    for sentence in infer::contradictions(&result) {
+        subject.invalid.get_or_insert_with(|| "a job took longer than its bound".into());
+        subject.unknown.push(Unknown::new("a cause of delay", sentence));
+    }
+    let assumptions = &result.inferred.system.assumptions;
+    subject.unknown.extend(assumptions.iter().map(|it| Unknown::new("assumed", it.clone())));
+    if subject.tasks.iter().all(|task| task.deadline.is_none()) {
+        subject
+            .unknown
+            .push(Unknown::new("deadlines", "a recording contains none; give --deadline NAME=TIME"));
+    }
+    Ok(())
+}
+
+/// Returns the deadline of a recorded thread, by its name, its number, or both as in tables. One
+/// for all applies to the threads of the program only.
+fn deadline_of_thread(arguments: &Check, name: &str, is_of_program: bool) -> Option<Nanos> {
+    let (short, number) = name.rsplit_once('/').unwrap_or((name, name));
+    let names = [name, short, number];
+    let named = arguments
+        .deadlines
+        .iter()
+        .rev()
+        .find(|deadline| deadline.task.as_deref().is_some_and(|task| names.contains(&task)));
+    named.map(|deadline| deadline.ns).or(arguments.deadline_of_all().filter(|_| is_of_program))
+}

@@ -4,9 +4,9 @@
 //! `--cfg loom` replaces all of it. Not a public interface: it changes without notice.
 
 #[cfg(not(loom))]
-pub use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+pub use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(loom)]
-pub use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+pub use loom::sync::atomic::{AtomicBool, AtomicIsize, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
 #[cfg(loom)]
 pub use loom::cell::UnsafeCell;

@@ -81,7 +81,7 @@ impl CurrentWorker {
         self.worker.thread.store(thread, Ordering::Relaxed);
         self.worker.real_time.store(real_time, Ordering::Relaxed);
         self.worker.running.store(0, Ordering::Relaxed);
-        self.worker.calls.store(NEVER, Ordering::Relaxed);
+        self.worker.set_calls(NEVER);
         self.worker.boost.store(0, Ordering::Relaxed);
         self.worker.signal.store(0, Ordering::Relaxed);
         self.worker.sleeps_until.store(0, Ordering::Relaxed);
@@ -96,7 +96,7 @@ impl CurrentWorker {
     /// level's worker does in [`release_due`](crate::Partition::release_due), in
     /// [`work`](crate::Partition::work) and when it runs jobs of its level.
     pub unsafe fn set_alone(self) {
-        self.worker.calls.store(ALONE, Ordering::Relaxed);
+        self.worker.set_calls(ALONE);
     }
 
     /// As [`set_alone`](Self::set_alone), for a thread that polls: it is also the timekeeper of
@@ -105,7 +105,7 @@ impl CurrentWorker {
     /// # Safety
     /// As for [`set_alone`](Self::set_alone).
     pub unsafe fn set_polling(self) {
-        self.worker.calls.store(POLLS, Ordering::Relaxed);
+        self.worker.set_calls(POLLS);
     }
 
     /// Returns `true` if `worker` is this worker.

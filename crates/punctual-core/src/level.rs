@@ -55,6 +55,8 @@ pub struct Level {
     /// The least value of a worker's `calls` at which a spawn on its thread runs a job of this
     /// level as a direct call.
     callers: u8,
+    /// The worker's base.
+    base: u8,
 }
 
 impl core::fmt::Debug for Level {
@@ -118,7 +120,7 @@ impl Level {
     ) -> Self {
         assert!(level >= 1 && level <= MAX_LEVEL, "levels are numbered from 1 to 28");
         assert!(jobs.are_of(nodes.len()), "there is a function for the jobs of each node");
-        Self { level, worker, queue, nodes, periodic, jobs, callers: MAY }
+        Self { level, worker, queue, nodes, periodic, jobs, callers: MAY, base: worker.base() }
     }
 
     /// Makes this a local level: a single thread runs its jobs, see [`keeps_to`](Self::keeps_to).
@@ -130,6 +132,13 @@ impl Level {
     /// Returns `true` if this is a local level.
     pub const fn is_local(&self) -> bool {
         self.callers == ALONE
+    }
+
+    /// Returns `true` if the level is not local, and every worker with a lower base may run its
+    /// jobs without being its timekeeper, unless the worker polls.
+    #[inline(always)]
+    pub(crate) const fn is_ordinary(&self) -> bool {
+        self.callers == MAY && self.base == self.level
     }
 
     /// Returns `true` if this is a local level and `me` is the only worker that runs its jobs.
@@ -453,6 +462,7 @@ impl Level {
     }
 
     /// Arms `node`, whose index is `index`; returns the key of this arming.
+    #[inline]
     pub(crate) fn arm(&self, node: &Node, index: u32, time: Instant) -> u32 {
         let (key, first) = node.arm(time.as_ticks(), self.queue.timers.order());
         self.note(node, index, Some(first));
@@ -460,6 +470,7 @@ impl Level {
     }
 
     /// Disarms `node`, whose index is `index`, if it is still armed under `key`; returns whether it was.
+    #[inline]
     pub(crate) fn disarm(&self, node: &Node, index: u32, key: u32) -> bool {
         self.note(node, index, node.disarm(key))
     }
@@ -472,6 +483,7 @@ impl Level {
 
     /// Records that `node` has changed, if it has and is not recorded yet; returns whether it has
     /// changed.
+    #[inline(always)]
     fn note(&self, node: &Node, index: u32, first: Option<First>) -> bool {
         if first == Some(true) {
             self.queue.timers.note(node, index);

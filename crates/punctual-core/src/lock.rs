@@ -25,7 +25,7 @@ use crate::current::CurrentWorker;
 use crate::partition::Partition;
 use crate::port::Port;
 use crate::word::{MAX_LEVEL, Word, bit};
-use crate::word_cell::Masks;
+use crate::word_cell::{Masks, WordCell};
 
 /// A value shared under the ceiling protocol.
 pub trait Mutex {
@@ -145,6 +145,8 @@ pub struct Locked<'a, T, P: Port + 'static, const LEVEL: u8, const CEILING: u8> 
     resource: &'a Resource<T>,
     partition: &'static Partition<P>,
     worker: CurrentWorker,
+    /// The thread's token for the word, if the ceiling is above the level.
+    token: isize,
 }
 
 impl<'a, T, P: Port, const LEVEL: u8, const CEILING: u8> Locked<'a, T, P, LEVEL, CEILING> {
@@ -163,7 +165,8 @@ impl<'a, T, P: Port, const LEVEL: u8, const CEILING: u8> Locked<'a, T, P, LEVEL,
         worker: CurrentWorker,
     ) -> Self {
         const { assert!(fits(LEVEL, CEILING), "a ceiling is a level, and not below that of any user") };
-        Self { resource, partition, worker }
+        let token = if LEVEL == CEILING { 0 } else { partition.word_cell().token() };
+        Self { resource, partition, worker, token }
     }
 }
 
@@ -178,14 +181,20 @@ impl<T, P: Port, const LEVEL: u8, const CEILING: u8> Mutex for Locked<'_, T, P, 
     #[inline(always)]
     fn lock<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         // The job's own level may suffice, or a ceiling it already holds; see `Partition`'s proof.
-        let raised = LEVEL != CEILING && self.partition.raise_from::<Section<LEVEL, CEILING>>(self.worker);
+        // SAFETY: `new` has obtained the token on this thread, which `self` cannot leave.
+        let raised = LEVEL != CEILING
+            && unsafe { self.partition.raise_from::<Section<LEVEL, CEILING>>(self.worker, self.token) };
         let section =
             CriticalSection::<P, CEILING> { partition: self.partition, worker: self.worker, raised };
         // SAFETY: this thread occupies a level at or above the ceiling until `section` or its job
         // ends, so no other thread has access (see the proof with `Partition`). Within this thread
         // `&mut self` is borrowed, and the job has only one.
         let result = f(unsafe { self.resource.get_mut() });
-        section.end(|partition, worker| partition.lower_from::<Section<LEVEL, CEILING>>(worker));
+        let token = self.token;
+        // SAFETY: as above.
+        section.end(|partition, worker| unsafe {
+            partition.lower_from::<Section<LEVEL, CEILING>>(worker, token);
+        });
         result
     }
 }
@@ -320,14 +329,16 @@ mod tests {
     #[cfg(not(loom))]
     #[test]
     fn does_not_raise_while_a_level_below_the_ceiling_and_above_the_job_is_occupied() {
+        // SAFETY: the cell needs no token.
+        let set_unless = |cell: &AtomicU64| unsafe { cell.set_unless::<Section<1, 3>>(0) };
         let job = Word::EMPTY.occupy(1);
         for other in [2, 3, 4] {
             let cell = AtomicU64::new(job.occupy(other).raw());
-            assert!(!cell.set_unless::<Section<1, 3>>(), "level {other} is occupied");
+            assert!(!set_unless(&cell), "level {other} is occupied");
             assert_eq!(Word::from_raw(cell.load(Ordering::Relaxed)), job.occupy(other));
         }
         let cell = AtomicU64::new(job.mark_ready(2).raw());
-        assert!(cell.set_unless::<Section<1, 3>>(), "no other level is occupied");
+        assert!(set_unless(&cell), "no other level is occupied");
         assert_eq!(Word::from_raw(cell.load(Ordering::Relaxed)), job.mark_ready(2).occupy(3));
     }
 

@@ -82,6 +82,7 @@ impl Node {
 
     /// Arms an idle node that the caller owns; returns the key that cancels this arming and no
     /// later one.
+    #[inline]
     pub(crate) fn arm(&self, time: u64, order: u64) -> (u32, First) {
         let last = self.state.load(Ordering::Relaxed);
         // Advances the arming count.
@@ -92,6 +93,7 @@ impl Node {
     }
 
     /// Disarms the node, if it is still armed under `key`; the caller then owns it.
+    #[inline]
     pub(crate) fn disarm(&self, key: u32) -> Option<First> {
         self.leave_armed(key, IDLE, CHANGED).map(|state| state & CHANGED == 0)
     }
@@ -119,6 +121,7 @@ impl Node {
     }
 
     /// Marks the node as armed and changed; returns whether it was unchanged.
+    #[inline(always)]
     fn publish(&self, state: u32) -> First {
         // Release: a thread that disarms or scans the node sees its time and the job's arguments.
         // Acquire: a thread that has to push it to the list of changed nodes writes its link after
@@ -155,6 +158,7 @@ impl Node {
     }
 
     /// Changes the tag of a node armed under `key`, for any time; returns the previous state.
+    #[inline(always)]
     fn leave_armed(&self, key: u32, tag: u32, note: u32) -> Option<u32> {
         let mut state = self.state.load(Ordering::Relaxed);
         while state & !CHANGED == key {

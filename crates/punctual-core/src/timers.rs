@@ -71,12 +71,14 @@ impl Timers {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn order(&self) -> u64 {
         self.order.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Records that `node`, whose index is `index`, has changed. For the thread that was the first
     /// to change it.
+    #[inline(never)]
     pub(crate) fn note(&self, node: &Node, index: u32) {
         let mut top = self.changed.load(Ordering::Relaxed);
         loop {

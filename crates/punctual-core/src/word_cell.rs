@@ -6,8 +6,10 @@
 //! the protocol still hold.
 
 use core::fmt::Debug;
+use core::marker::PhantomData;
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::word::{Word, bit};
 
 /// Constant masks of the word, to occupy and vacate one level.
 pub trait Masks {
@@ -18,6 +20,23 @@ pub trait Masks {
     /// Bits that require further work if one of them is set after the level was vacated. All bits
     /// from some position on; `BIT` is not among them.
     const WORK: u64;
+}
+
+/// A level that is a constant.
+pub trait ConstLevel {
+    /// The level's number.
+    const NUMBER: u8;
+}
+
+/// The masks of a job that runs as a call.
+pub(crate) struct Start<L>(PhantomData<L>);
+
+impl<L: ConstLevel> Masks for Start<L> {
+    const BIT: u32 = bit(L::NUMBER);
+    // Rule *Start* of the proof with `Partition`. The ready bit: queued jobs are not overtaken.
+    const BLOCKERS: u64 = Word::occupied_above(L::NUMBER - 1) | Word::ready_bit(L::NUMBER);
+    // The level that remains occupied is not a constant.
+    const WORK: u64 = Word::work_above(0);
 }
 
 /// A cell that holds the word of a partition.
@@ -70,13 +89,27 @@ pub unsafe trait WordCell: Debug + Sync {
     /// Subtracts `number`, with wrapping; returns the previous word.
     fn fetch_sub(&self, number: u64, order: Ordering) -> u64;
 
+    /// Returns the token of the calling thread, which [`set_unless`](Self::set_unless) and
+    /// [`clear`](Self::clear) require.
+    ///
+    /// It is constant until the cell is reset, so the thread may keep it. A cell that needs none
+    /// returns 0.
+    #[inline(always)]
+    fn token(&self) -> isize {
+        0
+    }
+
     /// Sets `BIT` unless a bit of `BLOCKERS` is set, with acquire ordering. Returns `true` if
     /// it has set `BIT`; may fail although no bit of `BLOCKERS` is set.
     ///
     /// Only threads of the partition call this and [`clear`](Self::clear), so that a port can clean
     /// up after them when they leave.
+    ///
+    /// # Safety
+    /// The [`token`](Self::token) is that of the calling thread.
     #[inline(always)]
-    fn set_unless<M: Masks>(&self) -> bool {
+    unsafe fn set_unless<M: Masks>(&self, token: isize) -> bool {
+        let _ = token;
         let word = self.load(Ordering::Relaxed);
         let blocked = word & M::BLOCKERS != 0;
         !blocked && self.swap(word, word | u64::from(M::BIT), Ordering::Acquire).is_ok()
@@ -84,8 +117,12 @@ pub unsafe trait WordCell: Debug + Sync {
 
     /// Clears `BIT`, with release ordering. Returns whether a bit of `WORK` is set in the resulting
     /// word, or in a later word that other threads have made of it.
+    ///
+    /// # Safety
+    /// As for [`set_unless`](Self::set_unless).
     #[inline(always)]
-    fn clear<M: Masks>(&self) -> bool {
+    unsafe fn clear<M: Masks>(&self, token: isize) -> bool {
+        let _ = token;
         self.fetch_and(!u64::from(M::BIT), Ordering::Release) & M::WORK != 0
     }
 
@@ -122,7 +159,7 @@ unsafe impl WordCell for AtomicU64 {
     }
 
     #[inline(always)]
-    fn clear<M: Masks>(&self) -> bool {
+    unsafe fn clear<M: Masks>(&self, _: isize) -> bool {
         let before = self.fetch_and(!u64::from(M::BIT), Ordering::Release);
         // A locked AND of x86-64 does not return the word, and a compare-and-swap loop costs more
         // than another load. The models use the load, which shows later words, too.

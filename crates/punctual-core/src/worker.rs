@@ -12,9 +12,10 @@
 //! assert_eq!(SAMPLER.level(), 0, "it occupies nothing yet");
 //! ```
 
-use crate::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, const_new};
+use crate::atomic::{AtomicBool, AtomicIsize, AtomicU8, AtomicU32, AtomicU64, Ordering, const_new};
 use crate::level::Level;
-use crate::word::{bit, highest};
+use crate::word::{Word, bit, highest};
+use crate::word_cell::ConstLevel;
 
 /// Spawns on the thread are queued.
 pub(crate) const NEVER: u8 = 0;
@@ -41,6 +42,11 @@ pub struct Worker {
     /// Selects the spawns on this thread that run as direct calls: [`NEVER`], [`MAY`], [`ALONE`] or
     /// [`POLLS`].
     pub(crate) calls: AtomicU8,
+    /// The ordinary levels at which a spawn on this thread may be a call if the word permits it:
+    /// those above `base`, or none if the thread polls or runs no calls.
+    callable: AtomicU32,
+    /// The thread's [token](crate::WordCell::token).
+    token: AtomicIsize,
     /// Set if the kernel schedules this thread with its real-time policy.
     pub(crate) real_time: AtomicBool,
     /// The thread's TID, 0 before it has started.
@@ -63,6 +69,8 @@ impl Worker {
                 held: AtomicU32::new(0),
                 running: AtomicU8::new(0),
                 calls: AtomicU8::new(NEVER),
+                callable: AtomicU32::new(0),
+                token: AtomicIsize::new(0),
                 real_time: AtomicBool::new(false),
                 thread: AtomicU32::new(0),
                 boost: AtomicU32::new(0),
@@ -130,7 +138,33 @@ impl Worker {
     /// levels. May be called on any thread, once the granted settings are known: the choice affects
     /// which thread runs a job, never whether one may run.
     pub fn allow_calls(&self, allow: bool) {
-        self.calls.store(if allow { MAY } else { NEVER }, Ordering::Relaxed);
+        self.set_calls(if allow { MAY } else { NEVER });
+    }
+
+    /// Sets [`NEVER`], [`MAY`], [`ALONE`] or [`POLLS`].
+    pub(crate) fn set_calls(&self, calls: u8) {
+        self.calls.store(calls, Ordering::Relaxed);
+        // Rule 3 also permits calls of the level `base`, whose time the thread may keep.
+        let above = Word::occupied_above(self.base) as u32;
+        let callable = if matches!(calls, MAY | ALONE) { above } else { 0 };
+        self.callable.store(callable, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    pub(crate) fn token(&self) -> isize {
+        self.token.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_token(&self, token: isize) {
+        self.token.store(token, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if a spawn on this thread may be a call at an [ordinary](Level::is_ordinary)
+    /// level, provided that the word permits it. Then this thread does not keep the level's time:
+    /// it does not poll, and its base is below that of the level's worker.
+    #[inline(always)]
+    pub(crate) fn may_call_at<L: ConstLevel>(&self) -> bool {
+        self.callable.load(Ordering::Relaxed) & bit(L::NUMBER) != 0
     }
 
     /// Returns `true` if this thread is the only one of its partition that runs jobs.

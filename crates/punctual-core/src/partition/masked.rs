@@ -2,27 +2,55 @@
 //!
 //! These are the common cases of [`Partition`]'s operations, in few instructions. Each falls back
 //! on the general operation.
+//!
+//! # Why the masks decide as the rules do
+//!
+//! Each mask is a constant of the task, so it must not depend on what the thread occupies.
+//!
+//! * *Raise*, from a job of level `l`: no level above `l` is occupied. The thread occupies `l`, so
+//!   `l` is then its own level and the partition's, as rule *Raise* requires. A thread that occupies
+//!   more, in a nested section, fails the test and takes the general operation.
+//! * *Start*, of a job of level `l`: no level from `l` on is occupied, which is rule *Start*, and
+//!   `l` is not marked ready, so that no queued job is overtaken. The thread's own levels are in the
+//!   word, so it is below `l`, too.
+//! * *Which thread*: the set `callable` of the thread's [`Worker`](crate::Worker) contains `l` only if
+//!   rules 3 and 6 permit the call and the thread is not the timekeeper of `l`. Jobs in the inbox of
+//!   a polled level have no mark, and so a thread that polls has an empty set.
+//! * *Vacate*: bits that were set while the level was occupied require work if they belong to
+//!   waiters, or to ready levels above the level that remains. After a section, that is `l`. After a
+//!   job it is not a constant, so every ready level counts. The work is decided again by the whole
+//!   word: a bit too many costs time, and a bit too few would lose a job.
 
-use super::Partition;
+use super::{Partition, Preemption, Running};
 use crate::atomic::Ordering;
 use crate::current::CurrentWorker;
-use crate::level::Stamp;
+use crate::level::{Level, Stamp};
 use crate::port::Port;
 use crate::word::highest;
-use crate::word_cell::{Masks, WordCell};
+use crate::word_cell::{ConstLevel, Masks, Start, WordCell};
 
 impl<P: Port> Partition<P> {
+    /// Records the [token](WordCell::token) of the calling thread, which acts as `me` from now on.
+    /// Required before [`preempt_at`](Self::preempt_at).
+    pub fn join(&self, me: CurrentWorker) {
+        me.set_token(self.word_cell().token());
+    }
+
     /// Occupies the ceiling of a critical section, unless this thread already occupies it or a
     /// level above it. Returns whether it occupied the ceiling.
     ///
     /// [`lower_from`](Self::lower_from) ends it. The masks are those of a job that this thread runs.
+    ///
+    /// # Safety
+    /// The [token](WordCell::token) is that of this thread.
     #[inline(always)]
-    pub(crate) fn raise_from<M: Masks>(&self, me: CurrentWorker) -> bool {
+    pub(crate) unsafe fn raise_from<M: Masks>(&self, me: CurrentWorker, token: isize) -> bool {
         let ceiling = const { highest(M::BIT) };
         if Self::ONE_THREAD {
             return self.raise_if_below(me, ceiling);
         }
-        if !self.word_cell().set_unless::<M>() {
+        // SAFETY: by this function's contract.
+        if !unsafe { self.word_cell().set_unless::<M>(token) } {
             return self.raise_slow(me, ceiling);
         }
         me.set_held(me.held() | M::BIT);
@@ -38,14 +66,18 @@ impl<P: Port> Partition<P> {
     }
 
     /// Vacates the ceiling of a critical section, and serves the levels that may then start.
+    ///
+    /// # Safety
+    /// As for [`raise_from`](Self::raise_from).
     #[inline(always)]
-    pub(crate) fn lower_from<M: Masks>(&'static self, me: CurrentWorker) {
+    pub(crate) unsafe fn lower_from<M: Masks>(&'static self, me: CurrentWorker, token: isize) {
         if Self::ONE_THREAD {
             return self.lower(me, const { highest(M::BIT) });
         }
         // Before the word: see `vacate`.
         me.set_held(me.held() & !M::BIT);
-        if self.word_cell().clear::<M>() {
+        // SAFETY: by this function's contract.
+        if unsafe { self.word_cell().clear::<M>(token) } {
             self.lowered_slow(me, None);
         }
     }
@@ -59,6 +91,69 @@ impl<P: Port> Partition<P> {
         let word = self.load(Ordering::Relaxed);
         if word.may_need_care() {
             self.after_lowering(me, word, now);
+        }
+    }
+
+    /// [`preempt`](Self::preempt) at a constant level, in fewer instructions.
+    ///
+    /// May return `None` although `preempt` would not, so the caller tries that next: if this thread
+    /// polls, if it is the level's worker, or if [`WordCell::set_unless`] fails without need.
+    /// [`finish_at`](Preemption::finish_at) ends the preemption.
+    ///
+    /// # Safety
+    /// As for [`preempt`](Self::preempt), and `level` has the number of `L`. Unless the word needs
+    /// no [token](WordCell::token), this thread has [joined](Self::join) the partition as `me` after
+    /// the partition was last reset.
+    #[inline(always)]
+    pub unsafe fn preempt_at<L: ConstLevel>(
+        &'static self,
+        me: CurrentWorker,
+        level: &'static Level,
+    ) -> Option<Preemption<P>> {
+        debug_assert_eq!(level.number(), L::NUMBER);
+        if Self::ONE_THREAD || !level.is_ordinary() {
+            // SAFETY: by this function's contract.
+            return unsafe { self.preempt(me, level) };
+        }
+        // Rules 3 and 6. The word decides on rule 1: if no level at or above this one is occupied,
+        // this thread does not occupy one either.
+        // SAFETY: the token is that of this thread, which has joined.
+        if !me.may_call_at::<L>() || !unsafe { self.word_cell().set_unless::<Start<L>>(me.token()) } {
+            return None;
+        }
+        me.set_held(me.held() | Start::<L>::BIT);
+        Some(Preemption { running: Running::enter(self, me, L::NUMBER), level })
+    }
+
+    /// [`drain_and_lower`](Self::drain_and_lower), if jobs of the level arrived during a preemption.
+    #[cold]
+    #[inline(never)]
+    fn finish_slow(&'static self, me: CurrentWorker, level: &'static Level, outer: u8, end: Stamp) {
+        self.drain_and_lower(me, level, level.number(), outer, end);
+    }
+}
+
+impl<P: Port> Preemption<P> {
+    /// [`finish`](Self::finish) of a preemption by [`preempt_at`](Partition::preempt_at) of the same
+    /// level.
+    #[inline(always)]
+    pub fn finish_at<L: ConstLevel>(self, end: Stamp) {
+        let (partition, me, level) = (self.running.partition, self.running.me, self.level);
+        if Partition::<P>::ONE_THREAD || !level.is_ordinary() {
+            return self.finish(end);
+        }
+        let outer = self.suspend();
+        // This thread does not keep the level's time, see `Worker::may_call_at`.
+        // SAFETY: this thread occupies the level.
+        if unsafe { level.has_jobs() } {
+            return partition.finish_slow(me, level, outer, end);
+        }
+        me.set_running(outer);
+        // Before the word: see `vacate`.
+        me.set_held(me.held() & !Start::<L>::BIT);
+        // SAFETY: as in `preempt_at`, and `me` cannot leave its thread.
+        if unsafe { partition.word_cell().clear::<Start<L>>(me.token()) } {
+            partition.lowered_slow(me, end);
         }
     }
 }

@@ -21,7 +21,8 @@ thread_local! {
 /// Location of a thread. A spawn compares the partition, and needs no further check if it matches.
 #[derive(Debug, Clone, Copy)]
 struct Here {
-    /// Null, or from a `&'static PartitionState`; then there is a worker.
+    /// Null, or from a `&'static PartitionState`; then there is a worker, as which the thread has
+    /// [joined](punctual_core::Partition::join).
     partition: *const PartitionState,
     worker: Option<CurrentWorker>,
 }
@@ -67,6 +68,7 @@ pub(crate) struct Member {
 
 impl Member {
     pub(crate) fn join(partition: &'static PartitionState, worker: CurrentWorker) -> Self {
+        partition.core.join(worker);
         let before = CURRENT.replace(Here { partition, worker: Some(worker) });
         let ceilings = partition.runtime.ceilings.filter(|_| !partition.core.port().is_virtual());
         Self {
@@ -139,6 +141,23 @@ pub(crate) fn worker_of(partition: &'static PartitionState) -> Option<CurrentWor
     ptr::eq(here.partition, partition).then(|| unsafe { here.worker.unwrap_unchecked() })
 }
 
+/// Returns whether the calling thread is a thread of `partition`.
+#[inline(always)]
+pub(crate) fn is_in(partition: &'static PartitionState) -> bool {
+    ptr::eq(CURRENT.get().partition, partition)
+}
+
+/// Returns the worker of the calling thread. After [`is_in`], this costs one comparison less than
+/// [`worker_of`], whose result is tested once more.
+///
+/// # Safety
+/// The calling thread is a thread of a partition.
+#[inline(always)]
+pub(crate) unsafe fn worker() -> CurrentWorker {
+    // SAFETY: with a partition there is a worker.
+    unsafe { CURRENT.get().worker.unwrap_unchecked() }
+}
+
 /// The right to release jobs in an app that is not stopping, until dropped.
 pub(crate) enum Entry<'a> {
     /// A thread of the app; the run waits for it anyway.
@@ -155,6 +174,19 @@ pub(crate) fn enter(runtime: &'static Runtime) -> Option<Entry<'static>> {
         false => Entry::Foreign { _pass: runtime.pass_gate()? },
     };
     (!runtime.is_stopping()).then_some(entry)
+}
+
+/// Lets the calling thread arm and cancel timed jobs of `partition`; `None` if the app is not
+/// running.
+#[inline(always)]
+pub(crate) fn visit(partition: &'static PartitionState) -> Option<Entry<'static>> {
+    if is_in(partition) {
+        // The run waits for this thread, unless this is the thread that ends the run. Then it has
+        // closed the gate itself.
+        partition.runtime.has_open_gate().then_some(Entry::Member)
+    } else {
+        Some(Entry::Foreign { _pass: partition.runtime.pass_gate()? })
+    }
 }
 
 /// Returns whether the calling thread belongs to `runtime`.

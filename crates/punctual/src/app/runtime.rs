@@ -502,6 +502,12 @@ impl Runtime {
         self.gate.enter()
     }
 
+    /// Returns whether foreign threads may spawn. Exact for the thread that closes the gate.
+    #[inline(always)]
+    pub(crate) fn has_open_gate(&self) -> bool {
+        self.gate.is_open()
+    }
+
     /// Rejects spawns of foreign threads from now on, and waits for those in progress.
     pub(crate) fn close_gate(&self) {
         self.gate.close();

@@ -22,6 +22,11 @@ impl SpawnGate {
         (before & OPEN != 0).then_some(pass)
     }
 
+    #[inline(always)]
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & OPEN != 0
+    }
+
     /// Refuses new passes, and waits until all are dropped. Passes are short-lived, and their holders never block.
     pub(crate) fn close(&self) {
         self.0.fetch_and(!OPEN, Ordering::AcqRel);
@@ -50,10 +55,10 @@ mod tests {
         assert!(gate.enter().is_none());
         gate.open();
         let pass = gate.enter();
-        assert!(pass.is_some());
+        assert!(gate.is_open() && pass.is_some());
         drop(pass);
         gate.close();
-        assert!(gate.enter().is_none());
+        assert!(!gate.is_open() && gate.enter().is_none());
         assert_eq!(gate.0.load(Ordering::Relaxed), 0);
     }
 }

@@ -7,7 +7,7 @@ use punctual_core::CurrentWorker;
 
 use super::board;
 use super::partition::PartitionState;
-use super::runtime::Runtime;
+use super::runtime::{Pass, Runtime};
 
 /// Sets the partition that runs on the core, if any.
 pub(crate) fn set(partition: Option<&'static PartitionState>) {
@@ -43,10 +43,33 @@ pub(crate) fn is_here(partition: &PartitionState) -> bool {
 /// Returns the worker of `partition`, if that is the core's and no handler runs.
 #[inline]
 pub(crate) fn worker_of(partition: &'static PartitionState) -> Option<CurrentWorker> {
-    let here = is_here(partition) && !partition.is_in_handler();
     // SAFETY: it is the partition of this core, and this is not a handler; so any other use of the
     // worker has been interrupted, or is below on this stack.
-    here.then(|| unsafe { partition.enter_idle() })
+    is_in(partition).then(|| unsafe { partition.enter_idle() })
+}
+
+/// Lets the calling code arm and cancel timed jobs of `partition`; `None` if the app is not
+/// running.
+#[inline(always)]
+pub(crate) fn visit(partition: &'static PartitionState) -> Option<Pass> {
+    partition.runtime.pass_gate()
+}
+
+/// Returns whether `partition` is that of the core and no handler runs.
+#[inline(always)]
+pub(crate) fn is_in(partition: &'static PartitionState) -> bool {
+    is_here(partition) && !partition.is_in_handler()
+}
+
+/// Returns the worker of the core's partition.
+///
+/// # Safety
+/// The core has a partition, and no handler runs.
+#[inline(always)]
+pub(crate) unsafe fn worker() -> CurrentWorker {
+    // SAFETY: this is not a handler, so any other use of the worker has been interrupted, or is
+    // below on this stack; the core has a partition.
+    unsafe { partition().unwrap_unchecked().enter_idle() }
 }
 
 /// The right to release jobs in an app that is not stopping.

@@ -7,8 +7,8 @@ use super::monitor::{Job, Monitor};
 use super::virtual_time;
 use crate::task::body::{Body, counted, measures, released};
 
-// Jobs here have no further options, and queued ones are no exception.
-pub(crate) use self::{execute as execute_plain, execute as execute_queued};
+// Jobs here have no further options.
+pub(crate) use self::execute as execute_plain;
 
 /// Returns whether a spawn needs the slow path, as in an app that is stopping; the task's partition
 /// knows that, too.
@@ -21,6 +21,23 @@ pub(crate) fn needs_care<B: Body>() -> bool {
 #[inline(always)]
 pub(crate) fn needs_release<B: Body>() -> bool {
     measures::<B>() || B::interval().is_some()
+}
+
+/// Runs one queued job; `release` reads the time of its release, if `needs_release`.
+///
+/// # Safety
+/// As for [`Body::call`].
+#[inline]
+pub(crate) unsafe fn execute_queued<B: Body>(
+    monitor: &Monitor,
+    me: CurrentWorker,
+    args: Arguments,
+    (release, needs_release): (impl FnOnce() -> u64, bool),
+    now: Stamp,
+) -> Stamp {
+    let release = if needs_release { release() } else { 0 };
+    // SAFETY: by this function's contract.
+    unsafe { execute::<B>(monitor, me, args, release, now) }
 }
 
 /// Runs one job, measured.

@@ -90,6 +90,18 @@ impl AppPort {
         self.woken.swap(false, Ordering::AcqRel);
     }
 
+    /// Returns the time, from `kernel` on threads that may enter the kernel.
+    #[inline(always)]
+    fn read_clock(&self, kernel: impl FnOnce() -> Instant) -> Instant {
+        const POLLING: u8 = Kind::Polling as u8;
+        const VIRTUAL: u8 = Kind::Virtual as u8;
+        match self.kind.load(Ordering::Relaxed) {
+            VIRTUAL => Instant::from_ticks(self.virtual_now.load(Ordering::Relaxed)),
+            POLLING => linux::tsc::TSC.now(),
+            _ => kernel(),
+        }
+    }
+
     /// Moves the virtual clock forward.
     pub(crate) fn set_now(&self, now: Instant) {
         debug_assert!(self.is_virtual() && now >= self.now());
@@ -102,13 +114,7 @@ impl Port for AppPort {
 
     #[inline]
     fn now(&self) -> Instant {
-        const POLLING: u8 = Kind::Polling as u8;
-        const VIRTUAL: u8 = Kind::Virtual as u8;
-        match self.kind.load(Ordering::Relaxed) {
-            VIRTUAL => Instant::from_ticks(self.virtual_now.load(Ordering::Relaxed)),
-            POLLING => linux::tsc::TSC.now(),
-            _ => linux::clock::now(),
-        }
+        self.read_clock(linux::clock::now)
     }
 
     const STAMP_ERROR: Duration = linux::counter::ERROR;
@@ -116,10 +122,7 @@ impl Port for AppPort {
     /// From the processor's counter if the kernel derives its clock from it.
     #[inline]
     fn stamp(&self) -> Instant {
-        match self.may_sleep() {
-            true => linux::counter::now(),
-            false => self.now(),
-        }
+        self.read_clock(linux::counter::now)
     }
 
     #[inline]

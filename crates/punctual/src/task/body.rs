@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use punctual_core::{Arguments, CurrentWorker, Duration, Instant, Level, Port, Stamp};
+use punctual_core::{Arguments, ConstLevel, CurrentWorker, Duration, Instant, Level, Port, Stamp};
 
 use crate::app::partition::PartitionState;
 use crate::app::runtime::Runtime;
@@ -69,6 +69,13 @@ pub trait Body: 'static {
     unsafe fn after(end: Stamp) {
         let _ = end;
     }
+}
+
+/// The level of a task.
+pub(crate) struct LevelOf<B>(PhantomData<B>);
+
+impl<B: Body> ConstLevel for LevelOf<B> {
+    const NUMBER: u8 = B::LEVEL;
 }
 
 /// A [`Body`] as data, for code that exists once for all tasks.

@@ -24,12 +24,13 @@ pub(crate) fn needs_care<B: Body>() -> bool {
     B::runtime().needs_care()
 }
 
-/// Returns whether the release time of a job is used. Marks in the kernel's trace may use that of
-/// any task.
+/// Returns whether a spawned job needs its release time if it runs without further checks.
+///
+/// With them it does, since the job may be marked in the kernel's trace. Jobs are marked during a
+/// whole run or not at all, and a spawn with further checks records the time.
 #[inline(always)]
-#[expect(clippy::extra_unused_type_parameters, reason = "on a bare board it depends on the task")]
 pub(crate) fn needs_release<B: Body>() -> bool {
-    true
+    measures::<B>() || B::interval().is_some()
 }
 
 /// Runs one job that requires only measurements, as checked by [`Runtime::needs_care`].
@@ -97,6 +98,9 @@ pub(crate) unsafe fn execute<B: Body>(
 
 /// Runs one queued job, or drops it if the app aborts. One check covers all exceptions.
 ///
+/// `release` reads the time of the job's release. Without further checks it is read only if
+/// `needs_release`; otherwise it is 0, and it may not have been recorded.
+///
 /// # Safety
 /// As for [`Body::call`].
 #[inline]
@@ -104,13 +108,14 @@ pub(crate) unsafe fn execute_queued<B: Body>(
     monitor: &Monitor,
     me: CurrentWorker,
     args: Arguments,
-    release: u64,
+    (release, needs_release): (impl FnOnce() -> u64, bool),
     now: Stamp,
 ) -> Stamp {
     if B::runtime().needs_care() {
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
-        return unsafe { execute_flagged(monitor, me, args, release, now) };
+        return unsafe { execute_flagged(monitor, me, args, release(), now) };
     }
+    let release = if needs_release { release() } else { 0 };
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
     unsafe { execute_plain::<B>(monitor, me, args, release, now) }
 }

@@ -16,8 +16,22 @@ fn add(count: &AtomicU64, more: u64) {
 /// Adds a value. Never allocates and never loses a value.
 #[inline]
 fn record(quantity: &Quantity, histogram: &Histogram, value: u64) {
+    record_in(quantity, histogram, value, bucket_of(value));
+}
+
+/// [`record`] of a value whose bucket is known.
+#[inline(always)]
+fn record_in(quantity: &Quantity, histogram: &Histogram, value: u64, bucket: usize) {
     quantity.record(value);
-    let count = &histogram.0[bucket_of(value)];
+    let count = &histogram.0[bucket];
+    count.store(count.load(Relaxed).saturating_add(1), Relaxed);
+}
+
+/// [`record`] of 0, which changes neither the sum nor the maximum.
+#[inline(always)]
+fn record_zero(quantity: &Quantity, histogram: &Histogram) {
+    quantity.last.store(0, Relaxed);
+    let count = &histogram.0[0];
     count.store(count.load(Relaxed).saturating_add(1), Relaxed);
 }
 
@@ -42,10 +56,20 @@ pub(super) fn add_job(figures: &TaskFigures, job: Job) {
     let response = since(job.end, job.release);
     let gross = since(job.end, job.start);
     add(&figures.jobs, 1);
-    record(&figures.jitter, &figures.jitters, since(job.start, job.release));
-    record(&figures.response, &figures.responses, response);
+    // A job that runs as a call starts when it is released, and unless it is preempted, its
+    // response time is its execution time.
+    let jitter = since(job.start, job.release);
+    if jitter == 0 {
+        record_zero(&figures.jitter, &figures.jitters);
+    } else {
+        record(&figures.jitter, &figures.jitters, jitter);
+    }
+    let bucket = bucket_of(response);
+    record_in(&figures.response, &figures.responses, response, bucket);
     let off_cpu = job.preempted.saturating_add(job.suspensions.time);
-    record(&figures.execution, &figures.executions, gross.saturating_sub(off_cpu));
+    let execution = gross.saturating_sub(off_cpu);
+    let bucket = if execution == response { bucket } else { bucket_of(execution) };
+    record_in(&figures.execution, &figures.executions, execution, bucket);
     if let Some(deadline) = job.deadline {
         add(&figures.misses, u64::from(response > deadline.as_ticks()));
     }

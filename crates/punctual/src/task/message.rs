@@ -17,7 +17,7 @@ use crate::app::report::TaskReport;
 use crate::app::runtime::Counters;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::model::OnEarly;
-use crate::task::body::{AT_ITS_START, Body, stamp};
+use crate::task::body::{AT_ITS_START, Body, LevelOf, stamp};
 use crate::task::interval::Interval;
 use crate::task::job::{execute_plain, execute_queued, needs_care, needs_release};
 use crate::task::monitor::Monitor;
@@ -55,9 +55,9 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         // contract; so this thread occupies the task's level, and the arguments are those of this
         // job.
         unsafe {
-            let release = if needs_release::<B>() { self.slots().released(node) } else { 0 };
             let args = self.slots().arguments(node);
-            execute_queued::<B>(&self.monitor, me, args, release, now)
+            let release = || self.slots().released(node);
+            execute_queued::<B>(&self.monitor, me, args, (release, needs_release::<B>()), now)
         }
     }
 
@@ -141,13 +141,17 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     #[inline(always)]
     unsafe fn release_now(&'static self, args: *mut B::Args) -> Result<(), Refusal> {
         let mut room = Room::uninit();
-        // SAFETY: by this function's contract, in each case.
+        // SAFETY: by this function's contract, in each case; and this is a thread of the partition.
         unsafe {
-            match current::worker_of(B::partition()) {
-                None => self.any().queue(Caller::Foreign, spilled(args, &mut room)),
-                // A spawn at the running level never preempts.
-                Some(me) if me.running() == B::LEVEL => self.release_own(args),
-                Some(me) => self.release_other(me, Passed::of(args)),
+            if !current::is_in(B::partition()) {
+                return self.any().queue(Caller::Foreign, spilled(args, &mut room));
+            }
+            let me = current::worker();
+            // A spawn at the running level never preempts.
+            if me.running() == B::LEVEL {
+                self.release_own(args)
+            } else {
+                self.release_other(me, Passed::of(args))
             }
         }
     }
@@ -187,10 +191,10 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         let (core, level, args) = (B::partition().core(), B::place().0, args.place());
         let mut room = Room::uninit();
         // SAFETY: the level is the partition's, by `new`'s contract; the job is over when this
-        // preemption is finished.
-        let Some(preemption) = (unsafe { core.preempt(me, level) }) else {
+        // preemption is finished. This thread has joined as `me`, which is its current worker.
+        let Some(preemption) = (unsafe { core.preempt_at::<LevelOf<B>>(me, level) }) else {
             // SAFETY: by this function's contract.
-            return unsafe { self.any().queue(Caller::OtherLevel(me), spilled(args, &mut room)) };
+            return unsafe { self.any().release_other(me, spilled(args, &mut room)) };
         };
         // Must follow `preempt`: a fault that vacated the level is visible only after it.
         if needs_care::<B>() {
@@ -202,7 +206,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         // SAFETY: as above.
         let end =
             unsafe { execute_plain::<B>(&self.monitor, me, Arguments::at(args.cast()), AT_ITS_START, None) };
-        preemption.finish(end);
+        preemption.finish_at::<LevelOf<B>>(end);
         Ok(())
     }
 
@@ -287,13 +291,13 @@ impl<B: Body, const N: usize, const W: usize> Timed<B::Args> for Task<B, N, W> {
     }
 
     unsafe fn cancel(&self, armed: Armed, args: *mut B::Args) -> bool {
-        let Some(_pass) = B::runtime().pass_gate() else { return false };
+        let Some(_visit) = current::visit(B::partition()) else { return false };
         // SAFETY: by this function's contract.
         unsafe { self.slots().cancel_into(armed, args) }
     }
 
     fn reschedule(&self, armed: Armed, time: Instant) -> bool {
-        let Some(_pass) = B::runtime().pass_gate() else { return false };
+        let Some(_visit) = current::visit(B::partition()) else { return false };
         let moved = self.slots().reschedule(armed, time);
         if moved {
             B::partition().core.armed(B::place().0, time);

@@ -40,7 +40,13 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
         // SAFETY: this thread occupies the task's level and has popped this job, by this function's
         // contract.
         let end = unsafe {
-            execute_queued::<B>(&self.monitor, me, Arguments::none(), self.level.released(node), now)
+            execute_queued::<B>(
+                &self.monitor,
+                me,
+                Arguments::none(),
+                (|| self.level.released(node), true),
+                now,
+            )
         };
         #[cfg(not(feature = "std"))]
         // SAFETY: this thread occupies the task's level, by this function's contract.

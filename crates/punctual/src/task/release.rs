@@ -183,18 +183,36 @@ impl AnyTask {
     /// # Safety
     /// `args` points to arguments of the task, which are not used again if this succeeds.
     unsafe fn release(self, args: *mut ()) -> Result<(), Refusal> {
-        let (level, partition) = ((self.monitor.declared.place)().0, self.partition());
-        let caller = Caller::of(partition, level.number());
-        if let Caller::OtherLevel(me) = caller
-            // SAFETY: the level is the partition's, by the contract of `Task::new`; the job ends
-            // before `call_slow` returns.
-            && let Some(preemption) = unsafe { partition.core().preempt(me, level) }
-        {
+        let level = (self.monitor.declared.place)().0;
+        // SAFETY: by this function's contract.
+        unsafe {
+            match Caller::of(self.partition(), level.number()) {
+                Caller::OtherLevel(me) => self.release_other(me, args),
+                caller => self.queue(caller, args),
+            }
+        }
+    }
+
+    /// [`release`](Self::release) from a thread of the partition that does not run a job of the
+    /// level.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    ///
+    /// # Safety
+    /// As for [`release`](Self::release), and `me` is the calling thread.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn release_other(self, me: CurrentWorker, args: *mut ()) -> Result<(), Refusal> {
+        let (core, level) = (self.partition().core(), (self.monitor.declared.place)().0);
+        // SAFETY: the level is the partition's, by the contract of `Task::new`; the job ends before
+        // `call_slow` returns.
+        if let Some(preemption) = unsafe { core.preempt(me, level) } {
             // SAFETY: the preemption is of this task's level; the rest is this function's contract.
             return unsafe { self.call_slow(me, args, preemption.suspend()) };
         }
         // SAFETY: by this function's contract.
-        unsafe { self.queue(caller, args) }
+        unsafe { self.queue(Caller::OtherLevel(me), args) }
     }
 
     /// Releases a job of a task whose early releases wait or are refused.
@@ -321,9 +339,7 @@ pub(crate) fn arm(
     arm: impl FnOnce() -> Option<Armed>,
 ) -> Result<Armed, Refusal> {
     let core = partition.core();
-    // A thread of the app may delay the end of the run, too: the run cannot be waiting for this
-    // thread.
-    let Some(_visit) = partition.runtime.pass_gate().filter(|_| !core.is_stopping()) else {
+    let Some(_visit) = current::visit(partition).filter(|_| !core.is_stopping()) else {
         return Err(Refusal::Stopping);
     };
     let armed = arm().ok_or(Refusal::Full)?;

@@ -5,7 +5,8 @@ use std::sync::{Mutex, OnceLock};
 
 use punctual_core::sync::{AtomicU32, AtomicU64, Ordering};
 use punctual_core::{
-    CurrentWorker, Duration, Instant, Jobs, Level, Node, Partition, Periodic, Port, Queue, Stamp, Worker,
+    ConstLevel, CurrentWorker, Duration, Instant, Jobs, Level, Node, Partition, Periodic, Port, Queue, Stamp,
+    Worker,
 };
 
 pub(crate) fn at(time: u64) -> Instant {
@@ -146,8 +147,29 @@ impl Rig {
             job();
             None
         };
-        // SAFETY: the level is the partition's.
-        unsafe { self.partition.call(me, self.level(level), job) }.is_ok()
+        match level {
+            1 => self.call_at::<1>(me, job),
+            2 => self.call_at::<2>(me, job),
+            // SAFETY: the level is the partition's.
+            _ => unsafe { self.partition.call(me, self.level(level), job) }.is_ok(),
+        }
+    }
+
+    /// Calls as a task does, whose level is a constant.
+    fn call_at<const NUMBER: u8>(&'static self, me: CurrentWorker, job: impl FnOnce() -> Stamp) -> bool {
+        struct Number<const NUMBER: u8>;
+        impl<const NUMBER: u8> ConstLevel for Number<NUMBER> {
+            const NUMBER: u8 = NUMBER;
+        }
+        // SAFETY: the level is the partition's, and the word needs no token.
+        let preemption = unsafe { self.partition.preempt_at::<Number<NUMBER>>(me, self.level(NUMBER)) };
+        let Some(preemption) = preemption else {
+            // SAFETY: the level is the partition's.
+            return unsafe { self.partition.call(me, self.level(NUMBER), job) }.is_ok();
+        };
+        let end = job();
+        preemption.finish_at::<Number<NUMBER>>(end);
+        true
     }
 
     pub(crate) fn ran(&self) -> Vec<(u8, u32, u8)> {

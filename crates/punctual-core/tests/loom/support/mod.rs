@@ -16,7 +16,7 @@ use awake::Ending;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use punctual_core::{
-    CurrentWorker, Instant, Jobs, Level, Node, Partition, Periodic, Queue, Slots, Stamp, Worker,
+    ConstLevel, CurrentWorker, Instant, Jobs, Level, Node, Partition, Periodic, Queue, Slots, Stamp, Worker,
 };
 
 pub(crate) use arena::Arena;
@@ -37,6 +37,13 @@ impl std::ops::Deref for Model {
     }
 }
 
+/// A level that is a constant.
+struct Number<const NUMBER: u8>;
+
+impl<const NUMBER: u8> ConstLevel for Number<NUMBER> {
+    const NUMBER: u8 = NUMBER;
+}
+
 /// The calling thread, which stands for `worker`.
 pub(crate) fn current(worker: &'static Worker) -> CurrentWorker {
     // SAFETY: see `Model`.
@@ -50,8 +57,31 @@ impl Model {
         level: &'static Level,
         job: J,
     ) -> Result<(), J> {
-        // SAFETY: see `Model`.
-        unsafe { self.0.call(current(me), level, job) }
+        match level.number() {
+            1 => self.call_at::<1, J>(me, level, job),
+            2 => self.call_at::<2, J>(me, level, job),
+            3 => self.call_at::<3, J>(me, level, job),
+            // SAFETY: see `Model`.
+            _ => unsafe { self.0.call(current(me), level, job) },
+        }
+    }
+
+    /// Calls as a task does, whose level is a constant.
+    fn call_at<const NUMBER: u8, J: FnOnce() -> Stamp>(
+        &'static self,
+        me: &'static Worker,
+        level: &'static Level,
+        job: J,
+    ) -> Result<(), J> {
+        // SAFETY: see `Model`, and the word needs no token.
+        let preemption = unsafe { self.0.preempt_at::<Number<NUMBER>>(current(me), level) };
+        let Some(preemption) = preemption else {
+            // SAFETY: see `Model`.
+            return unsafe { self.0.call(current(me), level, job) };
+        };
+        let end = job();
+        preemption.finish_at::<Number<NUMBER>>(end);
+        Ok(())
     }
 
     pub(crate) fn spawn(&'static self, me: &'static Worker, level: &'static Level, node: u32) {

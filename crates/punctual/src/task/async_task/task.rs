@@ -7,7 +7,7 @@ use core::task::{Context, RawWaker, RawWakerVTable, Waker};
 use punctual_core::{Activation, Arguments, CurrentWorker, Level, Stamp};
 
 use super::due;
-use super::timers::{self, AnyTimers};
+use super::timers::{self, TimersOfTask};
 use crate::app::current;
 use crate::app::fault;
 use crate::app::profile;
@@ -15,7 +15,7 @@ use crate::app::report::TaskReport;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
 use crate::task::body::Body;
-use crate::task::body::{AT_ITS_START, stamp_any};
+use crate::task::body::{AT_ITS_START, LevelOf, stamp_any};
 use crate::task::job::{execute, execute_plain, needs_care};
 use crate::task::monitor::Monitor;
 use crate::task::release::{AbortOnUnwind, Refusal};
@@ -86,7 +86,7 @@ struct Storage<const SIZE: usize>(UnsafeCell<MaybeUninit<[u8; SIZE]>>);
 /// An async task whose future takes `SIZE` bytes.
 pub struct AsyncTask<B: AsyncBody, const SIZE: usize> {
     activation: Activation,
-    timers: &'static (dyn AnyTimers + Sync),
+    timers: TimersOfTask,
     monitor: Monitor,
     /// The arguments of an instance that has not been polled yet and thus has no future. The first
     /// poll creates the future, because a spawn may come from `init`, when there are no resources
@@ -170,7 +170,8 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         let mut cx = Context::from_waker(&waker);
         let storage = self.storage();
         // This thread runs the level of the task, so no other thread uses the instance.
-        if self.has_message.take() {
+        if self.has_message.get() {
+            self.has_message.set(false);
             let unmade = Unmade(&self.activation);
             // SAFETY: the last instance has left the storage, and the resources are filled, because
             // jobs run. There is a message, which is not used again.
@@ -178,7 +179,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             mem::forget(unmade);
         }
         // SAFETY: there is a future, and this thread runs the level.
-        let completed = timers::with(self.timers, || unsafe { B::poll(storage, &mut cx) });
+        let completed = timers::with(&self.timers, || unsafe { B::poll(storage, &mut cx) });
         if completed {
             // First, so that it is dropped once even if its destructor panics.
             self.activation.end_polls();
@@ -268,15 +269,16 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     }
 
     /// Handles an event that the future waits for.
+    #[inline(always)]
     fn wake(&'static self) {
-        if let Some(me) = current::worker_of(B::partition())
-            && !B::PROFILE
-            && !due::is_set(|| me.running())
-            && self.poll_at_once(me)
-        {
-            return;
+        if !current::is_in(B::partition()) {
+            return self.wake_anyhow();
         }
-        self.wake_anyhow();
+        // SAFETY: this is a thread of the partition.
+        let me = unsafe { current::worker() };
+        if B::PROFILE || due::is_set(|| me.running()) || !self.poll_at_once(me) {
+            self.wake_anyhow();
+        }
     }
 
     /// Polls the future if it waits, its level can be occupied immediately, and only measurements
@@ -284,8 +286,9 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     #[inline]
     fn poll_at_once(&'static self, me: CurrentWorker) -> bool {
         // SAFETY: the level is the partition's, by `new`'s contract; the poll is over when this
-        // preemption is finished.
-        let Some(preemption) = (unsafe { B::partition().core().preempt(me, B::place().0) }) else {
+        // preemption is finished. This thread has joined as `me`, which is its current worker.
+        let preemption = unsafe { B::partition().core().preempt_at::<LevelOf<B>>(me, B::place().0) };
+        let Some(preemption) = preemption else {
             return false;
         };
         // Must follow `preempt`: a fault that vacated the level is visible only after it.
@@ -295,7 +298,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             // SAFETY: this thread occupies the level; there is a future, which `call` polls.
             end = unsafe { execute_plain::<B>(&self.monitor, me, Arguments::none(), AT_ITS_START, None) };
         }
-        preemption.finish(end);
+        preemption.finish_at::<LevelOf<B>>(end);
         polls
     }
 
@@ -379,12 +382,19 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
 
     const VTABLE: RawWakerVTable = RawWakerVTable::new(
         |data| RawWaker::new(data, &Self::VTABLE),
-        // SAFETY: the data is that of `waker`, a static of this type.
-        |data| unsafe { &*data.cast::<Self>() }.wake(),
-        // SAFETY: the same.
-        |data| unsafe { &*data.cast::<Self>() }.wake(),
+        Self::wake_raw,
+        Self::wake_raw,
         |_| {},
     );
+
+    /// [`wake`](Self::wake) of the task at `data`.
+    ///
+    /// # Safety
+    /// The data is that of [`waker`](Self::waker).
+    unsafe fn wake_raw(data: *const ()) {
+        // SAFETY: by this function's contract, it is a static of this type.
+        unsafe { &*data.cast::<Self>() }.wake();
+    }
 }
 
 impl<B: AsyncBody, const SIZE: usize> core::fmt::Debug for AsyncTask<B, SIZE> {

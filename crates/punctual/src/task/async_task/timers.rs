@@ -11,6 +11,7 @@ use core::task::Waker;
 use punctual_core::{Armed, Instant, Level, Slots};
 
 use super::due;
+use crate::app::current;
 use crate::app::fault;
 use crate::app::partition::PartitionState;
 #[cfg(not(feature = "std"))]
@@ -40,28 +41,32 @@ pub(crate) trait AnyTimers: Sync {
     fn cancel(&self, armed: Armed);
 }
 
+/// The timers of an async task. A reference to them is a single word.
+pub(super) type TimersOfTask = &'static (dyn AnyTimers + Sync);
+
 #[cfg(feature = "std")]
 thread_local! {
     /// The timers for futures that are being polled on this thread.
-    static CURRENT: Cell<Option<&'static dyn AnyTimers>> = const { Cell::new(None) };
+    static CURRENT: Cell<Option<&'static TimersOfTask>> = const { Cell::new(None) };
 }
 #[cfg(not(feature = "std"))]
-static CURRENT: PerCore<Option<&'static dyn AnyTimers>> = PerCore::new(None);
+static CURRENT: PerCore<Option<&'static TimersOfTask>> = PerCore::new(None);
 
 /// Runs `f`, in which futures find `timers`.
-#[inline]
-pub(super) fn with<R>(timers: &'static dyn AnyTimers, f: impl FnOnce() -> R) -> R {
+// Always: otherwise each poll saves the registers of the caller once more.
+#[inline(always)]
+pub(super) fn with<R>(timers: &'static TimersOfTask, f: impl FnOnce() -> R) -> R {
     let _outer = Outer(CURRENT.replace(Some(timers)));
     f()
 }
 
 /// Returns the timers for the future being polled.
 pub(super) fn current() -> Option<&'static dyn AnyTimers> {
-    CURRENT.get()
+    CURRENT.get().map(|timers| *timers as &dyn AnyTimers)
 }
 
 /// Restores the thread's timers on exit, including by a panic.
-struct Outer(Option<&'static dyn AnyTimers>);
+struct Outer(Option<&'static TimersOfTask>);
 
 impl Drop for Outer {
     #[inline]
@@ -102,7 +107,7 @@ impl<const N: usize, const W: usize> AnyTimers for Timers<N, W> {
     }
 
     fn arm(&self, waker: &Waker, time: Instant) -> Option<Armed> {
-        let _pass = self.partition.runtime.pass_gate()?;
+        let _visit = current::visit(self.partition)?;
         if self.partition.core.is_stopping() {
             return None;
         }
@@ -120,7 +125,7 @@ impl<const N: usize, const W: usize> AnyTimers for Timers<N, W> {
     }
 
     fn cancel(&self, armed: Armed) {
-        if let Some(_pass) = self.partition.runtime.pass_gate() {
+        if let Some(_visit) = current::visit(self.partition) {
             drop(self.slots.cancel(armed));
         }
     }

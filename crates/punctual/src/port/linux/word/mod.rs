@@ -289,15 +289,6 @@ impl BiasedWord {
         self.gate.load(Ordering::Relaxed) & PLAIN != 0
     }
 
-    /// Returns the offset of a record of the calling thread from its thread pointer.
-    #[inline(always)]
-    fn record(&self) -> isize {
-        match self.rseq.load(Ordering::Relaxed) {
-            0 => no_record(),
-            rseq => rseq,
-        }
-    }
-
     /// Swaps by a sequence if the word is biased; returns `true` if it has swapped.
     #[inline(always)]
     fn try_store(&self, from: u64, to: u64) -> bool {
@@ -460,10 +451,21 @@ unsafe impl WordCell for BiasedWord {
         word
     }
 
+    /// Offset of a record of the calling thread from its thread pointer.
     #[inline(always)]
-    fn set_unless<M: Masks>(&self) -> bool {
-        // SAFETY: a record of the calling thread is there.
-        if unsafe { sequence::set_unless::<M>(self, self.record()) } {
+    fn token(&self) -> isize {
+        match self.rseq.load(Ordering::Relaxed) {
+            0 => no_record(),
+            rseq => rseq,
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn set_unless<M: Masks>(&self, rseq: isize) -> bool {
+        // SAFETY: a record of the calling thread is there, by this function's contract. If the cell
+        // may be biased, the kernel has registered the record, or it names no CPU: then the thread
+        // has obtained it before `allow`.
+        if unsafe { sequence::set_unless::<M>(self, rseq) } {
             return true;
         }
         if !self.is_plain() {
@@ -476,10 +478,10 @@ unsafe impl WordCell for BiasedWord {
     }
 
     #[inline(always)]
-    fn clear<M: Masks>(&self) -> bool {
+    unsafe fn clear<M: Masks>(&self, rseq: isize) -> bool {
         const { assert!(M::WORK & M::BIT as u64 == 0, "the bit is not work for itself") };
         // SAFETY: as in `set_unless`.
-        match unsafe { sequence::clear::<M>(self, self.record()) } {
+        match unsafe { sequence::clear::<M>(self, rseq) } {
             Cleared::Done => false,
             Cleared::Work => true,
             Cleared::Failed if self.is_plain() => {

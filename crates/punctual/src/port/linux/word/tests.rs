@@ -66,6 +66,16 @@ fn operations(cell: &BiasedWord) {
     occupies_and_vacates::<High>(cell);
 }
 
+fn set_unless<M: Masks>(cell: &BiasedWord) -> bool {
+    // SAFETY: the token is that of this thread.
+    unsafe { cell.set_unless::<M>(cell.token()) }
+}
+
+fn clear<M: Masks>(cell: &BiasedWord) -> bool {
+    // SAFETY: the token is that of this thread.
+    unsafe { cell.clear::<M>(cell.token()) }
+}
+
 /// Level 3 to the ceiling 4.
 struct Low;
 
@@ -95,19 +105,19 @@ fn occupies_and_vacates<M: Masks>(cell: &BiasedWord) {
     for other in (0..64).map(|place| 1 << place).filter(|other| other & bit == 0) {
         set(other);
         if M::BLOCKERS & other != 0 {
-            assert!(!cell.set_unless::<M>(), "{other:#x} is in the way");
+            assert!(!set_unless::<M>(cell), "{other:#x} is in the way");
             assert_eq!(word(), other);
             cell.fetch_or(bit, ORDER);
-        } else if !cell.set_unless::<M>() {
+        } else if !set_unless::<M>(cell) {
             // `set_unless` may fail, and does so unless the word is biased to this CPU.
             cell.fetch_or(bit, ORDER);
         }
         assert_eq!(word(), other | bit);
-        assert_eq!(cell.clear::<M>(), M::WORK & other != 0, "{other:#x} is left");
+        assert_eq!(clear::<M>(cell), M::WORK & other != 0, "{other:#x} is left");
         assert_eq!(word(), other);
     }
     set(bit);
-    assert_eq!(cell.set_unless::<M>(), M::BLOCKERS & bit == 0, "it is occupied");
+    assert_eq!(set_unless::<M>(cell), M::BLOCKERS & bit == 0, "it is occupied");
     set(0);
 }
 
@@ -228,21 +238,21 @@ fn leaving_and_foreign_threads_clear_the_descriptor() {
     let Some((home, _)) = cpus() else { return };
     let cell = revoked(home);
     cell.bias();
-    let rseq = cell.record();
+    let rseq = cell.token();
     assert_ne!(rseq, 0);
     on(home, || {
         // The kernel clears the descriptor if it preempts the thread in between.
         let left = (0..1_000).any(|_| {
-            cell.set_unless::<Low>();
+            set_unless::<Low>(&cell);
             announced(rseq) != 0
         });
         assert!(left, "a sequence leaves its descriptor");
         forget_sequence(&cell);
         assert_eq!(announced(rseq), 0);
-        cell.set_unless::<Low>();
+        set_unless::<Low>(&cell);
         cell.fetch_or(1, ORDER);
         assert_eq!(announced(rseq), 0, "a spawn of a foreign thread");
-        cell.clear::<Low>();
+        clear::<Low>(&cell);
         while cell.swap(1, 2, ORDER).is_err() {}
         assert_eq!((announced(rseq), gate(&cell)), (0, 0));
     });
@@ -252,7 +262,7 @@ fn leaving_and_foreign_threads_clear_the_descriptor() {
 fn cell_that_was_never_reset_has_a_record_without_a_cpu() {
     let cell = BiasedWord::EMPTY;
     operations(&cell);
-    let rseq = cell.record();
+    let rseq = cell.token();
     let cpu: u32;
     // SAFETY: the record of the calling thread is there.
     unsafe { std::arch::asm!("mov {:e}, fs:[{} + 4]", out(reg) cpu, in(reg) rseq) };
@@ -341,12 +351,12 @@ impl Load {
                     held = 0;
                 }
                 _ if random >> 60 & 1 == 0 => {
-                    if self.cell.set_unless::<Lock>() {
+                    if set_unless::<Lock>(&self.cell) {
                         check(self.cell.load(Ordering::Relaxed), held);
                         // SAFETY: this thread has set the bit, see `Load`.
                         unsafe { *self.protected.get() += 1 };
                         locked += 1;
-                        let work = self.cell.clear::<Lock>();
+                        let work = clear::<Lock>(&self.cell);
                         assert!(work || held == 0, "`clear` missed bits that were set before");
                         check(self.cell.load(Ordering::Relaxed), held);
                     }

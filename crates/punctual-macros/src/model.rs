@@ -168,8 +168,9 @@ pub(crate) enum TaskKind {
     Bound { source: Ident, on_idle: OnIdle },
 }
 
-/// Policy for a release while the previous job is unfinished.
-#[derive(Clone)]
+/// Policy for a release while the previous job is unfinished. Policies other than handlers have the
+/// names of the runtime's.
+#[derive(Clone, Debug)]
 pub(crate) enum Overrun {
     Skip,
     Queue,
@@ -214,7 +215,7 @@ pub(crate) enum OnEarly {
 }
 
 /// Policy for an idle event source that is ready again after a job.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum OnIdle {
     /// Another job each time.
     Every,

@@ -1,7 +1,7 @@
 //! `MODEL`: the declarations of the app, as data.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote;
+use quote::{ToTokens, quote};
 
 use crate::analyse::{Analysis, LockKind, ResourceUsers, ThreadModel};
 use crate::model::{App, Budget, Handler, Interval, Overrun, Resource, Task, TaskKind};
@@ -94,8 +94,7 @@ fn task(app: &App, analysis: &Analysis, task: &Task, partition: usize) -> TokenS
     let made = match &task.budget {
         None => made,
         Some(Budget { length, on_budget, .. }) => {
-            let (length, on_budget) =
-                (duration(length), Ident::new(&format!("{on_budget:?}"), Span::call_site()));
+            let (length, on_budget) = (duration(length), tasks::variant(on_budget));
             quote!(::punctual::model::Task::budgeted(#made, #length, ::punctual::model::OnBudget::#on_budget))
         }
     };
@@ -103,13 +102,11 @@ fn task(app: &App, analysis: &Analysis, task: &Task, partition: usize) -> TokenS
         TaskKind::Periodic { period, offset, on_overrun } => {
             let (period, offset) = (duration(period), tasks::offset(offset.as_ref()));
             let on_overrun = match on_overrun {
-                Overrun::Skip => quote!(Skip),
-                Overrun::Queue => quote!(Queue),
-                Overrun::Stop => quote!(Stop),
                 Overrun::Handler(handler) => {
                     let handler = names::plain(handler);
                     quote!(Task(#handler))
                 }
+                policy => tasks::variant(policy).into_token_stream(),
             };
             quote! {
                 ::punctual::model::Task::periodic(
@@ -120,7 +117,7 @@ fn task(app: &App, analysis: &Analysis, task: &Task, partition: usize) -> TokenS
         TaskKind::Message | TaskKind::Async | TaskKind::Bound { .. } => match &task.interval {
             None => made,
             Some(Interval { length, burst, on_early }) => {
-                let (length, on_early) = (duration(length), tasks::variant(*on_early));
+                let (length, on_early) = (duration(length), tasks::variant(on_early));
                 quote! {
                     ::punctual::model::Task::sporadic(
                         #made, #length, #burst, ::punctual::model::OnEarly::#on_early

@@ -1,12 +1,14 @@
 //! The tasks: their bodies, their statics, and the functions that release them.
 
+use std::fmt;
+
 use proc_macro2::{Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{ReturnType, Type};
 
 use crate::analyse::Analysis;
-use crate::model::{App, Duration, Handler, Interval, OnEarly, OnIdle, Overrun, Task, TaskKind};
+use crate::model::{App, Duration, Handler, Interval, Overrun, Task, TaskKind};
 
 use super::{contexts, duration, futures, levels, limits, names, option, quiet, statics};
 
@@ -140,7 +142,7 @@ fn body(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenStrea
 fn interval(task: &Task) -> (TokenStream, TokenStream) {
     let Some(Interval { length, burst, on_early }) = &task.interval else { return Default::default() };
     let (quiet, name) = (quiet(), names::of("interval", &task.handler.ident));
-    let (length, burst, on_early) = (duration(length), usize::from(*burst), variant(*on_early));
+    let (length, burst, on_early) = (duration(length), usize::from(*burst), variant(on_early));
     let statik = quote! {
         #quiet
         static #name: ::punctual::export::Interval<[::core::sync::atomic::AtomicU64; #burst]> =
@@ -157,9 +159,9 @@ fn interval(task: &Task) -> (TokenStream, TokenStream) {
     (statik, function)
 }
 
-/// Returns the runtime's name for the treatment of early releases.
-pub(super) fn variant(on_early: OnEarly) -> Ident {
-    Ident::new(&format!("{on_early:?}"), Span::call_site())
+/// Returns the runtime's name of a policy, which is the same.
+pub(super) fn variant(policy: impl fmt::Debug) -> Ident {
+    Ident::new(&format!("{policy:?}"), Span::call_site())
 }
 
 /// Returns statements that run one job of a task that is not async.
@@ -526,11 +528,7 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
             }
         }
         TaskKind::Bound { on_idle, .. } => {
-            let on_idle = match on_idle {
-                OnIdle::Every => quote!(Every),
-                OnIdle::Once => quote!(Once),
-                OnIdle::Stop => quote!(Stop),
-            };
+            let on_idle = variant(on_idle);
             let (listener, priority) = (names::listener(ident), task.priority);
             quote! {
                 #quiet
@@ -549,14 +547,13 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
             let period = duration(period);
             let offset = self::offset(offset.as_ref());
             let (policy, hook) = match on_overrun {
-                Overrun::Skip => (quote!(Skip), None),
-                Overrun::Queue => (quote!(Queue), None),
                 Overrun::Stop => (quote!(Hook), Some(quote!(::punctual::export::stop_on_overrun::<#body>))),
                 Overrun::Handler(handler) => {
                     let handler = names::exported("spawn", handler);
                     // A handler that has not yet processed the last overrun will see this one, too.
                     (quote!(Hook), Some(quote!(|| { let _ = #handler(); })))
                 }
+                policy => (variant(policy).into_token_stream(), None),
             };
             let hook = option(hook);
             quote! {

@@ -7,13 +7,113 @@ use syn::{Expr, ExprLit, ExprPath, Lit, LitStr, Path, UnOp};
 use super::constants::Constants;
 use super::duration::{Purpose, duration};
 use super::keys::{Keys, ungrouped};
-use super::table::{self, REPORT};
+use super::table::Value::{Flag, Int, Other};
+use super::table::{DURATION, Key};
 use super::{partitions, size};
 use crate::errors::Errors;
 use crate::model::AppArgs;
 
+/// Valid values of `report`.
+const REPORT: &str = "\"auto\", \"always\", \"never\" or \"<path of a file, with a `/`>\"";
+
+pub(super) const CPU: Key = Key::new(
+    "cpu = N",
+    Other("<integer or constant expression>"),
+    "an isolated CPU, else the highest allowed one",
+    "the CPU of every task; a constant expression. `Config::cpu` and `PUNCTUAL_CPU` override \
+     it",
+);
+
+pub(super) const STACK: Key = Key::new(
+    "stack = S",
+    Other("<size>"),
+    "see `Config::stack`",
+    "the stack of each thread that runs tasks: `8.mib()`, `512.kib()`, or a constant \
+     expression of type `usize`, in bytes; `Config::stack` and `PUNCTUAL_STACK` override it",
+);
+
+/// Keys of `#[punctual::app]`.
+pub(super) const KEYS: &[Key] = &[
+    CPU,
+    Key::new(
+        "executor = \"global\"",
+        Other("\"partition\" or \"global\""),
+        "`\"partition\"`",
+        "every level on any free CPU, see below",
+    ),
+    Key::new(
+        "partitions = [a, b(cpu = N), c(poll)]",
+        Other("[<name>, <name>(cpu = <integer or constant expression>, stack = <size>, poll)]"),
+        "one, without a name",
+        "tasks on several CPUs, see below",
+    ),
+    Key::new(
+        "priority_base = B",
+        Int(1, 98),
+        "50",
+        "level `l` runs at SCHED_FIFO priority `B + l`, which is at most 99",
+    ),
+    STACK,
+    Key::new(
+        "wake_latency = D",
+        DURATION,
+        "no bound",
+        "while the app runs, no CPU may enter an idle state that takes longer to leave, see \
+         `Config::wake_latency`; that and `PUNCTUAL_WAKE_LATENCY` override it",
+    ),
+    Key::new(
+        "strict",
+        Flag,
+        "off",
+        "refuse to start without all real-time settings; `Config::strict` and \
+         `PUNCTUAL_STRICT` override it",
+    ),
+    Key::new(
+        "trace",
+        Flag,
+        "off",
+        "mark every job in the kernel's trace, see `Config::trace`; that and `PUNCTUAL_TRACE` \
+         override it",
+    ),
+    Key::new(
+        "profile",
+        Flag,
+        "off",
+        "also measure locks and spawns in a profiled run, see `Config::profile`; in a run \
+         without a profile each of them then reads a thread-local variable",
+    ),
+    Key::new(
+        "report = R",
+        Other(REPORT),
+        "`\"auto\"` in a generated `main`, else `\"never\"`",
+        "the destination of the report at the end: standard error if that is a terminal \
+         (`\"auto\"`) or always (`\"always\"`), none (`\"never\"`), or a file, whose path \
+         contains a `/`; `Config::report` and `PUNCTUAL_REPORT` override it",
+    ),
+    Key::new(
+        "monitor = false",
+        Other("<bool>"),
+        "`true`",
+        "omit the figures of the report, and the clock readings (at most two per job) that \
+         they require",
+    ),
+    Key::new(
+        "main = false",
+        Other("<bool>"),
+        "`true`",
+        "generate no `main`; none is generated either if `init` takes arguments",
+    ),
+    Key::new(
+        "crate = path",
+        Other("<path>"),
+        "`::punctual`",
+        "the path of the framework, if the crate has another name or another crate re-exports \
+         it: `rt`, `crate::rt`",
+    ),
+];
+
 pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> AppArgs {
-    let keys = Keys::parse("`#[punctual::app]`", tokens, table::APP, errors);
+    let keys = Keys::parse("`#[punctual::app]`", tokens, KEYS, errors);
     AppArgs {
         cpu: cpu(&keys, errors),
         global: global(&keys, errors),

@@ -5,9 +5,31 @@ use syn::{Attribute, ForeignItem, ForeignItemFn, Ident, Token};
 
 use super::conditions::Conditions;
 use super::keys::Keys;
-use super::{resources, signature, table};
+use super::table::Key;
+use super::table::Value::Other;
+use super::{resources, signature};
 use crate::errors::Errors;
 use crate::model::{Handler, HandlerItem, Idle, Init, Role, Shutdown};
+
+pub(super) const SHARED: Key = Key::new(
+    "shared = [a, &b]",
+    Other("[a, &b]"),
+    "none",
+    "shared resources: `a` to lock, `&b` to read without a lock (no task ever locks it; \
+     `Sync`, unless all users are at one level)",
+);
+
+pub(super) const LOCAL: Key = Key::new(
+    "local = [c, d: T = value]",
+    Other("[x, y: <type> = <expression>]"),
+    "none",
+    "local resources: `c` from the struct, or `d` declared in place, created at the start of \
+     each run",
+);
+
+const INIT_KEYS: &[Key] = &[LOCAL];
+/// Also of `#[shutdown]`.
+const IDLE_KEYS: &[Key] = &[SHARED, LOCAL];
 
 /// A function with a role's attribute.
 pub(super) struct Marked<'a> {
@@ -19,17 +41,17 @@ pub(super) struct Marked<'a> {
 }
 
 pub(super) fn init(marked: Marked<'_>, errors: &mut Errors) -> Init {
-    let keys = Keys::of(&marked.attr, table::INIT, errors);
+    let keys = Keys::of(&marked.attr, INIT_KEYS, errors);
     Init { handler: handler(Role::Init, marked, &keys, errors) }
 }
 
 pub(super) fn idle(marked: Marked<'_>, errors: &mut Errors) -> Idle {
-    let keys = Keys::of(&marked.attr, table::IDLE, errors);
+    let keys = Keys::of(&marked.attr, IDLE_KEYS, errors);
     Idle { handler: handler(Role::Idle, marked, &keys, errors) }
 }
 
 pub(super) fn shutdown(marked: Marked<'_>, errors: &mut Errors) -> Shutdown {
-    let keys = Keys::of(&marked.attr, table::IDLE, errors);
+    let keys = Keys::of(&marked.attr, IDLE_KEYS, errors);
     Shutdown { handler: handler(Role::Shutdown, marked, &keys, errors) }
 }
 

@@ -6,16 +6,23 @@ use syn::parse::ParseStream;
 use syn::{Ident, LitBool, token};
 
 use super::keys::{Keys, not_quoted};
-use super::{args, recover, size, table};
+use super::table::{Key, Value};
+use super::{args, recover, size};
 use crate::errors::Errors;
 use crate::model::PartitionArgs;
+
+const KEYS: &[Key] = &[
+    args::CPU,
+    args::STACK,
+    Key::new("poll", Value::Flag, "off", "a thread that never sleeps and never enters the kernel"),
+];
 
 /// Parses the entries, some of which may have the same name.
 pub(super) fn parse(keys: &Keys, errors: &mut Errors) -> Vec<PartitionArgs> {
     let Some(list) = keys.list("partitions", errors) else { return Vec::new() };
     let entries = recover::separated(entry, list, errors);
     let parsed = entries.into_iter().map(|(ident, keys)| {
-        let keys = Keys::parse(&format!("the partition `{ident}`"), keys, table::PARTITION, errors);
+        let keys = Keys::parse(&format!("the partition `{ident}`"), keys, KEYS, errors);
         let poll = keys.boolean("poll", errors).as_ref().is_some_and(LitBool::value);
         let (cpu, stack) = (args::cpu(&keys, errors), size::stack(&keys, errors));
         PartitionArgs { ident, cpu, stack, poll }

@@ -8,16 +8,143 @@ use super::constants::Constants;
 use super::duration::{Purpose, duration};
 use super::handler::{self, Marked};
 use super::keys::{Keys, ungrouped};
-use super::table;
+use super::table::Value::{Choice, Flag, Int, Other};
+use super::table::{DURATION, Key};
 use crate::errors::Errors;
 use crate::model::{Budget, Interval, OnBudget, OnEarly, OnIdle, Overrun, Role, Task, TaskKind};
+
+/// Keys of `#[task]`.
+pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "priority = L",
+        Int(1, 28),
+        "1",
+        "the level, from 1 to 28; higher preempts lower. Integers, constants of the module, \
+         and `+ - * / %` of these",
+    ),
+    Key::new("core = a", Other("<partition>"), "the first partition", "the partition"),
+    Key::new(
+        "capacity = N",
+        Int(1, 1024),
+        "1",
+        "the number of jobs that may wait, for their turn or for their time, from 1 to 1024, \
+         as a number or of constants of the module; the running one does not count. For \
+         messages, and with `on_overrun = queue`",
+    ),
+    handler::SHARED,
+    handler::LOCAL,
+    Key::new(
+        "period = 10.millis()",
+        Other("<duration or rate>"),
+        "–",
+        "released by the clock, on a grid that does not drift; also as a rate, `100.Hz()`",
+    ),
+    Key::new(
+        "offset = D",
+        DURATION,
+        "zero",
+        "from the origin of all periods, which is the start of the app in virtual time and up \
+         to 10 ms later otherwise, to the first release",
+    )
+    .requires("period", "is for periodic tasks; add a `period`"),
+    Key::new(
+        "deadline = D",
+        DURATION,
+        "the period",
+        "from release to completion; later completions are counted",
+    ),
+    Key::new(
+        "min_interval = D",
+        DURATION,
+        "–",
+        "for messages and bound tasks: at most `burst` releases in any interval of this \
+         length, see below",
+    ),
+    Key::new("burst = N", Int(1, 64), "1", "the number of these releases, from 1 to 64")
+        .requires("min_interval", "requires `min_interval`; add it"),
+    Key::new(
+        "on_early = P",
+        Choice(
+            &["count", "delay", "reject"],
+            "the treatment of a release that comes too soon after the previous ones",
+        ),
+        "`count`",
+        "the treatment of a release that comes too early: `count` it, `delay` it until it is \
+         allowed, or `reject` it",
+    )
+    .requires("min_interval", "requires `min_interval`; add it"),
+    Key::new(
+        "budget = D",
+        DURATION,
+        "–",
+        "the maximum CPU time of a job, or of a poll of an async task, enforced by [`punctual \
+         supervise`](#budgets)",
+    ),
+    Key::new(
+        "on_budget = P",
+        Choice(
+            &["report", "stop", "kill"],
+            "the action of `punctual supervise` on a job that has used more CPU time than its `budget`",
+        ),
+        "`report`",
+        "the supervisor's action on a job beyond its budget: `report` it, `stop` the app, or \
+         `kill` the process",
+    )
+    .requires("budget", "requires `budget`; add it"),
+    Key::new(
+        "execution = D",
+        DURATION,
+        "zero",
+        "the time that a job, or a poll of an async task, takes in virtual time",
+    ),
+    Key::new(
+        "on_overrun = P",
+        Other("<skip, queue, stop or a task>"),
+        "`skip`",
+        "the treatment of a release when the previous job has not completed: `skip` it, \
+         `queue` it, `stop` the app, or spawn the named task",
+    )
+    .requires("period", "is for periodic tasks; add a `period`"),
+    Key::new(
+        "binds = source",
+        Other("<name in `local`>"),
+        "–",
+        "released whenever the local resource `source`, an `AsFd`, becomes readable, and by \
+         `task::pend()`",
+    ),
+    Key::new(
+        "on_idle_source = P",
+        Choice(
+            &["every", "once", "stop"],
+            "the action when a job has found the source empty and it is ready again",
+        ),
+        "`every`",
+        "the action if the source is at its end and still is after a job has found that: \
+         another job `every` time, no further job (`once`), or `stop` the app, see below",
+    )
+    .requires("binds", "is for tasks that bind an event source; add `binds`"),
+    Key::new(
+        "waits = N",
+        Int(1, 64),
+        "4",
+        "the number of times, and of descriptors, for which an async task waits at the same \
+         time, from 1 to 64; the level's async tasks share the times, the app's the \
+         descriptors",
+    ),
+    Key::new(
+        "local_task",
+        Flag,
+        "off",
+        "an async task that need not be `Send`, started only by tasks of its level, see below",
+    ),
+];
 
 /// Default maximum of times, and of descriptors, that an async task may wait for at once: twice a
 /// delay with a time limit.
 const WAITS: u16 = 4;
 
 pub(super) fn parse(marked: Marked<'_>, constants: &Constants, errors: &mut Errors) -> Task {
-    let keys = Keys::of(&marked.attr, table::TASK, errors);
+    let keys = Keys::of(&marked.attr, KEYS, errors);
     let priority = priority(&keys, constants, errors);
     let is_async = marked.item.sig().asyncness.is_some();
     Task {

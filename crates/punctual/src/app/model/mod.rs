@@ -164,6 +164,18 @@ pub enum OnOverrun {
     Task(&'static str),
 }
 
+impl OnOverrun {
+    /// Returns the spelling of the attribute, and of the model as a file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::Queue => "queue",
+            Self::Stop => "stop",
+            Self::Task(name) => name,
+        }
+    }
+}
+
 /// Policy for an early release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -50,12 +50,7 @@ fn task(task: &Task) -> Json {
         Kind::Bound => "bound",
         Kind::Async => "async",
     };
-    let on_overrun = task.on_overrun.map(|policy| match policy {
-        OnOverrun::Skip => "skip",
-        OnOverrun::Queue => "queue",
-        OnOverrun::Stop => "stop",
-        OnOverrun::Task(name) => name,
-    });
+    let on_overrun = task.on_overrun.map(OnOverrun::name);
     let on_early = task.on_early.map(|policy| match policy {
         OnEarly::Count => "count",
         OnEarly::Delay => "delay",

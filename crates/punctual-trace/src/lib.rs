@@ -5,8 +5,9 @@
 //! traces into events, analyses turn events into jobs.
 //!
 //! [`record`] takes a trace of the running kernel, [`mod@write`] writes files that other tools
-//! open, and [`read`] reads events from files. [`jobs`] decomposes, [`stats`] aggregates and raises
-//! alarms, [`explain`] describes jobs in sentences, and [`export`] writes them for other programs.
+//! open, [`read`] reads events from files, and [`convert`] repairs files. [`mod@format`] describes
+//! the formats for all of them. [`jobs`] decomposes, [`stats`] aggregates and raises alarms,
+//! [`explain`] describes jobs in sentences, and [`export`] writes them for other programs.
 //! [`recorded`] describes the limits of a recording, [`buffer_stats`] the kernel's counters of lost
 //! events. [`machines`] merges the recordings of several machines. [`noise`] sums up activity that
 //! takes CPUs from their dedicated threads. `docs/book/src/internals/tracing.md` maps every term to
@@ -20,9 +21,11 @@
 
 pub mod buffer_stats;
 pub mod chains;
+pub mod convert;
 pub mod event;
 pub mod explain;
 pub mod export;
+pub mod format;
 pub mod jobs;
 pub mod latency;
 pub mod machines;

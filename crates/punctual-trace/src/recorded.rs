@@ -20,7 +20,7 @@ use punctual_report::format::format_count;
 pub(crate) use self::chosen::Chosen;
 
 use crate::event::{Event, Kind, Tid};
-use crate::read::translate::{Code, recipe};
+use crate::format::recipe::{Code, recipe};
 
 /// Events that are useful only together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 use std::fs;
 
 use punctual_files::NewFile;
+use punctual_trace::convert;
 use punctual_trace::write::dat;
 
 use super::Failure;
@@ -30,7 +31,7 @@ pub(crate) fn run(arguments: &Convert) -> Result<u8, Failure> {
         (true, true) => dat::finish(input, output)?,
         (true, false) => dat::write(input, output)?,
         (false, _) => {
-            let damage = dat::convert(input, output)?;
+            let damage = convert::convert(input, output)?;
             damage.iter().for_each(|what| say!("warning: {}: {what}", input.display()));
         }
     }

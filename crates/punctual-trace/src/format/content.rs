@@ -4,8 +4,6 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::PathBuf;
 
-use crate::read::trace::CpuData;
-
 /// A group of events and the texts of their formats.
 pub(crate) type Group = (String, Vec<Vec<u8>>);
 
@@ -40,12 +38,21 @@ pub(crate) struct Buffer {
     pub(crate) cpus: Vec<(u32, Pages)>,
 }
 
+/// Pages in another trace.
+pub(crate) trait Part {
+    /// Returns the path for errors.
+    fn path(&self) -> PathBuf;
+
+    /// Returns a reader of the decompressed pages.
+    fn read(&self) -> Box<dyn Read + Send>;
+}
+
 /// Location of the pages of a CPU.
 pub(crate) enum Pages {
     /// An open file and its size in bytes; its path is for errors.
     File(File, PathBuf, u64),
     /// Part of another trace, with its decompressed size in bytes.
-    Part(CpuData, u64),
+    Part(Box<dyn Part>, u64),
 }
 
 impl Pages {
@@ -59,7 +66,7 @@ impl Pages {
     pub(crate) fn path(&self) -> PathBuf {
         match self {
             Self::File(_, path, _) => path.clone(),
-            Self::Part(data, _) => PathBuf::from(&*data.file),
+            Self::Part(part, _) => part.path(),
         }
     }
 
@@ -73,7 +80,7 @@ impl Pages {
                 file.rewind()?;
                 io::copy(&mut file.take(length), out)
             }
-            Self::Part(data, _) => io::copy(&mut data.input(None).read.take(length), out),
+            Self::Part(part, _) => io::copy(&mut part.read().take(length), out),
         }
     }
 }

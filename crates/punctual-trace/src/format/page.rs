@@ -25,7 +25,7 @@
 use std::fmt;
 
 use super::Order;
-use super::format::PageLayout;
+use super::fields::PageLayout;
 
 const LENGTH_MASK: u64 = (1 << 27) - 1;
 const MISSED: u64 = 1 << 31;

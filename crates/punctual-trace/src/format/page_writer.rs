@@ -16,8 +16,8 @@
 
 use std::io::{self, Write};
 
-use crate::read::Order;
-use crate::read::format::PageLayout;
+use crate::format::Order;
+use crate::format::fields::PageLayout;
 
 const DELTA_BITS: u32 = 27;
 const DELTA_LIMIT: u64 = 1 << DELTA_BITS;
@@ -167,7 +167,7 @@ impl<W: Write> PageWriter<W> {
 }
 
 /// Encodes a number in the first `size` bytes.
-pub(super) fn bytes(order: Order, value: u64, size: usize) -> [u8; 8] {
+pub(crate) fn bytes(order: Order, value: u64, size: usize) -> [u8; 8] {
     match order {
         Order::Little => value.to_le_bytes(),
         Order::Big => (value << (64 - 8 * size as u32)).to_be_bytes(),

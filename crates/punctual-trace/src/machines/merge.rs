@@ -8,17 +8,17 @@ use std::sync::Arc;
 use super::exchange::Message;
 use super::records::{Machine, text};
 use super::{ClockError, Clocks, MAX_MACHINES};
+use crate::format::content::{Buffer, Content, Group, Pages};
+use crate::format::dat::{PROCESS, RESERVATION};
+use crate::format::fields::PageLayout;
+use crate::format::page_writer::PageWriter;
 use crate::read::clock::counted;
-use crate::read::format::PageLayout;
-use crate::read::raw::{PROCESS, RESERVATION};
 use crate::read::records::Item;
 use crate::read::store::{MAX_IN_MEMORY, Store};
 use crate::read::trace::CpuData;
 use crate::read::translate::is_read_alike;
 use crate::read::{Order, ReadError, Trace};
 use crate::recorded::Recorded;
-use crate::write::content::{Buffer, Content, Group, Pages};
-use crate::write::page::PageWriter;
 use crate::write::{WriteError, dat, formats};
 
 /// Maximum size of a page's own metadata. Longer records than fit next to it are dropped and
@@ -310,7 +310,7 @@ fn rewritten(
             let cpu = machine.cpus + data.cpu;
             let file = data.file.clone();
             let part = CpuData { cpu, file, bytes, start: 0, length, packed: None };
-            cpus.push((cpu.into(), Pages::Part(part, length)));
+            cpus.push((cpu.into(), Pages::Part(Box::new(part), length)));
         }
         let name = match (machine.index, buffer.name.as_str()) {
             (0, name) => name.to_owned(),

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::exchange;
 use super::{IRQS, TASKS, THREADS};
-use crate::read::Order;
-use crate::read::format::{EventFormat, Shape};
+use crate::format::Order;
+use crate::format::fields::{EventFormat, Shape};
 use punctual_core::trace_marker;
 
 /// Contents of a field that differ between machines.

@@ -5,9 +5,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::format::FormatError;
-use super::page::PageError;
 use super::translate::ShortRecord;
+use crate::format::fields::FormatError;
+use crate::format::page::PageError;
 
 /// An error of reading a trace or a part of it. Every message contains the file, the offset and a
 /// remedy.

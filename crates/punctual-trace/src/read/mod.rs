@@ -21,15 +21,12 @@
 //! # Ok::<(), punctual_trace::read::ReadError>(())
 //! ```
 
-mod bytes;
 pub(crate) mod clock;
 mod ctf;
 pub mod dat;
 mod error;
-pub mod format;
 pub mod marker;
 pub mod merge;
-pub mod page;
 pub(crate) mod perf;
 pub mod raw;
 pub(crate) mod records;
@@ -38,6 +35,7 @@ mod stream;
 pub(crate) mod trace;
 pub mod translate;
 
-pub use bytes::{Bytes, Order, Range};
 pub use error::{Place, ReadError};
 pub use trace::{Buffer, Events, Recorder, Trace};
+
+pub use crate::format::{Bytes, Order, Range, fields as format, page};

@@ -21,9 +21,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::ReadError;
-use super::format::{EventFormat, FormatError, PageLayout, check_header_event};
 use super::trace::{Buffer, CpuData, Recorder, Trace};
 use super::{Order, dat};
+use crate::format::dat::{clock_of, declared};
+use crate::format::fields::{EventFormat, FormatError, PageLayout, check_header_event};
 
 /// Descriptions take some KiB, names of threads and functions some MiB.
 const FILE_LIMIT: u64 = 64 << 20;
@@ -42,7 +43,7 @@ pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
             .map(|text| String::from_utf8_lossy(&text).into_owned())
             .unwrap_or_default())
     };
-    let clock = dat::clock_of(&text("trace_clock")?).to_owned();
+    let clock = clock_of(&text("trace_clock")?).to_owned();
     let mut statistics = Vec::new();
     let mut buffers = vec![buffer(path, String::new(), &clock, &mut statistics)?];
     for (name, instance) in entries(&path.join("instances"))? {
@@ -73,25 +74,6 @@ pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
         other_samples: 0,
     })
 }
-
-/// Returns the recorder's declaration of its events, of the threads' processes and of their
-/// reservations, which is one text in a file.
-pub(crate) fn declared(recorded: &[u8], saved_tgids: &[u8], saved_reservations: &[u8]) -> String {
-    let mut text = String::from_utf8_lossy(recorded).into_owned();
-    for (begin, lines) in [(PROCESS, saved_tgids), (RESERVATION, saved_reservations)] {
-        for line in String::from_utf8_lossy(lines).lines() {
-            text += &format!("{begin}{line}\n");
-        }
-    }
-    text
-}
-
-/// The beginning of a line with the numbers of a thread and of its process.
-pub(crate) const PROCESS: &str = "process ";
-
-/// The beginning of a line with the number of a SCHED_DEADLINE thread, its runtime, deadline and
-/// period in ns.
-pub(crate) const RESERVATION: &str = "reservation ";
 
 fn format_error(path: &Path) -> impl Fn(FormatError) -> ReadError {
     let file: Arc<str> = path.display().to_string().into();

@@ -3,9 +3,9 @@
 use std::io::Read;
 
 use super::error::{Place, ReadError};
-use super::format::FormatError;
-use super::page::{Missed, Page};
 use super::trace::{Buffer, CpuData, Trace};
+use crate::format::fields::FormatError;
+use crate::format::page::{Missed, Page};
 
 /// The next item in the data of a CPU.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,8 @@ impl Trace {
                 offset: data.start + offset + within as u64,
                 compressed: data.packed.is_some(),
             };
-            let wrong = |error: super::page::PageError| ReadError::Page { place: place(error.offset), error };
+            let wrong =
+                |error: crate::format::page::PageError| ReadError::Page { place: place(error.offset), error };
             let mut page = Page::open(&layout, &bytes[..filled]).map_err(wrong)?;
             match page.header().missed {
                 Some(Missed::Count(count)) => each(Item::Lost(count))?,

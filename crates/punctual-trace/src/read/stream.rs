@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::Order;
 use super::error::{Place, ReadError};
-use super::format::PageLayout;
 use super::merge::{BATCH, Source};
-use super::page::{Cursor, Header, Missed, PageError, PageProblem};
 use super::translate::{SLACK, Translator};
 use crate::event::{Event, Kind};
+use crate::format::fields::PageLayout;
+use crate::format::page::{Cursor, Header, Missed, PageError, PageProblem};
 
 /// Number of events from which on no record is added to a batch: two names may precede a switch.
 const FULL: usize = BATCH - 2;

@@ -1,18 +1,20 @@
 //! An open trace: its metadata and its events.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::clock::counted;
 use super::error::ReadError;
-use super::format::{EventFormat, FormatError, PageLayout};
 use super::merge::{Merge, Source as _};
-use super::raw::{PROCESS, RESERVATION};
 use super::stream::{CpuStream, Input, Scale};
-use super::translate::{Calls, Interrupts, Threads, Translator, recipe};
+use super::translate::{Calls, Interrupts, Threads, Translator};
 use super::{Bytes, Order, Range, ctf, dat, marker, perf, raw};
 use crate::event::{Event, Tid};
+use crate::format::content::Part;
+use crate::format::dat::{PROCESS, RESERVATION};
+use crate::format::fields::{EventFormat, FormatError, PageLayout};
+use crate::format::recipe::recipe;
 use crate::jobs::Reservation;
 use crate::recorded::{Recorded, Source};
 
@@ -122,6 +124,16 @@ impl CpuData {
             Some((algorithm, order)) => (Box::new(dat::Chunks::new(range, algorithm, order)), None, None),
         };
         Input { file: self.file.clone(), cpu: self.cpu, read, start, length, scale }
+    }
+}
+
+impl Part for CpuData {
+    fn path(&self) -> PathBuf {
+        PathBuf::from(&*self.file)
+    }
+
+    fn read(&self) -> Box<dyn io::Read + Send> {
+        self.input(None).read
     }
 }
 

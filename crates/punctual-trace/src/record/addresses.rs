@@ -14,8 +14,8 @@ use std::path::Path;
 use punctual_files::Directory;
 
 use super::error::RecordError;
-use crate::read::format::{EventFormat, Field, PageLayout, Shape};
-use crate::read::page::{Page, PageError};
+use crate::format::fields::{EventFormat, Field, PageLayout, Shape};
+use crate::format::page::{Page, PageError};
 
 /// The half of the address space that belongs to the kernel on 64-bit processors.
 const KERNEL: u64 = 0xffff << 48;
@@ -116,7 +116,7 @@ fn damaged(error: PageError) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::write::page::PageWriter;
+    use crate::format::page_writer::PageWriter;
 
     const FORMAT: &str = "name: hrtimer_start\nID: 7\nformat:\n\
         \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\

@@ -35,11 +35,11 @@ use super::setup::{self, Ready};
 use super::tracefs::{Buffers, Instance, open_pages};
 use super::{Absent, Config, save};
 use crate::event::{Event, Kind, Tid};
+use crate::format::Order;
+use crate::format::fields::{EventFormat, PageLayout};
+use crate::format::page::{Missed, Page, PageError};
 use crate::jobs::Reservation;
-use crate::read::Order;
 use crate::read::dat::Functions;
-use crate::read::format::{EventFormat, PageLayout};
-use crate::read::page::{Missed, Page, PageError};
 use crate::read::translate::{Calls, Interrupts, ShortRecord, Threads, Translator};
 use crate::recorded::Recorded;
 

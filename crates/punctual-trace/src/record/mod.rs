@@ -55,7 +55,7 @@ use self::save::Saver;
 use self::schedule::store::{self, Counts};
 use self::tracefs::Instance;
 use crate::buffer_stats;
-use crate::read::format::{EventFormat, PageLayout};
+use crate::format::fields::{EventFormat, PageLayout};
 
 /// The settings of a recording.
 #[derive(Debug, Clone)]

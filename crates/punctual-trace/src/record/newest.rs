@@ -13,9 +13,9 @@ use std::path::Path;
 use punctual_files::Directory;
 
 use super::error::RecordError;
-use crate::read::format::PageLayout;
-use crate::read::page::{Page, PageError};
-use crate::write::page::PageWriter;
+use crate::format::fields::PageLayout;
+use crate::format::page::{Page, PageError};
+use crate::format::page_writer::PageWriter;
 
 /// The number of bytes moved to the front of a file at a time.
 const STEP: usize = 1 << 20;
@@ -119,8 +119,8 @@ impl Pages<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::Order;
-    use crate::read::page::Missed;
+    use crate::format::Order;
+    use crate::format::page::Missed;
 
     /// Creates a file with two events per page, at these times and 30 later, after `lost` others.
     fn file(directory: &Directory, name: &str, times: &[u64], lost: Option<u64>) -> String {

@@ -13,8 +13,8 @@ use super::error::RecordError;
 use super::events::SLEEP;
 use super::filter::all_threads;
 use super::tracefs;
+use crate::format::fields::EventFormat;
 use crate::read::dat::BUDGET_TIMER;
-use crate::read::format::EventFormat;
 
 /// Files of tracefs that are copied.
 pub(super) struct Saver<'a> {

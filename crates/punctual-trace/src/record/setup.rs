@@ -17,10 +17,10 @@ use super::schedule::{self, Programs, store::Store};
 use super::tracefs::{self, Buffers, Instance};
 use super::{Config, PREFIXES, Recording};
 use crate::event::Tid;
-use crate::read::Order;
+use crate::format::Order;
+use crate::format::dat::clock_of;
+use crate::format::fields::PageLayout;
 use crate::read::clock::counted;
-use crate::read::dat::clock_of;
-use crate::read::format::PageLayout;
 use crate::recorded::{Chosen, Recorded};
 
 /// The analysis requires these events.

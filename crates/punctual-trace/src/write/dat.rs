@@ -11,11 +11,10 @@ use std::path::Path;
 use punctual_files::{Directory, NewFile};
 
 use super::WriteError;
-use super::content::{Content, Pages};
 use super::directory::Capture;
 use super::moving;
 use super::sections::Plan;
-use crate::read::{ReadError, dat};
+use crate::format::content::{Content, Pages};
 
 /// Writes `file` from the capture directory `directory`, which remains unchanged.
 ///
@@ -53,18 +52,6 @@ pub fn finish(directory: &Path, file: &Path) -> Result<(), WriteError> {
         Some(result) => result?,
     }
     opened.remove().map_err(|error| WriteError::Left { path: directory.to_owned(), error })
-}
-
-/// Writes `file` from another trace.dat, which may be incomplete. Returns notes on missing parts.
-///
-/// # Errors
-/// Returns an error if no part of the trace can be read, if it was recorded on a machine with the
-/// opposite byte order, or if the file cannot be written.
-pub fn convert(trace: &Path, file: &Path) -> Result<Vec<String>, WriteError> {
-    let (content, damage) =
-        dat::content(trace).map_err(|error: ReadError| WriteError::Unreadable(error.into()))?;
-    copy(&content, None, file)?;
-    Ok(damage)
 }
 
 /// Writes the complete file, or nothing.

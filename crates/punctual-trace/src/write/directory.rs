@@ -6,11 +6,10 @@ use std::path::Path;
 use punctual_files::Directory;
 
 use super::WriteError;
-use super::content::{Buffer, Content, Group, Pages};
-use crate::read::Order;
-use crate::read::dat::clock_of;
-use crate::read::format::PageLayout;
-use crate::read::raw::declared;
+use crate::format::Order;
+use crate::format::content::{Buffer, Content, Group, Pages};
+use crate::format::dat::{clock_of, declared};
+use crate::format::fields::PageLayout;
 
 /// A capture directory.
 pub(super) struct Capture<'a> {

@@ -4,8 +4,6 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::read::ReadError;
-
 /// Reason why a trace was not written.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -55,7 +53,7 @@ pub enum WriteError {
         error: io::Error,
     },
     /// The trace to be converted cannot be read.
-    Unreadable(Box<ReadError>),
+    Unreadable(Box<dyn std::error::Error + Send + Sync>),
     /// There is nothing to write.
     Empty {
         /// Path of the expected input.
@@ -125,7 +123,7 @@ impl std::error::Error for WriteError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Source { error, .. } | Self::Output { error, .. } | Self::Left { error, .. } => Some(error),
-            Self::Unreadable(error) => Some(error),
+            Self::Unreadable(error) => Some(&**error),
             _ => None,
         }
     }

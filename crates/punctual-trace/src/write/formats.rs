@@ -6,7 +6,7 @@
 //! assert!(formats::all().iter().any(|format| format.name == "sched_switch"));
 //! ```
 
-use crate::read::format::EventFormat;
+use crate::format::fields::EventFormat;
 
 /// `header_page`.
 pub const HEADER_PAGE: &str = include_str!("header_page.txt");

@@ -25,15 +25,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub(crate) mod content;
 pub mod dat;
 mod directory;
 pub mod encode;
 mod error;
 pub mod formats;
 mod moving;
-pub mod page;
 mod sections;
 pub mod synthetic;
 
 pub use error::WriteError;
+
+pub use crate::format::page_writer as page;

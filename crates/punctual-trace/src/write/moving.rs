@@ -14,8 +14,8 @@ use rustix::fs::{FallocateFlags, SeekFrom as Find, fallocate, seek};
 use rustix::io::Errno;
 
 use super::WriteError;
-use super::content::{Content, Pages};
 use super::sections::Plan;
+use crate::format::content::{Content, Pages};
 
 /// Size of a step, which is the extra room that the move needs.
 const STEP: u64 = 4 << 20;

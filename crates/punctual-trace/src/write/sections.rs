@@ -3,9 +3,9 @@
 //! The options precede the pages they point to, so that a truncated file can be read as far as it
 //! goes.
 
-use super::content::{Buffer, Content};
-use crate::read::Order;
-use crate::read::dat::{WRITER, id};
+use crate::format::Order;
+use crate::format::content::{Buffer, Content};
+use crate::format::dat::{WRITER, id};
 
 /// Alignment of each CPU's data, unless the page size of the ring buffer is larger.
 const ALIGNMENT: u64 = 4096;

@@ -8,12 +8,12 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::encode::{BUDGET_TIMER, Encoder, SCHEDULE};
-use super::page::PageWriter;
 use super::{WriteError, formats};
 use crate::event::{Event, Kind, Tid};
+use crate::format::Order;
+use crate::format::fields::PageLayout;
+use crate::format::page_writer::PageWriter;
 use crate::machines::exchange::Message;
-use crate::read::Order;
-use crate::read::format::PageLayout;
 use crate::recorded::Recorded;
 
 /// Page size of the kernel whose formats are used.

@@ -3,7 +3,7 @@
 
 use super::parse::{self, Line};
 use super::{Field, FormatError, FormatProblem};
-use crate::read::Order;
+use crate::format::Order;
 
 /// The kernel allows 128 pages of the system for one of the ring buffer; each may have 64 KiB.
 const PAGE_LIMIT: usize = 8 << 20;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::read::Order;
+use crate::format::Order;
 
 const SWITCH: &str = include_str!("../../../tests/data/events/sched/sched_switch/format");
 const SETPRIO: &str = include_str!("../../../tests/data/events/sched/sched_pi_setprio/format");

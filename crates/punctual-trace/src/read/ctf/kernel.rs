@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::tsdl::Event;
 use super::types::{Integer, Leaf, Type, Value};
-use crate::read::format::{EventFormat, Field, Shape};
+use crate::format::fields::{EventFormat, Field, Shape};
 
 /// The kernel's `MAX_RT_PRIO`, which LTTng subtracts from priorities.
 const MAX_RT_PRIO: i64 = 100;

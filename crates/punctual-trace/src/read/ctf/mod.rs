@@ -24,12 +24,12 @@ use self::kernel::Classes;
 use self::stream::{Stream, What};
 use self::tsdl::Metadata;
 use super::error::ReadError;
-use super::format::PageLayout;
 use super::store::{MAX_IN_MEMORY, Store};
 use super::trace::{Buffer, CpuData, Recorder, Trace};
 use super::{Bytes, Order, dat};
 use crate::event::Tid;
-use crate::write::page::PageWriter;
+use crate::format::fields::PageLayout;
+use crate::format::page_writer::PageWriter;
 
 /// The size of the pages written: room for the longest record.
 const PAGE: usize = 32 << 10;

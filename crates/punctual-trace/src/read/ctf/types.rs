@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::read::Order;
+use crate::format::Order;
 
 /// A type.
 #[derive(Debug, Clone)]

@@ -5,11 +5,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::read::Order;
+use crate::format::Order;
+use crate::format::content::{Buffer, Content, Group, Pages};
 use crate::read::error::ReadError;
 use crate::read::stream::Scale;
 use crate::read::trace::{CpuData, Trace};
-use crate::write::content::{Buffer, Content, Group, Pages};
 
 /// The parts of a file, verbatim.
 #[derive(Default)]
@@ -65,7 +65,7 @@ pub(crate) fn content(path: &Path) -> Result<(Content, Vec<String>), ReadError> 
         for data in &buffer.cpus {
             let (length, missing) = length(data, size as u64)?;
             damage.extend(missing);
-            cpus.push((data.cpu.into(), Pages::Part(data.clone(), length)));
+            cpus.push((data.cpu.into(), Pages::Part(Box::new(data.clone()), length)));
         }
         buffers.push(Buffer { name: buffer.name.clone(), clock: buffer.clock.clone(), cpus });
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::content::Texts;
 use super::reader::Reader;
+use crate::format::fields::{EventFormat, FormatError, PageLayout, check_header_event};
 use crate::read::error::ReadError;
-use crate::read::format::{EventFormat, FormatError, PageLayout, check_header_event};
 use crate::read::stream::Scale;
 use crate::read::trace::{Buffer, Recorder, Trace};
 use crate::read::{Bytes, Order};
@@ -253,12 +253,6 @@ fn named(reader: &mut Reader, name: &'static str) -> Result<Vec<u8>, ReadError> 
         return Err(reader.corrupt(format!("{name} says to have {length} bytes")));
     }
     reader.bytes(length, name)
-}
-
-/// The clock in use: the one in brackets, or the whole text if none exist.
-pub(crate) fn clock_of(text: &str) -> &str {
-    let text = text.trim().trim_end_matches('\0');
-    text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(clock, _)| clock)
 }
 
 /// Returns a number in the byte order of options.

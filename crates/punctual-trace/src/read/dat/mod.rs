@@ -27,38 +27,18 @@ use std::sync::Arc;
 pub(crate) use compressed::Algorithm;
 pub(super) use compressed::Chunks;
 pub(crate) use content::content;
-pub(crate) use metadata::clock_of;
 pub(crate) use metadata::{BUDGET_TIMER, Functions};
-pub(crate) use options::WRITER;
 
 use self::content::Texts;
 use self::metadata::Metadata;
 use self::reader::Reader;
 use super::error::ReadError;
-use super::format::PageLayout;
 use super::trace::{Buffer, Trace};
 use super::{Bytes, Order};
+use crate::format::dat::id;
+use crate::format::fields::PageLayout;
 
 const MAGIC: [u8; 10] = *b"\x17\x08\x44tracing";
-
-/// Option IDs, which are also those of the sections they point to.
-pub(crate) mod id {
-    pub(crate) const DONE: u16 = 0;
-    pub(crate) const CPUSTAT: u16 = 2;
-    pub(crate) const BUFFER: u16 = 3;
-    pub(crate) const TRACECLOCK: u16 = 4;
-    pub(crate) const UNAME: u16 = 5;
-    pub(crate) const CPUCOUNT: u16 = 8;
-    pub(crate) const VERSION: u16 = 9;
-    pub(crate) const TSC2NSEC: u16 = 14;
-    pub(crate) const STRINGS: u16 = 15;
-    pub(crate) const HEADER_INFO: u16 = 16;
-    pub(crate) const FTRACE_EVENTS: u16 = 17;
-    pub(crate) const EVENT_FORMATS: u16 = 18;
-    pub(crate) const KALLSYMS: u16 = 19;
-    pub(crate) const PRINTK: u16 = 20;
-    pub(crate) const CMDLINES: u16 = 21;
-}
 
 pub(super) fn open(file: Arc<str>, bytes: Arc<dyn Bytes>) -> Result<Trace, ReadError> {
     load(file, bytes, None)?.finish()

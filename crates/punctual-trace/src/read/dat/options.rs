@@ -1,17 +1,14 @@
 //! Options: the information about a recording other than its events, in both versions.
 
-use super::id;
-use super::metadata::{Metadata, clock_of, number};
+use super::metadata::{Metadata, number};
 use super::reader::Reader;
-use crate::read::Order;
+use crate::format::Order;
+use crate::format::dat::{WRITER, clock_of, id};
 use crate::read::error::ReadError;
 use crate::read::stream::Scale;
 
 /// An option holds at most a few bytes per CPU, or the text of a statistics file.
 const OPTION_LIMIT: u32 = 4 << 20;
-/// The beginning of the version text of recorders that declare, on the following lines, which
-/// events they recorded.
-pub(crate) const WRITER: &str = "punctual-trace\n";
 /// Statistics of further CPUs are ignored.
 const STATISTICS_LIMIT: usize = 4096;
 

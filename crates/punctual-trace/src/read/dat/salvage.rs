@@ -9,9 +9,9 @@ use super::id;
 use super::metadata::Metadata;
 use super::reader::Reader;
 use super::v7::{COMPRESSED, Container, SECTION_HEAD};
+use crate::format::fields::PageLayout;
+use crate::format::page::Page;
 use crate::read::error::ReadError;
-use crate::read::format::PageLayout;
-use crate::read::page::Page;
 use crate::read::trace::{Buffer, CpuData};
 
 /// The pages of each CPU begin at a multiple of at least this.

@@ -6,7 +6,7 @@ use super::compressed::{Algorithm, BLOCK_LIMIT};
 use super::metadata::Metadata;
 use super::reader::Reader;
 use super::{id, options, salvage};
-use crate::read::Order;
+use crate::format::Order;
 use crate::read::error::ReadError;
 use crate::read::trace::{Buffer, CpuData};
 

@@ -24,11 +24,11 @@ use std::sync::Arc;
 use self::file::{Attributes, Header, Parsed};
 use self::records::{Record, Records};
 use super::error::ReadError;
-use super::format::PageLayout;
 use super::store::{MAX_IN_MEMORY, Store};
 use super::trace::{Buffer, CpuData, Recorder, Trace};
 use super::{Bytes, dat};
-use crate::write::page::PageWriter;
+use crate::format::fields::PageLayout;
+use crate::format::page_writer::PageWriter;
 
 /// The size of the pages written.
 const PAGE: usize = 4096;

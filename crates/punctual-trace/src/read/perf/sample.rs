@@ -1,6 +1,6 @@
 //! Samples: their fields and the order of these.
 
-use crate::read::Order;
+use crate::format::Order;
 
 /// The bits of `sample_type`.
 const IP: u64 = 1;

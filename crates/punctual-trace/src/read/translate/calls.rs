@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::read::format::EventFormat;
+use crate::format::fields::EventFormat;
 
 /// Calls with higher numbers stay nameless; Linux has about 470.
 const LIMIT: usize = 1024;

@@ -1,8 +1,8 @@
 //! The locations of an event's fields.
 
-use super::recipe::Code;
-use crate::read::Order;
-use crate::read::format::{EventFormat, Field, Shape};
+use crate::format::Order;
+use crate::format::fields::{EventFormat, Field, Shape};
+use crate::format::recipe::Code;
 
 /// The examined size of a record: enough for eight bytes at every offset below [`REACH`].
 pub(super) const HEAD: usize = 72;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::read::Order;
-use crate::read::format::{EventFormat, Field, Shape};
+use crate::format::Order;
+use crate::format::fields::{EventFormat, Field, Shape};
 
 /// Interrupts with higher numbers stay nameless. No known system uses such numbers.
 const IRQS: u32 = 4096;

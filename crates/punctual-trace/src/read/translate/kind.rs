@@ -4,10 +4,10 @@ use super::calls::Calls;
 use super::entry::{Entry, Head};
 use super::interrupts::Interrupts;
 use super::names::Threads;
-use super::recipe::Code;
 use super::state::States;
 use crate::event::{Comm, Event, Kind, Noise, Section, Task};
-use crate::read::page::Record;
+use crate::format::page::Record;
+use crate::format::recipe::Code;
 use crate::read::{Order, marker};
 
 /// Information about a trace beyond the current event.

@@ -29,23 +29,22 @@ mod entry;
 mod interrupts;
 mod kind;
 mod names;
-mod recipe;
 mod state;
 
 use std::fmt;
 
+use crate::format::recipe::{Code, recipe};
 pub use calls::Calls;
 pub use interrupts::Interrupts;
 pub use names::Threads;
-pub(crate) use recipe::{Code, recipe};
 
 use self::entry::{Entry, HEAD, Head, NOTHING, REACH, Slot, padded, resolve};
 use self::kind::Known;
 use self::state::States;
-use super::format::EventFormat;
-use super::page::Record;
 use super::{Order, marker};
 use crate::event::Event;
+use crate::format::fields::EventFormat;
+use crate::format::page::Record;
 
 /// Translation is fastest if this many bytes may be read after a record.
 pub(super) const SLACK: usize = HEAD;

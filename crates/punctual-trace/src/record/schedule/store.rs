@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Programs, Record};
-use crate::read::format::PageLayout;
+use crate::format::fields::PageLayout;
+use crate::format::page_writer::PageWriter;
 use crate::record::error::RecordError;
 use crate::record::save::{Saver, formats};
-use crate::write::page::PageWriter;
 
 /// The path of the buffer in the capture directory.
 const BUFFER: &str = "instances/schedule";
@@ -189,9 +189,9 @@ fn free_id(tracefs: &Path, systems: &[String]) -> u16 {
 mod tests {
     use super::*;
     use crate::event::Kind;
-    use crate::read::Order;
-    use crate::read::format::EventFormat;
-    use crate::read::page::{Missed, Page};
+    use crate::format::Order;
+    use crate::format::fields::EventFormat;
+    use crate::format::page::{Missed, Page};
     use crate::read::translate::Translator;
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use self::tokens::{Token, tokens};
 use super::types::Type;
-use crate::read::Order;
+use crate::format::Order;
 
 /// The declarations of a metadata file.
 #[derive(Debug)]

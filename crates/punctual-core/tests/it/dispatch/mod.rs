@@ -1,6 +1,7 @@
 //! The dispatch rules one by one, on one thread: which thread runs a job, when, and which workers
 //! are woken.
 
+mod constants;
 mod rig;
 mod time;
 

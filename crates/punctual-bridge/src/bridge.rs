@@ -15,8 +15,9 @@ use crate::message::Encoder;
 use crate::report::{Report, SinkReport, TopicReport};
 use crate::sink::{Channel, Clock, Sample, Sink};
 use crate::topic::{Outgoing, Source};
+use crate::transport::{self, Server, TransportServer};
 
-/// The interval at which the helper takes queued messages.
+/// The interval at which the helper takes queued messages, without transports.
 const INTERVAL: Duration = Duration::from_millis(10);
 /// The interval at which sinks flush.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
@@ -33,6 +34,7 @@ const LIKELY_PAUSE_MS: u64 = 50;
 pub struct Bridge {
     topics: Vec<&'static dyn Outgoing>,
     sinks: Vec<Box<dyn Sink>>,
+    transports: Option<TransportServer>,
     virtual_time: bool,
 }
 
@@ -59,6 +61,9 @@ pub enum StartError {
         /// The reason.
         error: io::Error,
     },
+    /// Transports cannot be admitted.
+    #[error("transports cannot be admitted: {0}")]
+    Transports(io::Error),
     /// The helper thread cannot be started.
     #[error("the thread `punctual-bridge` cannot be started: {0}")]
     Thread(io::Error),
@@ -79,6 +84,13 @@ impl Bridge {
     /// Adds a sink. All sinks are called one after the other on one thread.
     pub fn sink(mut self, sink: impl Sink + 'static) -> Self {
         self.sinks.push(Box::new(sink));
+        self
+    }
+
+    /// Admits transports, which are separate processes; see [`transport`](crate::transport). The
+    /// helper then takes queued messages every millisecond instead of every 10 ms.
+    pub fn transports(mut self, server: TransportServer) -> Self {
+        self.transports = Some(server);
         self
     }
 
@@ -129,9 +141,11 @@ impl Bridge {
         };
         let sinks = self.sinks.into_iter().map(begin).collect::<Result<Vec<_>, StartError>>()?;
 
+        let server = self.transports.map(|server| server.start(&channels)).transpose();
+        let server = server.map_err(StartError::Transports)?;
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
-        let helper = Helper { topics, sinks, clock, encoder: Encoder::default() };
+        let helper = Helper { topics, sinks, server, clock, encoder: Encoder::default() };
         let thread = punctual::background::spawn("punctual-bridge", move || helper.run(&ends));
         thread.map(|thread| Running { over, thread: Some(thread) }).map_err(StartError::Thread)
     }
@@ -268,6 +282,7 @@ impl Output {
 struct Helper {
     topics: Vec<Carried>,
     sinks: Vec<Output>,
+    server: Option<Server>,
     clock: Clock,
     encoder: Encoder,
 }
@@ -281,6 +296,9 @@ impl Helper {
             let is_last = over.load(Ordering::Acquire);
             self.carry();
             self.count();
+            if let Some(server) = &mut self.server {
+                server.end_round(self.clock.offset_ns());
+            }
             if flushed.elapsed() >= FLUSH_INTERVAL {
                 self.sinks.iter_mut().for_each(|output| _ = output.call(|sink| sink.flush()));
                 flushed = Instant::now();
@@ -292,7 +310,7 @@ impl Helper {
             if is_last {
                 return self.finish();
             }
-            park_timeout(INTERVAL);
+            park_timeout(if self.server.is_some() { transport::INTERVAL } else { INTERVAL });
         }
     }
 
@@ -308,11 +326,14 @@ impl Helper {
 
     /// Passes queued messages to the sinks.
     fn carry(&mut self) {
-        let Self { topics, sinks, clock, encoder } = self;
+        let Self { topics, sinks, server, clock, encoder } = self;
         for (index, Carried { channel, source, taken, .. }) in topics.iter_mut().enumerate() {
             source.drain(encoder, clock, &mut |time_ns, sequence, payload| {
                 *taken += 1;
                 let sample = Sample { channel: index, time_ns, sequence, payload };
+                if let Some(server) = server {
+                    server.publish(index, time_ns.wrapping_sub(clock.offset_ns()), sequence, payload);
+                }
                 for output in sinks.iter_mut().filter(|output| output.takes[index]) {
                     output.write(channel, &sample);
                 }
@@ -358,6 +379,7 @@ impl Helper {
         Report {
             topics: self.topics.iter().map(topic).collect(),
             sinks: self.sinks.into_iter().map(|output| output.report).collect(),
+            transports: self.server.map(Server::finish).unwrap_or_default(),
         }
     }
 }

@@ -2,9 +2,9 @@
 //! messages.
 //!
 //! A task publishes plain data by copying it into a ring, without allocating, blocking or entering
-//! the kernel. An ordinary thread takes it from there every 10 ms and passes it to any number of
-//! [`Sink`]s: a [`Recording`] in the MCAP format, which viewers open, [`Csv`], or your own. Losses
-//! are counted and reported.
+//! the kernel. An ordinary thread takes it from there every 10 ms, or every millisecond with
+//! transports, and passes it to any number of [`Sink`]s: a [`Recording`] in the MCAP format, which
+//! viewers open, [`Csv`], or your own. Losses are counted and reported.
 //!
 //! ```
 //! use punctual_bridge::{Bridge, Csv, Message, Topic};
@@ -93,9 +93,10 @@
 //!
 //! # Transports
 //!
-//! `punctual-ros1`, `punctual-ros2` and `punctual-zenoh` are nodes of these networks, in crates
-//! with separate lock files, since each needs 90 to 200 other crates. The module [`transport`]
-//! describes the interface of such a crate and how to write another.
+//! A [`TransportServer`] admits transports: separate processes, such as nodes of ROS, that read the
+//! outgoing topics and publish on the incoming ones through shared memory. An app therefore contains
+//! no network stack, and a transport that hangs or crashes does not affect it. [`transport`] is the
+//! interface for writing one.
 //!
 //! [`Recording`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Recording.html
 //! [`parameters`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/parameters/
@@ -105,10 +106,12 @@ mod contained;
 mod csv;
 mod datagrams;
 mod incoming;
+mod local;
 pub mod message;
 pub mod messages;
 #[cfg(feature = "parameters")]
 pub mod parameters;
+mod peer;
 #[cfg(feature = "mcap")]
 mod recording;
 mod report;
@@ -134,6 +137,7 @@ pub use recording::Recording;
 pub use report::{Report, SinkReport, TopicReport};
 pub use sink::{Channel, Clock, Sample, Sink};
 pub use topic::{Outgoing, Publisher, Topic};
+pub use transport::{TransportReport, TransportServer};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

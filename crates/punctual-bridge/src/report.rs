@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::transport::TransportReport;
+
 /// Counts of the messages of a bridge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -10,6 +12,8 @@ pub struct Report {
     pub topics: Vec<TopicReport>,
     /// The sinks.
     pub sinks: Vec<SinkReport>,
+    /// The transports that have attached.
+    pub transports: Vec<TransportReport>,
 }
 
 /// Counts of the messages of a topic.
@@ -47,10 +51,12 @@ impl SinkReport {
 }
 
 impl Report {
-    /// Returns `true` if every message was delivered to every sink.
+    /// Returns `true` if every message was delivered to every sink, and no transport has lost one.
     pub fn is_complete(&self) -> bool {
         let is_whole = |sink: &SinkReport| sink.dropped == 0 && sink.error.is_none();
-        self.topics.iter().all(|topic| topic.lost == 0) && self.sinks.iter().all(is_whole)
+        self.topics.iter().all(|topic| topic.lost == 0)
+            && self.sinks.iter().all(is_whole)
+            && self.transports.iter().all(|transport| transport.lost == 0 && transport.incoming_lost == 0)
     }
 
     /// Returns the counts of a topic.
@@ -73,6 +79,9 @@ impl fmt::Display for Report {
                 write!(f, ", {missed} missed: {error}")?;
             }
             writeln!(f)?;
+        }
+        for transport in &self.transports {
+            writeln!(f, "transport {}: {transport}", transport.name)?;
         }
         Ok(())
     }

@@ -23,10 +23,10 @@ struct Stamped<T> {
 /// A topic of which every message is delivered: up to `N` are queued for the helper, `N` a power of
 /// two.
 ///
-/// The helper polls every 10 ms, and later if a sink is slow. So `N` determines how long that may
-/// take without a loss: `rate × pause`. If the queue is full, a message is lost and counted: the
-/// sequence numbers ([`Sample::sequence`](crate::Sample::sequence)) have a gap, and the
-/// [`Report`](crate::Report) contains the number of losses.
+/// The helper polls every 10 ms, every millisecond with transports, and later if a sink is slow. So
+/// `N` determines how long that may take without a loss: `rate × pause`. If the queue is full, a
+/// message is lost and counted: the sequence numbers ([`Sample::sequence`](crate::Sample::sequence))
+/// have a gap, and the [`Report`](crate::Report) contains the number of losses.
 ///
 /// ```
 /// use punctual_bridge::{Message, Topic};

@@ -115,7 +115,7 @@ macro_rules! scalars {
         )*
 
         impl Scalar {
-            fn read(self, bytes: &mut Bytes<'_>) -> Option<Number> {
+            pub(super) fn read(self, bytes: &mut Bytes<'_>) -> Option<Number> {
                 Some(match self {
                     Self::Bool => Number::Bool(bytes.take::<1>()? != [0]),
                     Self::Byte => Number::Unsigned(bytes.take::<1>()?[0].into()),
@@ -155,20 +155,25 @@ impl Value for bool {
 impl Element for bool {}
 
 /// The bytes to decode.
-struct Bytes<'a> {
+pub(super) struct Bytes<'a> {
     all: &'a [u8],
     at: usize,
 }
 
 impl<'a> Bytes<'a> {
-    fn length(&mut self) -> Option<usize> {
+    /// Returns the bytes of a message after its header; `None` if it has none.
+    pub(super) fn of(payload: &'a [u8]) -> Option<Self> {
+        Some(Self { all: payload.get(HEADER.len()..)?, at: 0 })
+    }
+
+    pub(super) fn length(&mut self) -> Option<usize> {
         usize::try_from(u32::from_le_bytes(self.take()?)).ok()
     }
 
     /// Reads a text, without the zero at its end.
-    fn text(&mut self) -> Option<&'a str> {
+    pub(super) fn text(&mut self) -> Option<&'a str> {
         let length = self.length()?;
-        let text = self.all.get(self.at..self.at + length)?.strip_suffix(&[0])?;
+        let text = self.all.get(self.at..self.at.checked_add(length)?)?.strip_suffix(&[0])?;
         self.at += length;
         std::str::from_utf8(text).ok()
     }
@@ -183,9 +188,9 @@ impl<'a> Bytes<'a> {
 
 /// Calls `each` for every column of a message, in order; ends early if the bytes are too few.
 pub(crate) fn cells(description: &Description, payload: &[u8], each: &mut impl FnMut(Cell<'_>)) {
-    if let Some(all) = payload.get(HEADER.len()..) {
+    if let Some(mut bytes) = Bytes::of(payload) {
         // Missing values are omitted.
-        let _ = fields(description, &mut Bytes { all, at: 0 }, each);
+        let _ = fields(description, &mut bytes, each);
     }
 }
 
@@ -265,9 +270,9 @@ pub fn pack(description: &Description, payload: &[u8], sequence: u32) -> Vec<u8>
     }
 
     let mut packed = Vec::with_capacity(payload.len());
-    if let Some(all) = payload.get(HEADER.len()..) {
+    if let Some(mut bytes) = Bytes::of(payload) {
         // An encoder created them, so no bytes are missing.
-        let _ = add_fields(description, &mut Bytes { all, at: 0 }, sequence, &mut packed);
+        let _ = add_fields(description, &mut bytes, sequence, &mut packed);
     }
     packed
 }

@@ -3,12 +3,16 @@
 pub(crate) mod cdr;
 pub(crate) mod columns;
 mod decode;
+mod parse;
 pub(crate) mod ros2msg;
+mod show;
 mod variable;
 
 pub use self::cdr::{Encoder, pack};
 pub use self::decode::{DecodeError, Decoder, Layout, decode};
+pub use self::parse::{ParseError, parse};
 pub use self::ros2msg::Dialect;
+pub use self::show::show;
 pub use self::variable::{Byte, NoRoom, Sequence, Text};
 
 /// Plain data that can be published and subscribed to: implemented by

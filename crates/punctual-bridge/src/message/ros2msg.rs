@@ -116,6 +116,25 @@ impl Scalar {
             Self::Byte => "byte",
         }
     }
+
+    /// Returns the scalar with this name.
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        const ALL: [Scalar; 12] = [
+            Scalar::Bool,
+            Scalar::I8,
+            Scalar::I16,
+            Scalar::I32,
+            Scalar::I64,
+            Scalar::U8,
+            Scalar::U16,
+            Scalar::U32,
+            Scalar::U64,
+            Scalar::F32,
+            Scalar::F64,
+            Scalar::Byte,
+        ];
+        ALL.into_iter().find(|scalar| scalar.name() == name)
+    }
 }
 
 #[cfg(test)]

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use punctual::background::warn;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::peer::Peer;
 use super::protocol::{Answer, MAX_BYTES, Request};
 use super::server::{lock, set};
 use super::tuning::Store;
 use super::{Parameters, Refused, list};
+use crate::peer::Peer;
 
 /// Longest time from the start of a connection until its request has arrived, and from then until
 /// its answer has been sent.

@@ -44,7 +44,6 @@ mod cell;
 mod connections;
 mod file;
 mod number;
-mod peer;
 mod protocol;
 mod remote;
 mod server;

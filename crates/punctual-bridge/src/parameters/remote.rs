@@ -4,21 +4,15 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-
-use super::peer::Peer;
 use super::protocol::{Answer, Request, receive};
 use super::server::SOCKETS;
 use super::{Change, Parameter, Refused};
+use crate::local::{LIST, app_of, dial, sockets};
+use crate::peer::Peer;
 
-/// The list of the network namespace's sockets.
-const LIST: &str = "/proc/net/unix";
-/// The flag of a listening socket.
-const LISTENS: u32 = 0x1_0000;
 /// The time limit for an app's answer.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -122,7 +116,7 @@ impl Remotes {
     pub fn running() -> Result<Self, AskError> {
         let list = fs::read(LIST).map_err(|error| AskError::System { what: LIST.into(), error })?;
         let mut remotes = Self::default();
-        for socket in sockets(&String::from_utf8_lossy(&list)) {
+        for socket in sockets(&String::from_utf8_lossy(&list), SOCKETS) {
             remotes.look(socket);
         }
         remotes.found.sort_by(|a, b| (&a.app, a.process).cmp(&(&b.app, b.process)));
@@ -131,7 +125,7 @@ impl Remotes {
 
     /// Determines the owner: any user may listen under any name.
     fn look(&mut self, socket: &str) {
-        let Some(app) = app_of(socket) else { return };
+        let Some(app) = app_of(socket, SOCKETS) else { return };
         // It has ended, or its backlog is full, so no other client can connect either.
         let Ok(peer) = dial(socket).and_then(|stream| Peer::of(&stream)) else { return };
         let app = app.to_owned();
@@ -258,33 +252,6 @@ impl Remote {
         }
         Ok(answer)
     }
-}
-
-/// Connects without blocking: a connection to a stopped app with a full backlog would block
-/// forever.
-pub(super) fn dial(socket: &str) -> io::Result<UnixStream> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let end = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    connect(&end, &SocketAddrUnix::new_abstract_name(socket.as_bytes())?)?;
-    Ok(end.into())
-}
-
-/// Returns the names of our sockets in the kernel's list.
-fn sockets(list: &str) -> impl Iterator<Item = &str> {
-    list.lines().filter_map(|line| {
-        let mut fields = line.split_whitespace();
-        let flags = u32::from_str_radix(fields.nth(3)?, 16).ok()?;
-        let name = fields.nth(3)?.strip_prefix('@')?;
-        // Accepted connections have the name of their listening socket.
-        (flags & LISTENS != 0 && name.starts_with(SOCKETS)).then_some(name)
-    })
-}
-
-/// Returns the name of the app that listens at a socket with this name, if the name is valid.
-fn app_of(socket: &str) -> Option<&str> {
-    let (app, random) = socket.strip_prefix(SOCKETS)?.split_once('/')?;
-    let is_random = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
-    (super::server::is_name(app) && is_random).then_some(app)
 }
 
 #[cfg(test)]

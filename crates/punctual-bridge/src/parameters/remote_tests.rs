@@ -19,7 +19,7 @@ Num       RefCount Protocol Flags    Type St Inode Path
 garbage
 0000000000000000: 00000002 00000000 0001000g 0001 01 84 @punctual-parameters/x/00000000000000ff
 ";
-    assert_eq!(sockets(list).collect::<Vec<_>>(), ["punctual-parameters/gimbal/00000000000000ff"]);
+    assert_eq!(sockets(list, SOCKETS).collect::<Vec<_>>(), ["punctual-parameters/gimbal/00000000000000ff"]);
     let names = [
         ("punctual-parameters/gimbal/00000000000000ff", Some("gimbal")),
         ("punctual-parameters/../x/00000000000000ff", None),
@@ -28,7 +28,7 @@ garbage
         ("punctual-parameters/", None),
     ];
     for (socket, app) in names {
-        assert_eq!(app_of(socket), app, "{socket}");
+        assert_eq!(app_of(socket, SOCKETS), app, "{socket}");
     }
 }
 

@@ -2,19 +2,18 @@
 
 use std::fmt;
 use std::io;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use super::connections::{TIMEOUT, serve};
 use super::tuning::Store;
 use super::{Change, Parameter, Parameters, Refused, assign, list};
+use crate::local::listen;
 
 /// The prefix of the sockets' names. They are abstract: a killed app leaves nothing in the file
 /// system.
 pub(super) const SOCKETS: &str = "punctual-parameters/";
-const MAX_NAME: usize = 48;
 
 /// The error of starting the server.
 #[derive(Debug, thiserror::Error)]
@@ -226,16 +225,8 @@ pub(super) fn lock<P: Parameters>(store: &Mutex<Store<P>>) -> MutexGuard<'_, Sto
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns `true` for a name that cannot be confused with a process number and that needs no
-/// escaping in socket names.
-pub(super) fn is_name(name: &str) -> bool {
-    (1..=MAX_NAME).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-        && !name.bytes().all(|byte| byte.is_ascii_digit())
-}
-
 pub(super) fn start<P: Parameters>(name: &str, store: Store<P>) -> Result<TuningServer<P>, StartError> {
-    let listener = listen(name).map_err(StartError::Socket)?;
+    let listener = listen(SOCKETS, name).map_err(StartError::Socket)?;
     let (stop, stops) = UnixStream::pair().map_err(StartError::Socket)?;
     let store = Arc::new(Mutex::new(store));
     let theirs = Arc::clone(&store);
@@ -248,17 +239,6 @@ pub(super) fn start<P: Parameters>(name: &str, store: Store<P>) -> Result<Tuning
     first.publish();
     drop(first);
     Ok(TuningServer { store, stop: Some(stop), thread: Some(thread) })
-}
-
-/// Creates a socket with an unpredictable name, which cannot be taken in advance.
-fn listen(name: &str) -> io::Result<UnixListener> {
-    use std::hash::{BuildHasher, RandomState};
-
-    let random = RandomState::new().hash_one(std::process::id());
-    let address = SocketAddr::from_abstract_name(format!("{SOCKETS}{name}/{random:016x}"))?;
-    let listener = UnixListener::bind_addr(&address)?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
 }
 
 #[cfg(test)]

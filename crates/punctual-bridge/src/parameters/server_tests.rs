@@ -240,7 +240,7 @@ fn refuses_wrong_assignments_without_holding_the_store() {
 fn what_a_program_begins_with_is_checked_too() {
     static GAINS: Tunable<Gains> = Tunable::new();
     static TOPIC: crate::Topic<Gains, 4> = crate::Topic::new("/gains");
-    for name in ["", "a b", "a/b", "12", "ä", &"x".repeat(MAX_NAME + 1)] {
+    for name in ["", "a b", "a/b", "12", "ä", &"x".repeat(crate::local::MAX_NAME + 1)] {
         assert!(matches!(Tuning::new(&GAINS).start(name), Err(StartError::Name(_))), "{name}");
     }
     let refusing = Tuning::new(&GAINS).check(|_| Err("never".into())).start("unit-test");

@@ -10,6 +10,7 @@ use super::server::{self, StartError, TuningReport, TuningServer};
 use super::{Change, FileError, Parameters, Refused, Tunable, assign, assignments, changes};
 use crate::Topic;
 use crate::contained::contained;
+use crate::local::is_name;
 
 type Connect<T> = Box<dyn FnOnce() -> Result<T, Taken>>;
 type Record<P> = Box<dyn FnMut(P) + Send>;
@@ -94,7 +95,7 @@ impl<P: Parameters> Tuning<P> {
     /// # Errors
     /// See [`StartError`]; in that case nothing has been published.
     pub fn start(self, name: &str) -> Result<TuningServer<P>, StartError> {
-        server::is_name(name).then_some(()).ok_or_else(|| StartError::Name(name.into()))?;
+        is_name(name).then_some(()).ok_or_else(|| StartError::Name(name.into()))?;
         checked(self.check.as_ref(), &self.now).map_err(StartError::Refused)?;
         let writer = (self.connect)().map_err(|Taken| StartError::Taken)?;
         let record = self.record.map(|connect| connect()).transpose();

@@ -12,3 +12,4 @@ mod incoming;
 mod recordings;
 #[cfg(feature = "mcap")]
 mod standard_messages;
+mod transports;

@@ -7,15 +7,15 @@ use std::os::unix::net::UnixStream;
 
 /// A process, in the namespaces of this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     /// 0 if the process is in another PID namespace.
-    pub(super) process: u32,
+    pub(crate) process: u32,
     /// Its effective user when it connected or started to listen.
-    pub(super) user: u32,
+    pub(crate) user: u32,
 }
 
 impl Peer {
-    pub(super) fn of(stream: &UnixStream) -> io::Result<Self> {
+    pub(crate) fn of(stream: &UnixStream) -> io::Result<Self> {
         // Without `rustix`, whose type does not permit process 0.
         let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
         let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -33,7 +33,7 @@ impl Peer {
     }
 
     /// Returns `true` if it runs as the user of this process.
-    pub(super) fn is_own(self) -> bool {
+    pub(crate) fn is_own(self) -> bool {
         let own = rustix::process::geteuid().as_raw();
         self.user == own && !is_ambiguous(own)
     }

@@ -1,0 +1,164 @@
+//! Transports as separate processes, of a bridge whose topics are published by this one.
+
+#[path = "../../examples/print_topics.rs"]
+mod print_topics;
+
+use std::env;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use punctual_bridge::messages::Vector3;
+use punctual_bridge::transport::Attachment;
+use punctual_bridge::{Bridge, Incoming, Publisher, Topic, TransportServer};
+use punctual_process::child::{BoundedChild, TEST_LIMIT};
+
+const ZERO: Vector3 = Vector3 { x: 0.0, y: 0.0, z: 0.0 };
+/// Longer than any machine takes.
+const LIMIT: Duration = Duration::from_secs(1200);
+
+/// The variables with the part of a child, and with the name of its app.
+const PART: &str = "PUNCTUAL_TEST_PART";
+const APP: &str = "PUNCTUAL_TEST_APP";
+
+/// Runs the test `child` in another process, which writes to a pipe.
+fn start_child(part: &str, app: &str) -> Child {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", "transports::child", "--nocapture"]).env(PART, part).env(APP, app);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// Returns the lines that a child prints, without those of the test harness.
+fn lines(child: &mut Child) -> impl Iterator<Item = String> + use<> {
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    lines.filter(|line| line.starts_with(['/', '0', '+']))
+}
+
+/// The part of the second process. Does nothing in the first process.
+#[test]
+fn child() {
+    let (Ok(part), Ok(app)) = (env::var(PART), env::var(APP)) else { return };
+    // The harness has printed the beginning of a line.
+    println!();
+    match part.as_str() {
+        "print" => print_topics::print(&app, 3, &mut std::io::stdout().lock()).unwrap(),
+        "count" => count(&app),
+        "answer" => answer(&app),
+        _ => panic!("{part}"),
+    }
+}
+
+/// Counts messages until the app ends or this process is killed.
+fn count(app: &str) {
+    let mut app = Attachment::open(app, "counter").unwrap();
+    println!("+attached");
+    let mut is_running = true;
+    while is_running {
+        is_running = app.wait(LIMIT);
+        app.read(|_, message| println!("+{}", message.sequence));
+        std::io::stdout().flush().unwrap();
+    }
+}
+
+/// Returns each message to the app.
+fn answer(app: &str) {
+    let mut app = Attachment::open(app, "answer").unwrap();
+    let mut answers = app.publisher("/answers").unwrap();
+    println!("+attached");
+    while app.wait(LIMIT) {
+        app.read(|_, message| answers.publish(message.payload).unwrap());
+    }
+}
+
+fn publish<const N: usize>(publisher: &mut Publisher<Vector3, N>, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        publisher.publish(punctual::now(), Vector3 { x: f64::from(number) / 4.0, ..ZERO });
+    }
+}
+
+fn name(test: &str) -> String {
+    format!("it-{test}-{}", std::process::id())
+}
+
+#[test]
+fn a_process_discovers_and_prints_topics() {
+    static ANGLES: Topic<Vector3, 16> = Topic::new("/angles");
+    let app = name("prints");
+    let bridge = Bridge::new().topic(&ANGLES).transports(TransportServer::new(&app)).start().unwrap();
+    let mut child = start_child("print", &app);
+    let mut lines = lines(&mut child);
+    assert_eq!(lines.next().unwrap(), "/angles: geometry_msgs/msg/Vector3, published by the app");
+    publish(&mut ANGLES.publisher().unwrap(), 0..4);
+    let expected = [
+        "/angles 0: {x: 0, y: 0, z: 0}",
+        "/angles 1: {x: 0.25, y: 0, z: 0}",
+        "/angles 2: {x: 0.5, y: 0, z: 0}",
+        "0 messages lost",
+    ];
+    assert_eq!(lines.collect::<Vec<_>>(), expected);
+    assert!(child.status_within(TEST_LIMIT).unwrap().success());
+    let report = bridge.finish();
+    assert!(report.is_complete(), "{report}");
+    assert_eq!((report.transports[0].name.as_str(), report.transports[0].taken), ("print-topics", 4));
+}
+
+#[test]
+fn a_killed_transport_loses_nothing_if_it_is_started_again() {
+    static NUMBERS: Topic<Vector3, 64> = Topic::new("/numbers");
+    let app = name("killed");
+    let bridge = Bridge::new().topic(&NUMBERS).transports(TransportServer::new(&app)).start().unwrap();
+    let mut numbers = NUMBERS.publisher().unwrap();
+    let mut seen = vec![];
+    for round in 0..4_u32 {
+        let mut child = start_child("count", &app);
+        let mut lines = lines(&mut child);
+        assert_eq!(lines.next().unwrap(), "+attached");
+        publish(&mut numbers, round * 20..round * 20 + 10);
+        // Until it has read all messages so far, those in its absence included.
+        let last = (round * 20 + 9).to_string();
+        for line in lines {
+            let number = line.strip_prefix('+').unwrap().to_owned();
+            let is_last = number == last;
+            seen.push(number.parse::<u32>().unwrap());
+            if is_last {
+                break;
+            }
+        }
+        child.end_at_once().unwrap();
+        publish(&mut numbers, round * 20 + 10..round * 20 + 20);
+    }
+    // The last messages before a kill may have been printed, but not yet marked as taken.
+    seen.dedup();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen, (0..70).collect::<Vec<_>>());
+    let report = bridge.finish();
+    let transport = &report.transports[0];
+    assert_eq!((transport.attached, transport.lost), (4, 0), "{report}");
+}
+
+#[test]
+fn a_transport_answers() {
+    static QUESTIONS: Topic<Vector3, 16> = Topic::new("/questions");
+    static ANSWERS: Incoming<Vector3> = Incoming::new("/answers", ZERO);
+    let app = name("answers");
+    let (tell, told) = channel();
+    let answers = ANSWERS.subscribe().unwrap().release(move |answer| tell.send(answer).is_ok());
+    let server = TransportServer::new(&app).subscribe(answers);
+    let bridge = Bridge::new().topic(&QUESTIONS).transports(server).start().unwrap();
+    let mut child = start_child("answer", &app);
+    // Its pipe stays open until it ends.
+    let mut lines = lines(&mut child);
+    assert_eq!(lines.next().unwrap(), "+attached");
+    let mut questions = QUESTIONS.publisher().unwrap();
+    for number in 0..100 {
+        publish(&mut questions, number..number + 1);
+        assert_eq!(told.recv_timeout(LIMIT).unwrap().x, f64::from(number) / 4.0);
+    }
+    let report = bridge.finish();
+    assert_eq!((report.transports[0].taken, report.transports[0].accepted), (100, 100), "{report}");
+    assert!(report.is_complete());
+    assert_eq!(lines.count(), 0);
+    assert!(child.status_within(TEST_LIMIT).unwrap().success(), "it ends with the app");
+}

@@ -36,7 +36,7 @@ fn outcome(app: &App, report: &Report) {
         Outcome::Panicked { .. } => {}
         other if panics > 0 => violation(&format!("after {panics} panics the outcome is {other:?}")),
         Outcome::Signal(_) if ledger().signals.load(RELAXED) == 0 => violation("a signal that nobody sent"),
-        Outcome::Overrun { task } if !app.tasks.iter().any(|known| known.stops && known.name == task) => {
+        Outcome::Overrun { task } if !app.tasks.iter().any(|known| known.stops && known.name == *task) => {
             violation(&format!("the app stopped for an overrun of {task}"));
         }
         _ => {}

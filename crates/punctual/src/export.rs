@@ -26,7 +26,6 @@ pub use crate::app::runtime::{Options, Registered, Runtime};
 pub use crate::app::{
     bound::OnIdle,
     partition::Calls,
-    port::AppPort,
     run::{leak, run},
     runtime::{Ceilings, Reactor},
 };
@@ -39,7 +38,6 @@ pub use crate::lock::{CeilingLocked, CeilingMutex, Ceilings};
 pub use crate::lock::{Group, GroupLocked};
 #[cfg(feature = "std")]
 pub use crate::logging::Site;
-#[cfg(feature = "std")]
 pub use crate::port::AppPort;
 #[cfg(feature = "async")]
 pub use crate::task::async_task::{
@@ -55,7 +53,7 @@ pub use crate::task::periodic::{PeriodicTask, stop_on_overrun};
 pub use ::log;
 
 /// The additions of the prelude of `std` to that of `core`, for the module of an app.
-#[cfg(all(feature = "alloc", not(feature = "std")))]
+#[cfg(feature = "alloc")]
 pub mod allocated {
     pub use alloc::borrow::ToOwned;
     pub use alloc::boxed::Box;

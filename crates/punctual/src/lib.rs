@@ -99,10 +99,10 @@
 //!
 //! # Features
 //!
-//! All are on by default, except two for bare boards. `alloc`, for boards with an allocator, adds
-//! the standard library's additions to the prelude of `core`, such as `Vec`, to the module of an
-//! app, and the list of tasks to a report. `virtual-time` lets an app on a board run in virtual
-//! time, and end after a time limit; with `std` both are always available.
+//! All are on by default, and `std` enables two that boards choose: `alloc`, for boards with an
+//! allocator, adds the standard library's additions to the prelude of `core`, such as `Vec`, to the
+//! module of an app; `virtual-time` lets an app run in virtual time, and end after a time limit.
+//! Features only add: a package that compiles with some compiles with more.
 //!
 //! | feature | without it |
 //! |---|---|
@@ -123,7 +123,7 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 #![warn(missing_docs)]
 
-#[cfg(all(feature = "alloc", not(feature = "std")))]
+#[cfg(feature = "alloc")]
 extern crate alloc;
 
 #[cfg(feature = "std")]
@@ -134,6 +134,7 @@ mod app;
 #[cfg(not(feature = "std"))]
 #[path = "bare/mod.rs"]
 mod app;
+pub mod config;
 #[cfg(feature = "std")]
 pub mod kept;
 mod lock;
@@ -141,22 +142,21 @@ mod lock;
 mod logging;
 #[cfg(feature = "std")]
 mod mapping;
-#[cfg(feature = "std")]
+pub mod model;
 mod port;
 #[cfg(feature = "std")]
 pub mod remote;
+pub mod report;
+mod start_error;
 mod task;
 
 #[doc(hidden)]
 pub mod export;
 
-pub use app::config::Config;
 #[cfg(feature = "guard")]
 pub use app::guard;
-pub use app::report::Report;
 pub use app::services::{now, shutdown, spend, wait_for_event};
-pub use app::start_error::StartError;
-pub use app::{config, model, report};
+pub use config::Config;
 pub use punctual_core::{Duration, Instant, IntoDuration, Mutex};
 #[cfg(feature = "io")]
 #[doc(inline)]
@@ -164,6 +164,8 @@ pub use punctual_io as io;
 pub use punctual_macros::app;
 /// Channels, queues, rings and mutexes, for use beyond the resources of an app.
 pub use punctual_sync as sync;
+pub use report::Report;
+pub use start_error::StartError;
 #[cfg(feature = "async")]
 pub use task::async_task::{
     Delay, Tick, Ticker, Timeout, TimeoutError, delay, delay_until, every, timeout_after, timeout_at,

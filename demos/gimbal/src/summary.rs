@@ -57,7 +57,7 @@ pub fn of(run: &Run<'_>) -> RunSummary {
 
 fn task(task: &TaskReport) -> TaskRow {
     TaskRow {
-        name: task.name.clone(),
+        name: task.name.into(),
         level: task.level.into(),
         jobs: task.jobs,
         overruns: task.overruns,
@@ -72,8 +72,8 @@ fn task(task: &TaskReport) -> TaskRow {
 fn distribution(summary: &Summary) -> Distribution {
     Distribution {
         max_ns: summary.max,
-        p999_ns: summary.p999,
-        p50_ns: summary.p50,
+        p999_ns: summary.p999.unwrap_or_default(),
+        p50_ns: summary.p50.unwrap_or_default(),
         mean_ns: summary.mean.round() as u64,
         buckets: summary.buckets.clone(),
     }

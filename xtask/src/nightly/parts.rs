@@ -61,6 +61,7 @@ pub(super) const PARTS: &[Part] = &[
         limit_min: 60,
         commands: &[
             "cargo test --locked -p punctual --no-default-features --features std",
+            "cargo check --locked -p portable",
             "cargo test --locked -p punctual-trace -p punctual-cli --features punctual-cli/bpf",
         ],
     },

@@ -1,9 +1,5 @@
 //! The app: its static state, its configuration and execution, and the report of a run.
 
-pub mod config;
-pub mod model;
-pub mod report;
-
 pub(crate) mod current;
 pub(crate) mod event_source;
 pub(crate) mod fault;
@@ -26,13 +22,11 @@ pub(crate) mod reactor;
 #[cfg(not(feature = "async"))]
 #[path = "no_reactor.rs"]
 pub(crate) mod reactor;
-pub(crate) mod reporting;
 pub(crate) mod run;
 pub(crate) mod runtime;
 pub(crate) mod services;
 pub(crate) mod spawn_gate;
 pub(crate) mod stage;
-pub(crate) mod start_error;
 pub(crate) mod stop;
 pub(crate) mod trace_markers;
 pub(crate) mod virtual_time;

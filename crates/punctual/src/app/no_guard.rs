@@ -1,9 +1,9 @@
 //! Without the feature `guard`, jobs are not watched.
 
-use crate::app::config::Guard;
-use crate::app::report::TaskReport;
 use crate::app::runtime::Runtime;
 use crate::app::stop::StopReason;
+use crate::config::Guard;
+use crate::report::TaskReport;
 
 /// Findings about a task; empty.
 #[derive(Debug)]

@@ -15,18 +15,18 @@ use crate::app::event_source::Source;
 use crate::app::figures::FiguresCell;
 use crate::app::guard::GuardSlot;
 use crate::app::heartbeat::BeatSlot;
-use crate::app::model::Model;
 use crate::app::partition::PartitionState;
 use crate::app::profile::ProfileSlot;
 use crate::app::reactor::Reactor;
-use crate::app::report::{Outcome, TaskReport};
 use crate::app::spawn_gate::{GatePass, SpawnGate};
 use crate::app::stage::Stage;
 use crate::app::stop::Fault;
 use crate::app::stop::{FirstStopReason, StopReason};
+use crate::model::Model;
 use crate::port::linux::futex;
 use crate::port::linux::trace_marker::Mark;
 use crate::port::virtual_time::{Claims, Turns};
+use crate::report::{Outcome, TaskReport};
 
 use self::claim::Claim;
 pub(crate) use self::claim::{RunGuard, each_running};
@@ -402,7 +402,10 @@ impl Runtime {
     /// Returns the reason for the stop.
     pub(crate) fn outcome(&self) -> Outcome {
         if let Some(fault) = &*self.fault.lock().unwrap_or_else(PoisonError::into_inner) {
-            return Outcome::Panicked { task: fault.culprit.to_string(), message: fault.text().to_owned() };
+            return Outcome::Panicked {
+                task: fault.culprit.to_string().into(),
+                message: fault.text().to_owned().into(),
+            };
         }
         self.stop_reason.get().map_or(Outcome::Shutdown, Outcome::from)
     }

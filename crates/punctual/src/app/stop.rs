@@ -8,7 +8,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::app::report::Outcome;
+use crate::report::Outcome;
 
 /// A reason, as in [`Outcome`].
 #[derive(Debug, PartialEq, Eq)]
@@ -33,9 +33,9 @@ impl From<&StopReason> for Outcome {
             StopReason::TimeUp => Self::TimeUp,
             StopReason::Quiescent => Self::Quiescent,
             StopReason::Signal(signal) => Self::Signal(signal),
-            StopReason::Overrun(task) => Self::Overrun { task: task.into() },
-            StopReason::IdleSource(task) => Self::IdleSource { task: task.into() },
-            StopReason::Guard(task) => Self::Guard { task: task.into() },
+            StopReason::Overrun(task) => Self::Overrun { task },
+            StopReason::IdleSource(task) => Self::IdleSource { task },
+            StopReason::Guard(task) => Self::Guard { task },
         }
     }
 }
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(first.get(), None);
         first.record(&StopReason::Overrun("late"));
         first.record(&StopReason::Shutdown);
-        assert_eq!(first.get().map(Outcome::from), Some(Outcome::Overrun { task: "late".into() }));
+        assert_eq!(first.get().map(Outcome::from), Some(Outcome::Overrun { task: "late" }));
         first.reset();
         first.record(&StopReason::Signal(15));
         assert_eq!(first.get(), Some(&StopReason::Signal(15)));

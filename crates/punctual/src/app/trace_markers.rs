@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use punctual_core::trace_marker;
 
-use crate::app::config::Marks as Wanted;
 use crate::app::partition::{PartitionState, ThreadModel};
 use crate::app::runtime::{Runtime, TaskInfo};
+use crate::config::Marks as Wanted;
 use crate::port::linux::notice;
 use crate::port::linux::trace_marker::{find, open};
 

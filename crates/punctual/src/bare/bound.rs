@@ -8,11 +8,11 @@ use punctual_core::{Arguments, CurrentWorker, Level, Preemption, Stamp, Worker};
 use super::interrupt::{INTERRUPTS, Place};
 use super::job::execute;
 use super::partition::PartitionState;
-use super::port::AppPort;
-use super::report::TaskReport;
 use super::runtime::{Registered, TaskInfo};
-use super::{board, clock};
 use crate::model::OnEarly;
+use crate::port::AppPort;
+use crate::port::board::{self, clock};
+use crate::report::TaskReport;
 use crate::task::body::{AT_ITS_START, Body};
 use crate::task::interval::Interval;
 use crate::task::message::Task;
@@ -167,7 +167,7 @@ impl<B: Bound> BoundTask<B> {
     unsafe fn queue(place: &Place, on_early: Option<OnEarly>) {
         // SAFETY: by this function's contract.
         let this = unsafe { Self::of(place) };
-        B::partition().begin_handler();
+        B::partition().core.port().begin_handler();
         // An interrupt cannot be rejected: its line stays raised. It stays disabled until the
         // waiting job has ended.
         let on_early = match on_early {
@@ -176,7 +176,7 @@ impl<B: Bound> BoundTask<B> {
         };
         this.release_as(on_early);
         // The handler serves a job that is only released.
-        if B::partition().end_handler() && on_early == Some(OnEarly::Delay) {
+        if B::partition().core.port().end_handler() && on_early == Some(OnEarly::Delay) {
             clock::alarm(0);
         }
     }

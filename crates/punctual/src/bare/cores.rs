@@ -6,8 +6,9 @@ use core::{hint, ptr};
 use punctual_core::{Duration, Instant, Port};
 
 use super::runtime::Runtime;
-use super::start_error::StartError;
-use super::{board, current, interrupt, run};
+use super::{current, interrupt, run};
+use crate::port::board;
+use crate::start_error::StartError;
 
 /// Time limit for the start of a core.
 const PATIENCE: Duration = Duration::from_millis(100);

@@ -5,9 +5,9 @@ use core::ptr;
 
 use punctual_core::CurrentWorker;
 
-use super::board;
 use super::partition::PartitionState;
 use super::runtime::{Pass, Runtime};
+use crate::port::board;
 
 /// Sets the partition that runs on the core, if any.
 pub(crate) fn set(partition: Option<&'static PartitionState>) {
@@ -58,7 +58,7 @@ pub(crate) fn visit(partition: &'static PartitionState) -> Option<Pass> {
 /// Returns whether `partition` is that of the core and no handler runs.
 #[inline(always)]
 pub(crate) fn is_in(partition: &'static PartitionState) -> bool {
-    is_here(partition) && !partition.is_in_handler()
+    is_here(partition) && !partition.core.port().is_in_handler()
 }
 
 /// Returns the worker of the core's partition.

@@ -9,7 +9,9 @@ use punctual_core::Port;
 use super::bound::{Reaction, Source};
 use super::partition::PartitionState;
 use super::runtime::Runtime;
-use super::{board, clock, current, run, services};
+use super::stop::StopReason;
+use super::{current, run, services};
+use crate::port::board::{self, clock};
 
 /// Number of supported interrupts, numbered from 0.
 pub(crate) const INTERRUPTS: usize = 192;
@@ -112,16 +114,18 @@ unsafe fn rung(_: &Place) {
 /// everything else. With interrupts masked.
 pub(crate) fn tick() {
     let Some(partition) = current::partition() else { return board::alarm(u64::MAX) };
-    clock::look_at_limit();
+    if clock::takes_limit() {
+        partition.runtime.stop(&StopReason::TimeUp);
+    }
     // SAFETY: this is a handler, or code that runs before any can occur; a handler acts as the
     // thread that it has interrupted.
     let me = unsafe { partition.enter_idle() };
     // While the timers are processed, releases by calls into user code are foreign releases.
-    partition.begin_handler();
+    partition.core.port().begin_handler();
     // SAFETY: this is the handler of an interrupt, or code that runs before any can occur, on the
     // core's only thread; expired jobs have run before the thread continues.
     let (next, expired) = unsafe { partition.core().tick(me, partition.core.port().now()) };
-    let again = partition.end_handler();
+    let again = partition.core.port().end_handler();
     clock::alarm(next.map_or(u64::MAX, |time| time.as_ticks()));
     if again {
         clock::alarm(0);

@@ -3,7 +3,6 @@
 use punctual_core::{Arguments, CurrentWorker, Instant, Port, Stamp};
 
 use super::monitor::{Job, Monitor};
-#[cfg(feature = "virtual-time")]
 use super::virtual_time;
 use crate::task::body::{Body, counted, measures, released};
 
@@ -60,7 +59,6 @@ pub(crate) unsafe fn execute<B: Body>(
         }
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
         unsafe { B::call(me, Instant::from_ticks(release), args) };
-        #[cfg(feature = "virtual-time")]
         virtual_time::spend_declared::<B>(me);
         // SAFETY: this thread is still at the task's level, and `call` has returned.
         unsafe { B::after(None) };
@@ -74,7 +72,6 @@ pub(crate) unsafe fn execute<B: Body>(
     let executed = partition.executed();
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
     unsafe { B::call(me, release, args) };
-    #[cfg(feature = "virtual-time")]
     virtual_time::spend_declared::<B>(me);
     let end = port.now();
     let gross = end.as_ticks().saturating_sub(start.as_ticks());

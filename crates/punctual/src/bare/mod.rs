@@ -7,16 +7,10 @@
 //! neither the interrupt controller nor a critical section needs priorities, and interrupts are
 //! never masked for long.
 //!
-//! The functions that a board has to provide are in [`board`]; `punctual-bare` implements them.
+//! The functions that a board has to provide are in [`board`](crate::port::board); `punctual-bare`
+//! implements them.
 
-pub mod config;
-#[path = "../app/model/mod.rs"]
-pub mod model;
-pub mod report;
-
-pub(crate) mod board;
 pub(crate) mod bound;
-pub(crate) mod clock;
 pub(crate) mod cores;
 pub(crate) mod current;
 pub(crate) mod fault;
@@ -24,15 +18,10 @@ pub(crate) mod interrupt;
 pub(crate) mod job;
 pub(crate) mod monitor;
 pub(crate) mod partition;
-#[cfg(feature = "async")]
-pub(crate) mod per_core;
-pub(crate) mod port;
 pub(crate) mod profile;
 pub(crate) mod remote;
 pub(crate) mod run;
 pub(crate) mod runtime;
 pub(crate) mod services;
-pub(crate) mod start_error;
 pub(crate) mod stop;
-#[cfg(feature = "virtual-time")]
 pub(crate) mod virtual_time;

@@ -13,8 +13,8 @@ use punctual_core::{Arguments, CurrentWorker, Duration, Instant, Stamp};
 use super::job::execute;
 use super::profile::ProfileSlot;
 use super::remote::Shared;
-use super::report::{Summary, TaskReport};
 use super::runtime::TaskInfo;
+use crate::report::{Summary, TaskReport};
 use crate::task::body::{Body, Declared};
 use crate::task::spawn_error::FullTask;
 
@@ -46,7 +46,8 @@ impl Quantity {
     }
 
     fn summary(self, jobs: u64) -> Summary {
-        Summary { max: self.max, mean: self.sum.checked_div(jobs).unwrap_or(0), ..Summary::default() }
+        let mean = if jobs == 0 { 0.0 } else { self.sum as f64 / jobs as f64 };
+        Summary { max: self.max, mean, ..Summary::default() }
     }
 }
 
@@ -215,7 +216,7 @@ impl Monitor {
                     let statistics = of.statistics(jobs);
                     Summary {
                         max: statistics.max,
-                        mean: statistics.mean,
+                        mean: statistics.mean as f64,
                         p999: Some(statistics.p999),
                         p50: Some(statistics.p50),
                     }

@@ -1,12 +1,12 @@
 //! State of a partition in an app: the executor's, and the execution time of its jobs.
 
 use core::fmt;
-use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::{CurrentWorker, Level, Partition, Worker};
 
-use super::port::AppPort;
 use super::runtime::Runtime;
+use crate::port::AppPort;
 
 /// Which threads run the jobs of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,13 +28,6 @@ pub struct PartitionConfig {
     pub stack: Option<usize>,
 }
 
-/// No handler runs, or one that has begun to serve jobs.
-const OUTSIDE: u8 = 0;
-/// A handler runs.
-const INSIDE: u8 = 1;
-/// A handler runs in which a job was armed: the clock has to be checked again.
-const AGAIN: u8 = 2;
-
 /// System calls submitted by a partition: none on boards.
 #[derive(Debug)]
 pub enum Calls {}
@@ -47,9 +40,6 @@ pub struct PartitionState {
     pub(crate) runtime: &'static Runtime,
     /// Total execution time of all jobs that have ended, in ns; see [`executed`](Self::executed).
     executed: AtomicU64,
-    /// State of a handler on the core that has not begun to serve jobs: [`OUTSIDE`], [`INSIDE`] or
-    /// [`AGAIN`].
-    handler: AtomicU8,
     name: &'static str,
 }
 
@@ -76,8 +66,8 @@ impl PartitionState {
         // contract. Of the workers, only `idle` is ever turned into a `CurrentWorker`, by the core
         // of the partition; `hold` makes it the only one before a level is occupied.
         let core = unsafe { Partition::new(AppPort::new(), levels, workers) };
-        let (executed, handler) = (AtomicU64::new(0), AtomicU8::new(OUTSIDE));
-        Self { core, idle, runtime, executed, handler, name: config.name }
+        let executed = AtomicU64::new(0);
+        Self { core, idle, runtime, executed, name: config.name }
     }
 
     /// Returns the name.
@@ -94,33 +84,6 @@ impl PartitionState {
     pub(crate) fn number(&'static self) -> u32 {
         let mut partitions = self.runtime.partitions.iter();
         partitions.position(|partition| core::ptr::eq(*partition, self)).unwrap_or(0) as u32
-    }
-
-    /// Returns whether a handler runs on the core that has not begun to serve jobs. For the core's
-    /// own code.
-    #[inline]
-    pub(crate) fn is_in_handler(&self) -> bool {
-        self.handler.load(Ordering::Relaxed) != OUTSIDE
-    }
-
-    /// Marks the start of a handler that releases jobs. With interrupts masked, until it
-    /// [ends](Self::end_handler).
-    #[inline]
-    pub(crate) fn begin_handler(&self) {
-        self.handler.store(INSIDE, Ordering::Relaxed);
-    }
-
-    /// Marks the end of its releases; returns whether further jobs were released or armed.
-    #[inline]
-    pub(crate) fn end_handler(&self) -> bool {
-        let again = self.handler.load(Ordering::Relaxed) == AGAIN;
-        self.handler.store(OUTSIDE, Ordering::Relaxed);
-        again
-    }
-
-    /// Records, in a handler, that a further job has been released or armed.
-    pub(crate) fn look_again(&self) {
-        self.handler.store(AGAIN, Ordering::Relaxed);
     }
 
     /// Returns the core as the worker that runs everything.
@@ -152,7 +115,7 @@ impl PartitionState {
     pub(crate) unsafe fn reset(&'static self) {
         // SAFETY: no thread takes part in the partition or spawns into it, by this function's contract.
         unsafe { self.core.reset() };
-        self.core.port().set_core(self.number());
+        self.core.port().set_core(self.number(), core::ptr::from_ref(self).cast());
         self.executed.store(0, Ordering::Relaxed);
     }
 

@@ -9,9 +9,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use punctual_core::remote::{Area, JOBS, Job, ROWS, Row, Words};
 use punctual_sync::shared::{Ring, RingProducer, init_at};
 
-use super::board::{self, Uninterrupted};
-use super::report::Report;
 use super::runtime::Runtime;
+use crate::port::board::{self, Uninterrupted};
+use crate::report::Report;
 
 /// The row of a task.
 #[derive(Debug, Clone, Copy)]

@@ -5,14 +5,15 @@ use core::fmt::{self, Write};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use punctual_core::{CurrentWorker, Duration, Instant, Port};
+use punctual_core::{CurrentWorker, Instant, Port};
 
-use super::config::Config;
 use super::partition::PartitionState;
-use super::report::Report;
 use super::runtime::Runtime;
-use super::start_error::StartError;
-use super::{board, cores, current, interrupt, remote};
+use super::{cores, current, interrupt, remote, virtual_time};
+use crate::config::Config;
+use crate::port::board::{self, clock};
+use crate::report::Report;
+use crate::start_error::StartError;
 
 /// User functions, provided by the generated code. A value of this type holds `init`'s arguments.
 pub trait App: Sized {
@@ -65,7 +66,9 @@ impl Drops {
 
 /// Runs an app until it is shut down.
 pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<Report, StartError> {
-    config.check(runtime)?;
+    if config.virtual_time && runtime.partitions.len() > 1 {
+        return Err(StartError::VirtualPartitions(runtime.name));
+    }
     runtime.take()?;
     let home = runtime.home;
     // SAFETY: the app is taken and does not run yet.
@@ -78,23 +81,23 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
     // SAFETY: the app is taken, and this is the first core, which runs the partition.
     let me = unsafe { hold(home) };
     current::set(Some(home));
-    config.begin();
+    clock::begin(config.virtual_time);
+    virtual_time::begin();
     // SAFETY: everything is held, and a taken app has no resources filled.
     let mut kept = unsafe { app.init(me) };
 
     let start = home.core.port().now();
     runtime.set_started(start);
     remote::started(start.as_ticks());
-    config.started(start);
+    clock::set_limit(config.until.map(|until| start + until));
     HAS_BEGUN.store(true, Ordering::Relaxed);
     cores::go(runtime);
     interrupt::begin(home);
     // SAFETY: this thread holds everything, and `init` has ended.
     unsafe {
-        match config.is_virtual() {
-            #[cfg(feature = "virtual-time")]
-            true => super::virtual_time::open(home, me),
-            _ => begin(home, me, start),
+        match clock::is_virtual() {
+            true => virtual_time::open(home, me),
+            false => begin(home, me, start),
         }
     }
     if A::HAS_IDLE && !runtime.is_stopping() {
@@ -115,8 +118,11 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
     unsafe { A::drop_resources(kept, &Drops(())) };
     current::set(None);
     HAS_BEGUN.store(false, Ordering::Relaxed);
-    config.end();
+    clock::end();
     runtime.give_back();
+    if config.is_program {
+        print_if_wanted(runtime, &report);
+    }
     Ok(report)
 }
 
@@ -163,10 +169,9 @@ pub(crate) unsafe fn begin(partition: &'static PartitionState, me: CurrentWorker
 /// Sleeps until the next interrupt, unless the app is stopping. The jobs that it releases have run
 /// when this returns. In virtual time, advances to the next event.
 pub(crate) fn wait(partition: &'static PartitionState) {
-    #[cfg(feature = "virtual-time")]
-    if super::virtual_time::is_on() {
+    if clock::is_virtual() {
         if let Some((_, me)) = current::get() {
-            super::virtual_time::step(partition, me);
+            virtual_time::step(partition, me);
         }
         return;
     }
@@ -208,7 +213,9 @@ impl Idle {
 
     /// Ends the program.
     fn leave(&self, runtime: &'static Runtime) -> ! {
-        end(&(self.finish)(runtime))
+        let report = (self.finish)(runtime);
+        print_if_wanted(runtime, &report);
+        board::exit(report.exit_code())
     }
 }
 
@@ -239,7 +246,7 @@ pub(crate) fn end_of_handler(partition: &'static PartitionState) {
 
 /// Disables the interrupts, runs the hook, and reports.
 fn finish<A: App>(runtime: &'static Runtime) -> Report {
-    let elapsed = Duration::from_ticks(runtime.elapsed());
+    let elapsed = core::time::Duration::from_nanos(runtime.elapsed());
     interrupt::end(runtime.home);
     cores::wait_until_ended(runtime);
     let unbound_interrupts = interrupt::forget(runtime);
@@ -255,7 +262,16 @@ fn finish<A: App>(runtime: &'static Runtime) -> Report {
     unsafe { A::shutdown() };
     // Last, because the hook may spawn.
     let dropped_jobs = waiting + runtime.dropped();
-    let report = Report::new(runtime, elapsed, dropped_jobs, unbound_interrupts);
+    let report = Report {
+        app: runtime.name,
+        virtual_time: clock::is_virtual(),
+        outcome: runtime.stop_reason().outcome(),
+        elapsed,
+        // SAFETY: no job can run, and none can be spawned.
+        tasks: unsafe { runtime.reports() },
+        dropped_jobs,
+        unbound_interrupts,
+    };
     remote::end(&report);
     report
 }
@@ -280,8 +296,8 @@ pub fn leak<T>(value: T) -> &'static mut T {
 
 /// The generated entry.
 pub fn main(run: impl FnOnce(Config) -> Result<Report, StartError>) -> ! {
-    match run(Config::new()) {
-        Ok(report) => end(&report),
+    match run(Config { is_program: true, ..Config::new() }) {
+        Ok(report) => board::exit(report.exit_code()),
         Err(error) => {
             say(format_args!("{error}\n"));
             board::exit(2)
@@ -289,10 +305,10 @@ pub fn main(run: impl FnOnce(Config) -> Result<Report, StartError>) -> ! {
     }
 }
 
-/// Prints the report, if the app requests it or a problem occurred, and ends the program.
-fn end(report: &Report) -> ! {
-    let wrong = || report.tasks().any(|task| task.misses > 0 || task.overruns > 0);
-    let wanted = match report.runtime.options.report {
+/// Prints the report, if the app requests it or a problem occurred.
+fn print_if_wanted(runtime: &Runtime, report: &Report) {
+    let wrong = || report.tasks.iter().any(|task| task.misses > 0 || task.overruns > 0);
+    let wanted = match runtime.options.report {
         Some("always") => true,
         Some("never") => false,
         _ => report.exit_code() != 0 || wrong(),
@@ -300,7 +316,6 @@ fn end(report: &Report) -> ! {
     if wanted {
         say(format_args!("{report}"));
     }
-    board::exit(report.exit_code())
 }
 
 /// Prints to the board's console.

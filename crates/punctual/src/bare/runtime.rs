@@ -2,15 +2,15 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use punctual_core::{Instant, Level, Port};
+use punctual_core::{Instant, Level, MAX_LEVEL, Port};
 
 use super::bound::Source;
-use super::model::Model;
 use super::monitor::Monitor;
 use super::partition::PartitionState;
-use super::report::TaskReport;
-use super::start_error::StartError;
 use super::stop::{FirstStopReason, StopReason};
+use crate::model::Model;
+use crate::report::{Rows, TaskReport, Tasks};
+use crate::start_error::StartError;
 
 /// Thread options of the app, which a bare board does not use.
 #[derive(Debug, Clone, Copy)]
@@ -106,6 +106,7 @@ pub struct Runtime {
     dropped: AtomicU64,
     started: AtomicU64,
     stop_reason: FirstStopReason,
+    rows: Rows,
 }
 
 impl core::fmt::Debug for Runtime {
@@ -139,6 +140,7 @@ impl Runtime {
             dropped: AtomicU64::new(0),
             started: AtomicU64::new(0),
             stop_reason: FirstStopReason::none(),
+            rows: Rows::new(),
         }
     }
 
@@ -238,6 +240,20 @@ impl Runtime {
     /// Lets timed jobs be armed and cancelled while there is a run.
     pub(crate) fn pass_gate(&self) -> Option<Pass> {
         self.runs.load(Ordering::Relaxed).then_some(Pass)
+    }
+
+    /// Returns the measurements of every task, highest level first.
+    ///
+    /// # Safety
+    /// No job can run and none can be spawned.
+    pub(crate) unsafe fn reports(&'static self) -> Tasks {
+        let tasks = (1..=MAX_LEVEL).rev().flat_map(|level| {
+            let of_level =
+                self.tasks.iter().filter(move |task| task.info().is_some_and(|info| info.level == level));
+            // SAFETY: by this function's contract.
+            of_level.filter_map(|task| unsafe { task.report() })
+        });
+        self.rows.fill(self.tasks.len(), tasks)
     }
 
     pub(crate) fn sources(&self) -> impl Iterator<Item = &'static dyn Source> {

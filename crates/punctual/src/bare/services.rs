@@ -3,7 +3,8 @@
 use punctual_core::{Instant, IntoDuration};
 
 use super::stop::StopReason;
-use super::{clock, current, run};
+use super::{current, run, virtual_time};
+use crate::port::board::clock;
 
 /// Returns the current time of the board's counter.
 ///
@@ -30,10 +31,9 @@ pub fn shutdown() {
 /// For load models, tests and demonstrations. In virtual time the clock advances by `duration`, and
 /// jobs released in that time above the calling job preempt it; in `init` no time passes.
 pub fn spend(duration: impl IntoDuration) {
-    #[cfg(feature = "virtual-time")]
-    if super::virtual_time::is_on() {
+    if clock::is_virtual() {
         if let Some((partition, me)) = current::get() {
-            super::virtual_time::spend(partition, me, duration.into_duration());
+            virtual_time::spend(partition, me, duration.into_duration());
         }
         return;
     }

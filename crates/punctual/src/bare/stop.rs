@@ -3,7 +3,7 @@
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use super::report::Outcome;
+use crate::report::Outcome;
 
 /// A reason, as in [`Outcome`].
 #[derive(Debug)]
@@ -11,9 +11,7 @@ pub(crate) enum StopReason {
     Shutdown,
     /// The task that was released while its previous job was unfinished.
     Overrun(&'static str),
-    #[cfg(feature = "virtual-time")]
     TimeUp,
-    #[cfg(feature = "virtual-time")]
     Quiescent,
 }
 
@@ -40,9 +38,7 @@ impl FirstStopReason {
         // never written.
         match unsafe { self.0.load(Ordering::Relaxed).cast_const().as_ref() } {
             Some(StopReason::Overrun(task)) => Outcome::Overrun { task },
-            #[cfg(feature = "virtual-time")]
             Some(StopReason::TimeUp) => Outcome::TimeUp,
-            #[cfg(feature = "virtual-time")]
             Some(StopReason::Quiescent) => Outcome::Quiescent,
             Some(StopReason::Shutdown) | None => Outcome::Shutdown,
         }

@@ -8,47 +8,20 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use punctual_core::atomic::Halves;
 use punctual_core::{CurrentWorker, Duration, Instant};
 
 use super::partition::PartitionState;
 use super::stop::StopReason;
-use super::{board, clock};
+use crate::port::board;
+use crate::port::board::clock::{self, NEVER};
 use crate::task::body::Body;
 
-/// No time.
-const NEVER: u64 = u64::MAX;
+/// True if the resources of the app exist: before, no virtual time passes.
+static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
-/// True if the app runs in virtual time.
-static ON: AtomicBool = AtomicBool::new(false);
-
-/// True if its resources exist: before, no time passes.
-static OPEN: AtomicBool = AtomicBool::new(false);
-
-/// The time, in ns. The core's only thread changes it; handlers only read it.
-static NOW: Halves = Halves::new(0);
-
-/// Returns whether the app runs in virtual time.
-#[inline]
-pub(crate) fn is_on() -> bool {
-    ON.load(Ordering::Relaxed)
-}
-
-/// Returns the time.
-pub(crate) fn now() -> u64 {
-    NOW.load()
-}
-
-/// Begins virtual time, at 0.
+/// Begins a run: no time passes.
 pub(crate) fn begin() {
-    NOW.store(0);
-    OPEN.store(false, Ordering::Relaxed);
-    ON.store(true, Ordering::Relaxed);
-}
-
-/// Ends virtual time.
-pub(crate) fn end() {
-    ON.store(false, Ordering::Relaxed);
+    IS_OPEN.store(false, Ordering::Relaxed);
 }
 
 /// Starts the grids of the partition and lets its jobs run: first those due at the start.
@@ -56,7 +29,7 @@ pub(crate) fn end() {
 /// # Safety
 /// As for [`Partition::go`](punctual_core::Partition::go).
 pub(crate) unsafe fn open(partition: &'static PartitionState, me: CurrentWorker) {
-    OPEN.store(true, Ordering::Relaxed);
+    IS_OPEN.store(true, Ordering::Relaxed);
     partition.core.levels().iter().for_each(|level| level.start(Instant::from_ticks(0)));
     mark_due(partition, me);
     // SAFETY: this thread holds everything, by this function's contract.
@@ -79,7 +52,7 @@ pub(crate) fn step(partition: &'static PartitionState, me: CurrentWorker) {
         },
         (next, limit) if limit <= next => time_is_up(partition, limit),
         (next, _) => {
-            NOW.store(next);
+            clock::advance(next);
             release_due(partition, me);
         }
     }
@@ -87,7 +60,7 @@ pub(crate) fn step(partition: &'static PartitionState, me: CurrentWorker) {
 
 /// Lets `duration` of execution time pass for the calling job; none in `init`.
 pub(crate) fn spend(partition: &'static PartitionState, me: CurrentWorker, duration: Duration) {
-    if !OPEN.load(Ordering::Relaxed) {
+    if !IS_OPEN.load(Ordering::Relaxed) {
         return;
     }
     let mut left = duration.as_ticks();
@@ -96,18 +69,18 @@ pub(crate) fn spend(partition: &'static PartitionState, me: CurrentWorker, durat
             // Released at the end of the time that passed before this, or by an interrupt just now.
             partition.core().serve(me, None);
         }
-        let end = now().saturating_add(left).min(NEVER - 1);
+        let end = clock::now().saturating_add(left).min(NEVER - 1);
         // When the app is stopping nothing more is released.
         if partition.core.is_stopping() {
-            return NOW.store(end);
+            return clock::advance(end);
         }
         let to = next_due(partition).min(end);
         if clock::limit() <= to {
             time_is_up(partition, clock::limit());
         } else {
-            NOW.store(to);
+            clock::advance(to);
         }
-        left = end.saturating_sub(now());
+        left = end.saturating_sub(clock::now());
         if left > 0 {
             // A job that preempts this one advances the clock by its own execution time, not by
             // ours.
@@ -122,13 +95,13 @@ pub(crate) fn spend(partition: &'static PartitionState, me: CurrentWorker, durat
 /// Lets the declared execution time of a task pass.
 #[inline]
 pub(crate) fn spend_declared<B: Body>(me: CurrentWorker) {
-    if B::EXECUTION.as_ticks() > 0 && is_on() {
+    if B::EXECUTION.as_ticks() > 0 && clock::is_virtual() {
         spend(B::partition(), me, B::EXECUTION);
     }
 }
 
 fn time_is_up(partition: &'static PartitionState, limit: u64) {
-    NOW.store(limit);
+    clock::advance(limit);
     partition.runtime.stop(&StopReason::TimeUp);
 }
 
@@ -148,7 +121,7 @@ fn release_due(partition: &'static PartitionState, me: CurrentWorker) {
 fn mark_due(partition: &PartitionState, me: CurrentWorker) {
     if !partition.core.is_stopping() {
         for level in partition.core.levels() {
-            partition.core.release_due(me, level, Instant::from_ticks(now()));
+            partition.core.release_due(me, level, Instant::from_ticks(clock::now()));
         }
     }
 }

@@ -4,9 +4,6 @@ use punctual_core::{Locked, Mutex, Resource};
 
 use super::user;
 use crate::app::partition::PartitionState;
-#[cfg(not(feature = "std"))]
-use crate::app::port::AppPort;
-#[cfg(feature = "std")]
 use crate::port::AppPort;
 
 /// The right of an async task at `LEVEL` to lock a resource whose ceiling is `CEILING`.

@@ -14,10 +14,10 @@ use punctual_core::{
 };
 
 use crate::app::current::Member;
-use crate::app::model::{self, Model};
 use crate::app::partition::{PartitionConfig, PartitionState, ThreadModel};
 use crate::app::profile::{self, Costs};
 use crate::app::runtime::{Options, Registered, Runtime};
+use crate::model::{self, Model};
 use crate::port::AppPort;
 use crate::port::linux::{clock, cpu, settings};
 use crate::task::body::Body;

@@ -15,8 +15,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::{Duration, Instant};
 
-use crate::app::report::TaskReport;
 use crate::model::OnEarly;
+use crate::report::TaskReport;
 
 /// Value of an unused slot; a used one contains the time plus 1.
 const NEVER: u64 = 0;

@@ -12,11 +12,11 @@ use punctual_core::{
 
 use crate::app::current;
 use crate::app::profile;
-use crate::app::report::TaskReport;
 #[cfg(feature = "std")]
 use crate::app::runtime::Counters;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::model::OnEarly;
+use crate::report::TaskReport;
 use crate::task::body::{AT_ITS_START, Body, LevelOf, stamp};
 use crate::task::interval::Interval;
 use crate::task::job::{execute_plain, execute_queued, needs_care, needs_release};

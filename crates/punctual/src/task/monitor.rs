@@ -23,11 +23,11 @@ use crate::app::figures::FiguresCell;
 use crate::app::guard::GuardSlot;
 use crate::app::heartbeat::BeatSlot;
 use crate::app::profile::ProfileSlot;
-use crate::app::report::TaskReport;
 use crate::app::runtime::TaskInfo;
 use crate::app::stop::StopReason;
 use crate::port::linux::suspension::Suspensions;
 use crate::port::linux::trace_marker::Mark;
+use crate::report::TaskReport;
 
 /// The times of one job.
 #[cfg_attr(not(feature = "monitoring"), allow(dead_code, reason = "nothing is measured"))]
@@ -117,10 +117,10 @@ impl Monitor {
     /// No job of the task can run.
     pub(crate) unsafe fn report(&self) -> TaskReport {
         let Declared { name, level, .. } = self.declared;
-        let partition = (self.declared.partition)().public_name().map(str::to_owned);
+        let partition = (self.declared.partition)().public_name();
         // SAFETY: the cell changes only when a run begins, and this one has not ended.
         let figures = unsafe { self.figures.get() };
-        let mut report = TaskReport { name: name.into(), level, partition, ..TaskReport::default() };
+        let mut report = TaskReport { name, level, partition, ..TaskReport::default() };
         if let Some(figures) = figures {
             measured::fill(figures, &mut report);
         }

@@ -2,11 +2,11 @@
 
 use punctual_core::{Arguments, CurrentWorker, Duration, Level, Periodic, Stamp};
 
-use crate::app::report::TaskReport;
 #[cfg(feature = "std")]
 use crate::app::runtime::Counters;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::StopReason;
+use crate::report::TaskReport;
 use crate::task::body::Body;
 use crate::task::job::execute_queued;
 use crate::task::monitor::Monitor;

@@ -37,6 +37,17 @@ mod app {
     }
 }
 
+/// `portable` depends on `punctual` without features, and this test on all of them, in one graph.
+#[test]
+fn package_without_features_builds_and_runs_in_a_graph_with_all_features() {
+    let excerpt = portable::run(Config::new().virtual_time()).expect("virtual time needs nothing");
+    assert_eq!((excerpt.app, excerpt.first, excerpt.tasks), ("app", "sample", 2));
+    assert_eq!(excerpt.jobs >= 3, cfg!(feature = "monitoring"));
+    assert_eq!(excerpt.response.median.is_some(), cfg!(feature = "monitoring"));
+    let report = app::run(Config::new().virtual_time()).expect("virtual time needs nothing");
+    assert_eq!(portable::excerpt(&report), excerpt);
+}
+
 #[test]
 fn runs_with_any_features_and_says_what_was_not_measured() {
     for config in [Config::new().virtual_time(), Config::new()] {

@@ -179,7 +179,7 @@ fn has_hook(place: Place) -> bool {
 }
 
 /// Runs the app in this process, which survives it, and checks the state afterwards.
-fn survives(place: Place, task: &str, config: Config) {
+fn survives(place: Place, task: &'static str, config: Config) {
     HOOKS.store(0, Ordering::Relaxed);
     let report = app::run(config, place).expect("the app starts");
     let expected = Outcome::Panicked { task: task.into(), message: "here".into() };

@@ -4,7 +4,7 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 
-use crate::app::report::Finding;
+use crate::report::Finding;
 
 /// Maximum number of distinct calls.
 const KINDS: usize = 8;

@@ -71,11 +71,11 @@ use std::sync::{Mutex, PoisonError};
 pub use allocator::Allocator;
 pub(crate) use job::{job, users_code};
 
-use crate::app::config::Guard;
-use crate::app::report::TaskReport;
 use crate::app::runtime::Runtime;
+use crate::config::Guard;
 use crate::port::linux::dispatch::Dispatched;
 use crate::port::linux::notice;
+use crate::report::TaskReport;
 use findings::Findings;
 
 /// Findings about a task, while the guard is on.

@@ -24,9 +24,9 @@ use punctual_core::metrics::{
 };
 
 use self::region::Region;
-use crate::app::report::Settings;
 use crate::app::runtime::{Registered, Runtime, TaskInfo};
 use crate::background::traffic;
+use crate::report::Settings;
 
 /// Interval at which the supervisor copies counts.
 pub(crate) const INTERVAL: Duration = Duration::from_nanos(UPDATE_PERIOD);

@@ -2,9 +2,9 @@
 
 use super::{Cpus, tasks};
 use crate::app::json::Json;
-use crate::app::report::{Settings, ThreadSettings};
 use crate::app::runtime::{Runtime, TaskInfo};
 use crate::model::Kind;
+use crate::report::{Settings, ThreadSettings};
 
 /// Returns the text on an app with these `settings`, whose partitions run on these CPUs.
 pub(super) fn of(runtime: &'static Runtime, settings: &Settings, cpus: Cpus<'_>) -> String {

@@ -49,10 +49,10 @@ pub(crate) use self::task::ProfileSlot;
 pub(crate) use self::costs::{Costs, MeasureCosts};
 use self::task::TaskProfile;
 use crate::app::partition::PartitionState;
-use crate::app::report::{Outcome, Report};
 use crate::app::runtime::{Runtime, TaskInfo};
-use crate::app::start_error::StartError;
 use crate::port::linux::{stderr, steal};
+use crate::report::{Outcome, Report};
+use crate::start_error::StartError;
 
 /// Returns the CPU of a partition, and its costs there.
 pub(crate) type PlaceOf<'a> = &'a dyn Fn(&PartitionState) -> (Option<usize>, Costs);
@@ -78,7 +78,8 @@ impl Profile {
         place: Option<PlaceOf<'_>>,
     ) -> Result<Self, StartError> {
         // Before the run: afterwards its figures would be lost.
-        probe(path).map_err(|error| StartError::Profile { path: path.to_owned(), error })?;
+        probe(path)
+            .map_err(|error| StartError::Profile { path: path.display().to_string().into(), error })?;
         let (count, resources) = (tasks(runtime).count(), runtime.model.resources.len());
         let places = tasks(runtime).map(|task| (task.level, task.partition)).chain([(0, runtime.home)]);
         let profiles = places

@@ -4,12 +4,12 @@ use super::costs::Costs;
 use super::task::Figures;
 use super::tasks;
 use crate::app::json::Json;
-use crate::app::model;
 use crate::app::partition::ThreadModel;
-use crate::app::report::Report;
 use crate::app::runtime::{Runtime, TaskInfo};
+use crate::model;
 use crate::port::linux;
 use crate::port::linux::tsc::Tsc;
+use crate::report::Report;
 
 /// `figures` are those of the tasks, and then of `idle`; `stolen` is the time that the host took of
 /// each CPU in the run, in ns.

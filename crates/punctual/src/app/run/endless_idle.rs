@@ -19,11 +19,11 @@ use super::functions::Functions;
 use crate::app::fault;
 use crate::app::partition::PartitionState;
 use crate::app::profile;
-use crate::app::report::Report;
 use crate::app::runtime::Runtime;
 use crate::app::stop::Culprit;
 use crate::port::linux::exit_process;
 use crate::port::linux::stderr;
+use crate::report::Report;
 
 /// Number of attempts to close the partitions.
 const ATTEMPTS: u32 = 100;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use punctual_core::Port;
 
 use crate::app::partition::PartitionState;
-use crate::port::format_nanos;
+use crate::port::Nanos;
 use crate::port::linux::stderr;
 
 /// Duration of a standstill of virtual time in `idle` before the warning.
@@ -109,7 +109,7 @@ fn watch(home: &'static PartitionState, idle: &Idle) {
             stderr::line(format_args!(
                 "`idle` has kept virtual time at {} for {} s; time passes when it returns, or calls \
                  `punctual::wait_for_event()`",
-                format_nanos(now.as_ticks() as f64),
+                Nanos(now.as_ticks()),
                 STANDSTILL.as_secs()
             ));
             return;

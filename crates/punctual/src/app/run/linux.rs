@@ -17,25 +17,26 @@ use super::plan::Plan;
 use super::supervised::Supervised;
 use super::supervisor::Supervisor;
 use super::threads::{Alive, Threads};
-use crate::app::config::Config;
 use crate::app::current::Member;
 use crate::app::guard::Guarded;
 use crate::app::metrics::Metrics;
 use crate::app::panic_hook::{FlushDeferred, PanicRedirect};
 use crate::app::partition::{PartitionState, ThreadModel};
 use crate::app::profile::{MeasureCosts, Profile};
-use crate::app::report::{Report, Settings, ThreadSettings};
 use crate::app::runtime::{RunGuard, Runtime};
-use crate::app::start_error::StartError;
 use crate::app::stop::Culprit;
 use crate::app::trace_markers::Marks;
 use crate::app::{fault, forked};
+use crate::config::Config;
 use crate::logging::{self, Logging};
 use crate::port::linux::cpu::{self, Allowed};
+use crate::port::linux::futex::{ADVICE, Refused};
 use crate::port::linux::inherited::Inherited;
 use crate::port::linux::stderr;
 use crate::port::linux::word;
 use crate::port::linux::{self, counter, futex, idle_states, interference, memory, notice, settings};
+use crate::report::{Report, Settings, ThreadSettings};
+use crate::start_error::StartError;
 
 /// The longest spin before a sleep.
 const MAX_SPIN_NS: u64 = 1_000_000;
@@ -50,12 +51,16 @@ pub(super) fn run(
     // Dropped last, when every thread of the run has ended.
     let inherited = Inherited::normalize();
     let plan = Plan::new(runtime, config)?;
-    runtime.keep_panic_hook(config.keep_panic_hook);
+    runtime.keep_panic_hook(config.linux.keep_panic_hook);
     let _flush = FlushDeferred;
     let _redirect = PanicRedirect::to(runtime);
     let system =
         |attempt| move |error: rustix::io::Errno| StartError::System { attempt, error: error.into() };
-    futex::probe()?;
+    futex::probe().map_err(|Refused { what, error }| StartError::Futex {
+        operation: what,
+        error: error.into(),
+        advice: ADVICE,
+    })?;
     let memory = memory::Locked::all();
     let awake = idle_states::Bound::new(plan.wake_latency);
     let _controls = Controls::new(runtime).map_err(system("making an eventfd"))?;
@@ -63,14 +68,14 @@ pub(super) fn run(
     let until = config.until.map(|until| StdDuration::from_nanos(until.as_ticks()));
     let marks = Arc::new(Marks::new(runtime, &plan.marks));
     let by_clock = counter::choose().err();
-    let profile = config.profile.as_deref();
+    let profile = config.linux.profile.as_deref();
     let place = |partition: &PartitionState| {
         let cpu = plan.cpu(partition);
         (cpu, costs(partition, cpu))
     };
     let profile = profile.map(|path| Profile::begin(runtime, path, Some(&place))).transpose()?;
     let supervised = Supervised::begin(runtime, &plan);
-    let guarded = Guarded::begin(runtime, config.guard);
+    let guarded = Guarded::begin(runtime, config.linux.guard);
     let supervisor = Supervisor::start(runtime, until, &marks, EndlessIdle::new(runtime, &functions))?;
     let placement = Placement::new(&plan);
     let progress = Arc::clone(supervisor.progress());
@@ -82,7 +87,7 @@ pub(super) fn run(
     })?;
 
     let home = runtime.home;
-    let spin_ns = config.spin.map_or(0, |spin| spin.as_ticks().min(MAX_SPIN_NS) as u32);
+    let spin_ns = config.linux.spin.map_or(0, |spin| spin.as_ticks().min(MAX_SPIN_NS) as u32);
     for partition in runtime.partitions {
         partition.core.port().spin_for(spin_ns);
         // SAFETY: the app is taken, so no thread of another run is left. A polling one takes over
@@ -112,7 +117,7 @@ pub(super) fn run(
     let missing = granted.all_missing();
     if plan.strict && !missing.is_empty() {
         threads.abandon();
-        return Err(StartError::Strict(missing));
+        return Err(StartError::Strict(missing.join("\n").into()));
     }
     threads.allow_calls();
     warn(&granted, &missing);

@@ -29,22 +29,21 @@ use punctual_core::CurrentWorker;
 use punctual_process::signals::survive_file_size_limit;
 
 use self::functions::Functions;
-use crate::app::config::Config;
-use crate::app::config::Platform;
 use crate::app::fault;
 use crate::app::forked;
 use crate::app::guard::Guarded;
-use crate::app::model;
 use crate::app::panic_hook;
 use crate::app::profile::{self, MeasureCosts, Profile};
-use crate::app::report::{Report, Settings};
-use crate::app::reporting::Reporting;
 use crate::app::runtime::{RunGuard, Runtime};
 use crate::app::stage::Stage;
-use crate::app::start_error::StartError;
 use crate::app::stop::Culprit;
+use crate::config::Config;
+use crate::config::Reporting;
+use crate::model;
 use crate::port::linux::stack::Bounds;
 use crate::port::linux::stderr;
+use crate::report::{Report, Settings};
+use crate::start_error::StartError;
 
 /// User functions, provided by the generated code. A value of this type holds `init`'s arguments.
 pub trait App: Sized {
@@ -116,14 +115,14 @@ fn run_functions(
     // A model, a profile or a message truncated by RLIMIT_FSIZE is an error, and does not end the
     // process. Only a sandbox refuses a handler, and then the signal ends the process as before.
     let _ = survive_file_size_limit();
-    if let Some(problem) = config.bad_environment {
-        return Err(StartError::Environment(problem));
+    if let Some(problem) = config.linux.bad_environment {
+        return Err(StartError::Environment(problem.into()));
     }
-    if let Some(path) = &config.model {
+    if let Some(path) = &config.linux.model {
         model::write(runtime.model, path)?;
         std::process::exit(0);
     }
-    let virtual_time = config.platform == Platform::Virtual;
+    let virtual_time = config.virtual_time;
     let taken = runtime.take(virtual_time)?;
     forked::begin(runtime)
         .map_err(|error| StartError::System { attempt: "registering a handler of forks", error })?;
@@ -141,7 +140,7 @@ fn run_functions(
     let report = ended?;
     let default = if config.is_program { Reporting::Auto } else { Reporting::Never };
     let declared = runtime.options.report.and_then(|report| Reporting::parse(report.as_ref()));
-    config.report.or(declared).unwrap_or(default).write(&report);
+    config.linux.report.or(declared).unwrap_or(default).write(&report);
     Ok(report)
 }
 
@@ -233,8 +232,16 @@ unsafe fn finish(
     runtime.forget_fault();
     // Last, because the hook and destructors may spawn.
     let dropped_jobs = waiting + runtime.dropped();
-    let report =
-        Report { app: runtime.name.into(), virtual_time, outcome, elapsed, settings, tasks, dropped_jobs };
+    let report = Report {
+        app: runtime.name,
+        virtual_time,
+        outcome,
+        elapsed,
+        settings,
+        tasks: tasks.into(),
+        dropped_jobs,
+        ..Report::default()
+    };
     if let Some(profile) = profile {
         // SAFETY: no job can run anymore.
         unsafe { profile.end(&report) };

@@ -3,12 +3,12 @@
 
 use punctual_core::Worker;
 
-use super::stacks::Stacks;
-use crate::app::config::{Config, Marks, PerPartition};
+use super::stacks::{Stacks, list};
 use crate::app::partition::{PartitionState, ThreadModel};
 use crate::app::runtime::Runtime;
-use crate::app::start_error::{StartError, list};
+use crate::config::{Config, Marks, PerPartition};
 use crate::port::linux::cpu::{self, Allowed};
+use crate::start_error::StartError;
 use punctual_core::Duration;
 
 /// Kernel priority of level 0: above the interrupt threads of PREEMPT_RT, which have 50.
@@ -41,25 +41,25 @@ impl Plan {
             error: error.into(),
         })?;
         // The environment comes last, because it overrides the program.
-        let from_environment = Config::from_env();
+        let from_environment = Config::from_env().linux;
         if let Some(problem) = from_environment.bad_environment {
-            return Err(StartError::Environment(problem));
+            return Err(StartError::Environment(problem.into()));
         }
-        let wishes = wishes(runtime.partitions, [&from_environment.cpus, &config.cpus])?;
+        let wishes = wishes(runtime.partitions, [&from_environment.cpus, &config.linux.cpus])?;
         let usable = cpu::usable(&allowed);
         let cpus = place(&wishes, &usable, &cpu::isolated())?;
-        let base = config.priority_base.or(runtime.options.priority_base).unwrap_or(PRIORITY_BASE);
+        let base = config.linux.priority_base.or(runtime.options.priority_base).unwrap_or(PRIORITY_BASE);
         let highest = runtime.partitions.iter().map(|partition| partition.highest_level()).max().unwrap_or(0);
         if u32::from(base) + u32::from(highest) > 99 || base == 0 {
             return Err(StartError::Priority { base, highest });
         }
-        let strict = from_environment.strict.or(config.strict).unwrap_or(runtime.options.strict);
-        let wake_latency = from_environment.wake_latency.or(config.wake_latency);
+        let strict = from_environment.strict.or(config.linux.strict).unwrap_or(runtime.options.strict);
+        let wake_latency = from_environment.wake_latency.or(config.linux.wake_latency);
         let wake_latency = wake_latency.or(runtime.options.wake_latency);
-        let marks = from_environment.trace.or(config.trace.clone());
+        let marks = from_environment.trace.or(config.linux.trace.clone());
         let marks = marks.unwrap_or(Marks::new(runtime.options.trace));
-        let metrics = from_environment.metrics.or(config.metrics).unwrap_or(true);
-        let rseq = from_environment.rseq.or(config.rseq).unwrap_or(true);
+        let metrics = from_environment.metrics.or(config.linux.metrics).unwrap_or(true);
+        let rseq = from_environment.rseq.or(config.linux.rseq).unwrap_or(true);
         let (stacks, partitions) = (Stacks::new(runtime, config)?, runtime.partitions);
         Ok(Self {
             cpus,
@@ -145,7 +145,7 @@ fn wishes(
     let names: Vec<&str> = placed().map(|partition| partition.name).collect();
     for cpus in overriding {
         if let Some((name, _)) = cpus.named.iter().find(|(name, _)| !names.contains(&name.as_str())) {
-            return Err(StartError::UnknownPartition { name: name.clone(), partitions: list(&names) });
+            return Err(StartError::UnknownPartition { name: name.clone().into(), partitions: list(&names) });
         }
         if let (Some(cpu), true) = (cpus.sole, names.len() != 1) {
             return Err(StartError::WhichPartition { cpu, partitions: list(&names) });
@@ -168,11 +168,11 @@ fn place(wishes: &[Wish], usable: &[usize], isolated: &[usize]) -> Result<Vec<Op
     for (index, wish) in wishes.iter().enumerate() {
         if let Some(cpu) = wish.cpu {
             if !usable.contains(&cpu) {
-                let partition = (wishes.len() > 1).then(|| wish.name.to_owned());
+                let partition = (wishes.len() > 1).then_some(wish.name);
                 return Err(StartError::Cpu { cpu, partition, allowed: list(usable) });
             }
             if let Some(other) = given[..index].iter().position(|&other| other == Some(cpu)) {
-                let partitions = [wishes[other].name, wish.name].map(str::to_owned);
+                let partitions = [wishes[other].name, wish.name];
                 return Err(StartError::SameCpu { cpu, partitions });
             }
         }
@@ -202,7 +202,7 @@ fn place(wishes: &[Wish], usable: &[usize], isolated: &[usize]) -> Result<Vec<Op
     if let (true, Some((wish, _))) =
         (usable.iter().all(|cpu| polled(cpu).is_some()), usable.last().and_then(polled))
     {
-        return Err(StartError::PollsOnlyCpu { partition: wish.name.into(), allowed: list(usable) });
+        return Err(StartError::PollsOnlyCpu { partition: wish.name, allowed: list(usable) });
     }
     Ok(given)
 }

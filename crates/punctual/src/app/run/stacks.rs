@@ -4,14 +4,15 @@
 //! stack usage of each level's deepest job, from its own level up: it holds at most one job of each
 //! level.
 
-use crate::app::config::Config;
-use crate::app::config::PerPartition;
 use crate::app::current;
 use crate::app::partition::{PartitionState, ThreadModel};
 use crate::app::runtime::Runtime;
-use crate::app::start_error::{StartError, list};
+use crate::config::Config;
+use crate::config::PerPartition;
 use crate::port::linux::stack::{Bounds, Watched};
 use crate::port::linux::{kernel_thread, stderr};
+use crate::report::Text;
+use crate::start_error::StartError;
 
 /// The default for the thread itself, and for each level that may run on it.
 const BASE_STACK: usize = 1024 * 1024;
@@ -32,11 +33,11 @@ pub(super) struct Stacks {
 impl Stacks {
     /// The environment overrides the program, and the value for a partition overrides that for all.
     pub(super) fn new(runtime: &'static Runtime, config: &Config) -> Result<Self, StartError> {
-        let from_environment = Config::from_env();
+        let from_environment = Config::from_env().linux;
         if let Some(problem) = from_environment.bad_environment {
-            return Err(StartError::Environment(problem));
+            return Err(StartError::Environment(problem.into()));
         }
-        let overriding = [&from_environment.stacks, &config.stacks];
+        let overriding = [&from_environment.stacks, &config.linux.stacks];
         let names: Vec<&str> = runtime
             .partitions
             .iter()
@@ -46,7 +47,7 @@ impl Stacks {
         for stacks in overriding {
             if let Some((name, _)) = stacks.named.iter().find(|(name, _)| !names.contains(&name.as_str())) {
                 return Err(StartError::StackOfUnknownPartition {
-                    name: name.clone(),
+                    name: name.clone().into(),
                     partitions: list(&names),
                 });
             }
@@ -112,3 +113,8 @@ fn explain(stack: Bounds) {
 
 const MORE: &str = "set a larger one with `#[app(stack = ..)]`, `Config::stack` or PUNCTUAL_STACK, in KiB";
 const OF_CALLER: &str = "it is the thread that runs the app: raise its stack with `ulimit -s`, or run the app on one with a larger stack";
+
+/// Joins items for a message.
+pub(super) fn list<T: ToString>(items: &[T]) -> Text {
+    items.iter().map(T::to_string).collect::<Vec<_>>().join(", ").into()
+}

@@ -19,7 +19,6 @@ use crate::app::panic_hook::PanicRedirect;
 use crate::app::partition::ThreadModel;
 use crate::app::profile;
 use crate::app::runtime::Runtime;
-use crate::app::start_error::StartError;
 use crate::app::stop::Culprit;
 use crate::app::stop::StopReason;
 use crate::app::trace_markers::Marks;
@@ -27,6 +26,7 @@ use crate::port::linux::end_process;
 use crate::port::linux::starvation::StarvationCheck;
 use crate::port::linux::stderr;
 use crate::port::linux::tsc::{self, Tsc};
+use crate::start_error::StartError;
 
 /// Time for jobs to finish once the app is stopping; after that the process is ended.
 const JOB_TIMEOUT: Duration = Duration::from_secs(5);
@@ -313,10 +313,10 @@ mod tests {
     use punctual_core::Worker;
 
     use super::*;
-    use crate::app::model::Model;
     use crate::app::partition::{PartitionConfig, PartitionState};
-    use crate::app::report::Outcome;
     use crate::app::runtime::Options;
+    use crate::model::Model;
+    use crate::report::Outcome;
 
     static IDLE: Worker = Worker::new(0);
     static MODEL: Model = Model::new("app", &[], &[], &[], None);

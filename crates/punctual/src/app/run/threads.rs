@@ -10,22 +10,22 @@ use punctual_core::{CurrentWorker, Worker};
 use super::plan::Plan;
 use super::supervisor::Progress;
 use super::{event_threads, stacks};
-use crate::app::config::Marks;
 use crate::app::current::Member;
 use crate::app::fault;
 use crate::app::forked;
 use crate::app::panic_hook::PanicRedirect;
 use crate::app::partition::{PartitionState, ThreadModel};
-use crate::app::report::ThreadSettings;
 use crate::app::runtime::Runtime;
-use crate::app::start_error::StartError;
 use crate::app::stop::Culprit;
 use crate::background;
+use crate::config::Marks;
 use crate::logging::Logging;
 use crate::port::linux::polled::{Begun, Hits};
 use crate::port::linux::settings::{self, Place, Wanted};
 use crate::port::linux::stack::Bounds;
 use crate::port::linux::{self, futex, polling, suspension};
+use crate::report::ThreadSettings;
+use crate::start_error::StartError;
 
 /// The threads, each with its settings.
 #[derive(Debug)]

@@ -8,18 +8,18 @@ use super::event_threads::Opened;
 use super::functions::Functions;
 use super::idle_watch::IdleWatch;
 use super::stacks::{self, Stacks};
-use crate::app::config::Config;
 use crate::app::current::Member;
 use crate::app::fault;
 use crate::app::guard::Guarded;
 use crate::app::partition::{PartitionState, ThreadModel};
 use crate::app::profile::Profile;
-use crate::app::report::{Report, Settings};
 use crate::app::runtime::{RunGuard, Runtime};
-use crate::app::start_error::StartError;
 use crate::app::stop::Culprit;
 use crate::app::{forked, virtual_time};
+use crate::config::Config;
 use crate::port::linux::stack::Bounds;
+use crate::report::{Report, Settings};
+use crate::start_error::StartError;
 
 pub(super) fn run(
     runtime: &'static Runtime,
@@ -32,9 +32,9 @@ pub(super) fn run(
     let system =
         |error: rustix::io::Errno| StartError::System { attempt: "making an epoll set", error: error.into() };
     let _opened = Opened::new(runtime, false).map_err(system)?;
-    let profile = config.profile.as_deref();
+    let profile = config.linux.profile.as_deref();
     let profile = profile.map(|path| Profile::begin(runtime, path, None)).transpose()?;
-    let guarded = Guarded::begin(runtime, config.guard);
+    let guarded = Guarded::begin(runtime, config.linux.guard);
     for partition in runtime.partitions {
         // SAFETY: the app is taken, so no thread of another run is left. Those of the other
         // partitions take over with their first turn; after that this thread no longer uses those

@@ -8,8 +8,8 @@ use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use super::Runtime;
 use crate::app::current::{self, LastThread};
-use crate::app::report::TaskReport;
-use crate::app::start_error::StartError;
+use crate::report::TaskReport;
+use crate::start_error::StartError;
 
 /// The app is not running.
 const FREE: u8 = 0;
@@ -151,9 +151,9 @@ mod tests {
     use punctual_core::Worker;
 
     use super::*;
-    use crate::app::model::Model;
     use crate::app::partition::{PartitionConfig, PartitionState, ThreadModel};
     use crate::app::runtime::Options;
+    use crate::model::Model;
 
     static IDLE: Worker = Worker::new(0);
     static MODEL: Model = Model::new("app", &[], &[], &[], None);

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::port::format_nanos;
+use crate::port::Nanos;
 use punctual_core::Duration;
 
 const DEVICE: &str = "/dev/cpu_dma_latency";
@@ -40,7 +40,7 @@ impl Bound {
             Ok(file) => Self { file: Some(file), missing: None },
             Err(error) if pointless(&error) => Self::default(),
             Err(error) => {
-                let longest = format_nanos(longest.as_ticks() as f64);
+                let longest = Nanos(longest.as_ticks());
                 let missing = format!(
                     "CPUs may take longer than {longest} to wake up: {DEVICE}: {error}; run as root, or let a udev rule \
                      open it to the user"
@@ -99,7 +99,7 @@ fn describe(cpu: usize, deepest: Option<State>, bound: Option<u64>) -> Option<St
     if bound.is_some_and(|bound| bound < latency) {
         return None;
     }
-    let latency = format_nanos(latency as f64);
+    let latency = Nanos(latency);
     Some(format!(
         "CPU {cpu} may rest in {name}, which takes {latency} to leave (bound it with `wake_latency`)"
     ))

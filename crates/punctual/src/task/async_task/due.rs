@@ -10,7 +10,7 @@ use core::cell::Cell;
 use core::sync::atomic::{Ordering, compiler_fence};
 
 #[cfg(not(feature = "std"))]
-use crate::app::per_core::PerCore;
+use crate::port::board::PerCore;
 
 #[cfg(feature = "std")]
 thread_local! {

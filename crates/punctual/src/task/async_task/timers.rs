@@ -14,11 +14,11 @@ use super::due;
 use crate::app::current;
 use crate::app::fault;
 use crate::app::partition::PartitionState;
-#[cfg(not(feature = "std"))]
-use crate::app::per_core::PerCore;
-use crate::app::report::TaskReport;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
+#[cfg(not(feature = "std"))]
+use crate::port::board::PerCore;
+use crate::report::TaskReport;
 
 /// The timers of one level: `N` of them; `W` is `N.div_ceil(64)`.
 pub struct Timers<const N: usize, const W: usize> {

@@ -259,7 +259,11 @@ mod unmade {
                 let config = if panics { config.clone() } else { virtual_time() };
                 let outcome = app::run(config, panics).unwrap().outcome;
                 let (task, message) = ("makes".to_owned(), "there is no future".to_owned());
-                let expected = if panics { Outcome::Panicked { task, message } } else { Outcome::Quiescent };
+                let expected = if panics {
+                    Outcome::Panicked { task: task.into(), message: message.into() }
+                } else {
+                    Outcome::Quiescent
+                };
                 assert_eq!(outcome, expected);
                 assert_eq!(DROPPED.load(Ordering::Relaxed) - before, 1, "the argument alone");
             }

@@ -171,7 +171,7 @@ app!(global, executor = "global");
 
 /// Checks that the app ends on every executor and in virtual time for a fault of `culprit`, in
 /// order.
-fn is_a_fault(place: Place, culprit: impl Fn(Executor, &Report) -> &'static str, message: &str) {
+fn is_a_fault(place: Place, culprit: impl Fn(Executor, &Report) -> &'static str, message: &'static str) {
     let _alone = crate::alone();
     for executor in executors() {
         let run: fn(Config, Place) -> Result<Report, StartError> = match executor {

@@ -204,7 +204,7 @@ fn each(act: Act, check: impl Fn(&Report, Executor)) {
 }
 
 /// Checks that the app ends for a fault of `task`, and that no job has run.
-fn is_a_fault(act: Act, task: &str, message: &str) {
+fn is_a_fault(act: Act, task: &'static str, message: &'static str) {
     each(act, |report, executor| {
         let expected = Outcome::Panicked { task: task.into(), message: message.into() };
         assert_eq!(report.outcome, expected, "{act:?}, {executor:?}, {}", report.virtual_time);

@@ -198,7 +198,7 @@ fn stop_ends_the_app_when_a_job_has_seen_the_end() {
     let _alone = crate::alone();
     for (kind, jobs) in AT_THEIR_END {
         for report in each(stop::run, kind, false) {
-            assert_eq!(report.outcome, Outcome::IdleSource { task: "read".into() }, "{kind:?}");
+            assert_eq!(report.outcome, Outcome::IdleSource { task: "read" }, "{kind:?}");
             assert_eq!(
                 (report.exit_code(), report.task("read").map(|read| read.jobs)),
                 (1, Some(jobs)),

@@ -164,7 +164,7 @@ mod overrun {
         let log = Log::default();
         let report = stop::run(until_ms(100), log.clone()).unwrap();
         assert_eq!(log.take(), [(0, "starts"), (25, "end")]);
-        assert_eq!(report.outcome, Outcome::Overrun { task: "sample".into() });
+        assert_eq!(report.outcome, Outcome::Overrun { task: "sample" });
         assert_eq!((report.exit_code(), report.task("sample").unwrap().jobs), (1, 1));
     }
 

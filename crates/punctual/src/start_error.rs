@@ -1,11 +1,17 @@
 //! Reasons why an app did not start.
 
-use std::fmt;
-use std::path::PathBuf;
+use core::fmt;
 
-use crate::port::linux::futex::{ADVICE, Refused};
+use crate::port::SystemError;
+use crate::report::Text;
+
+/// True if the app is a Linux process.
+const IS_PROCESS: bool = cfg!(feature = "std");
 
 /// Reason why an app did not start. No code of it has run, and every message contains the remedy.
+///
+/// The reasons are the same on Linux and on a board; a platform that has no CPUs to choose or no
+/// environment never returns those that concern them.
 ///
 /// `Debug` prints the same message as `Display`, so that a failed `unwrap` or `expect` shows the
 /// remedy.
@@ -14,61 +20,81 @@ pub enum StartError {
     /// This app is already running; the name of its module. Runs in virtual time wait for each
     /// other instead.
     AlreadyRunning(&'static str),
+    /// On a board: there is no core for a partition, or it does not start.
+    NoCore {
+        /// The app.
+        app: &'static str,
+        /// The partition.
+        partition: &'static str,
+        /// The number of the core.
+        core: u32,
+    },
+    /// On a board: the app has several partitions, for which virtual time is not available there.
+    VirtualPartitions(&'static str),
+    /// On a board: the interrupt of a task cannot be routed to the core of the task's partition.
+    NotRouted {
+        /// The app.
+        app: &'static str,
+        /// The partition.
+        partition: &'static str,
+        /// The number of the interrupt.
+        interrupt: u32,
+    },
     /// An earlier run of this app did not complete its cleanup; the name of its module.
     NotReset(&'static str),
     /// An environment variable has an invalid value.
-    Environment(String),
+    Environment(Text),
     /// The model of the app cannot be written to the path in `PUNCTUAL_MODEL`.
     Model {
         /// The file.
-        path: PathBuf,
+        path: Text,
         /// The system's error.
-        error: std::io::Error,
+        error: SystemError,
     },
     /// The profile cannot be written to the path of [`Config::profile`](crate::Config::profile) or
     /// `PUNCTUAL_PROFILE`.
     Profile {
         /// The file.
-        path: PathBuf,
+        path: Text,
         /// The system's error.
-        error: std::io::Error,
+        error: SystemError,
     },
     /// The CPU does not exist or is not allowed to this process.
     Cpu {
         /// The requested CPU.
         cpu: usize,
         /// The partition it is for, if the app has several.
-        partition: Option<String>,
+        partition: Option<&'static str>,
         /// The allowed CPUs.
-        allowed: String,
+        allowed: Text,
     },
     /// Two partitions were assigned to one CPU.
     SameCpu {
         /// The CPU.
         cpu: usize,
         /// The two partitions.
-        partitions: [String; 2],
+        partitions: [&'static str; 2],
     },
     /// There are more partitions than CPUs.
     TooFewCpus {
         /// The partitions.
-        partitions: String,
+        partitions: Text,
         /// The allowed CPUs.
-        allowed: String,
+        allowed: Text,
     },
     /// No CPU would be left apart from those of polling partitions.
     PollsOnlyCpu {
         /// A polling partition.
-        partition: String,
+        partition: &'static str,
         /// The allowed CPUs.
-        allowed: String,
+        allowed: Text,
     },
     /// A CPU was given for a partition that the app does not have.
     UnknownPartition {
         /// Its name.
-        name: String,
+        name: Text,
         /// The partitions of the app, none if it runs on all CPUs.
-        partitions: String,
+        partitions: Text,
     },
     /// A CPU was given without a partition to an app with several, or to an app that runs on all
     /// CPUs.
@@ -76,14 +102,14 @@ pub enum StartError {
         /// The CPU.
         cpu: usize,
         /// The partitions of the app, none if it runs on all CPUs.
-        partitions: String,
+        partitions: Text,
     },
     /// A stack size was given for a partition that the app does not have.
     StackOfUnknownPartition {
         /// Its name.
-        name: String,
+        name: Text,
         /// The partitions of the app, none if it runs on all CPUs.
-        partitions: String,
+        partitions: Text,
     },
     /// The requested stack is too small for any thread.
     Stack {
@@ -99,14 +125,14 @@ pub enum StartError {
         /// The highest level of the app.
         highest: u8,
     },
-    /// `strict` is set and these real-time settings do not apply.
-    Strict(Vec<String>),
+    /// `strict` is set and these real-time settings do not apply, one per line.
+    Strict(Text),
     /// The kernel does not let threads wait for each other.
     Futex {
         /// The operation of futex(2) that it refuses.
         operation: &'static str,
         /// The kernel's error.
-        error: std::io::Error,
+        error: SystemError,
         /// The remedy.
         advice: &'static str,
     },
@@ -115,7 +141,7 @@ pub enum StartError {
         /// The attempted operation.
         attempt: &'static str,
         /// The system's error.
-        error: std::io::Error,
+        error: SystemError,
     },
 }
 
@@ -143,6 +169,28 @@ impl fmt::Debug for StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::AlreadyRunning(app) if !IS_PROCESS => write!(
+                f,
+                "punctual: the app `{app}` cannot start: an app is running on this core; wait for its end"
+            ),
+            Self::NoCore { app, partition, core } => write!(
+                f,
+                "punctual: the app `{app}` cannot start: its partition `{partition}` needs core {core}, which the board does not \
+                 have or which does not start; use fewer partitions, or give QEMU more cores with -smp"
+            ),
+            Self::VirtualPartitions(app) => write!(
+                f,
+                "punctual: the app `{app}` cannot start: it has several partitions, and on a board virtual time is for apps with one; \
+                 run it on the board's clock, or in virtual time on Linux"
+            ),
+            Self::NotRouted { app, partition, interrupt } => write!(
+                f,
+                "punctual: the app `{app}` cannot start: a task of its partition `{partition}` \
+                 binds interrupt {interrupt}, which this board delivers only to the first core; \
+                 move the task to the first partition"
+            ),
+            // The other reasons do not occur on a board, whose images need not contain their texts.
+            _ if !IS_PROCESS => Ok(()),
             Self::AlreadyRunning(name) => {
                 write!(
                     f,
@@ -162,13 +210,13 @@ impl fmt::Display for StartError {
                 f,
                 "the model of the app cannot be written to {}: {error}; set PUNCTUAL_MODEL to a file that can be written, \
                  as ./model.json, or unset it to run the app",
-                path.display()
+                path
             ),
             Self::Profile { path, error } => write!(
                 f,
                 "a profile of the app could not be written to {}: {error}; choose a file that can be written, as ./profile.json, with \
                  `Config::profile` or PUNCTUAL_PROFILE",
-                path.display()
+                path
             ),
             Self::Cpu { cpu, partition: None, allowed } => write!(
                 f,
@@ -196,7 +244,7 @@ impl fmt::Display for StartError {
                 "the partition `{partition}` polls, which occupies its CPU, but this process may \
                  use only {allowed}; allow it another CPU (cpuset, taskset), or remove `poll`"
             ),
-            Self::UnknownPartition { name, partitions } => match partitions.as_str() {
+            Self::UnknownPartition { name, partitions } => match &**partitions {
                 "" => write!(
                     f,
                     "a CPU is given for a partition `{name}`, but the app has no partitions and \
@@ -208,7 +256,7 @@ impl fmt::Display for StartError {
                      `Config::partition_cpu` and PUNCTUAL_CPU)"
                 ),
             },
-            Self::WhichPartition { cpu, partitions } => match partitions.as_str() {
+            Self::WhichPartition { cpu, partitions } => match &**partitions {
                 "" => write!(
                     f,
                     "CPU {cpu} is given, but the app runs on every CPU that the process may use; \
@@ -221,7 +269,7 @@ impl fmt::Display for StartError {
                      `Config::partition_cpu` or PUNCTUAL_CPU=NAME=CPU,…"
                 ),
             },
-            Self::StackOfUnknownPartition { name, partitions } => match partitions.as_str() {
+            Self::StackOfUnknownPartition { name, partitions } => match &**partitions {
                 "" => write!(
                     f,
                     "a stack is given for a partition `{name}`, but the app has no partitions; \
@@ -249,7 +297,7 @@ impl fmt::Display for StartError {
             ),
             Self::Strict(missing) => {
                 f.write_str("strict: the app does not start, because it would not be real time:")?;
-                missing.iter().try_for_each(|what| write!(f, "\n  {what}"))
+                missing.lines().try_for_each(|what| write!(f, "\n  {what}"))
             }
             Self::Futex { operation, error, advice } => {
                 write!(
@@ -262,14 +310,8 @@ impl fmt::Display for StartError {
     }
 }
 
-impl From<Refused> for StartError {
-    fn from(Refused { what, error }: Refused) -> Self {
-        Self::Futex { operation: what, error: error.into(), advice: ADVICE }
-    }
-}
-
-impl std::error::Error for StartError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl core::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Self::Model { error, .. }
             | Self::Profile { error, .. }
@@ -278,11 +320,6 @@ impl std::error::Error for StartError {
             _ => None,
         }
     }
-}
-
-/// Joins items for a message.
-pub(crate) fn list<T: ToString>(items: &[T]) -> String {
-    items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

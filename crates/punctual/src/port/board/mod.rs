@@ -1,8 +1,22 @@
-//! Functions that a board provides. The board's crate defines them by their names; `punctual-bare`
-//! is one.
+//! Functions that a board provides, and the port of a partition there.
+//!
+//! The board's crate defines the functions by their names; `punctual-bare` is one.
+
+mod app_port;
+pub(crate) mod clock;
+#[cfg(feature = "async")]
+mod per_core;
 
 use core::alloc::Layout;
+use core::convert::Infallible;
 use core::ptr::NonNull;
+
+pub use self::app_port::AppPort;
+#[cfg(feature = "async")]
+pub(crate) use self::per_core::PerCore;
+
+/// Error of the operating system, of which there is none.
+pub(crate) type SystemError = Infallible;
 
 /// Returned instead of an interrupt number if the environment requests that the app shuts down.
 pub(crate) const STOP: u32 = u32::MAX;

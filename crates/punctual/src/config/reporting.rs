@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use crate::app::report::Report;
 use crate::port::linux::stderr;
+use crate::report::Report;
 
 /// Destination of a run's report at its end, in addition to being returned.
 ///

@@ -8,12 +8,12 @@ use super::{
     Access, Executor, Kind, Model, OnBudget, OnEarly, OnOverrun, Partition, Protocol, Resource, Task, Use,
 };
 use crate::app::json::Json;
-use crate::app::start_error::StartError;
+use crate::start_error::StartError;
 
 /// Writes the model into the file that `PUNCTUAL_MODEL` names.
 pub(crate) fn write(model: &Model, path: &Path) -> Result<(), StartError> {
     punctual_files::write(path, format!("{}\n", json(model)).as_bytes())
-        .map_err(|error| StartError::Model { path: path.to_owned(), error })
+        .map_err(|error| StartError::Model { path: path.display().to_string().into(), error })
 }
 
 fn json(model: &Model) -> Json {

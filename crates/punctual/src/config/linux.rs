@@ -1,30 +1,10 @@
-//! Configuration of a run.
-//!
-//! ```
-//! use punctual::{Config, Duration};
-//!
-//! // On real-time threads on CPU 3, refusing to start with less than full real-time settings.
-//! let real = Config::new().cpu(3).strict(true);
-//!
-//! // One simulated hour in virtual time.
-//! let simulated = Config::new().virtual_time().until(Duration::from_hours(1));
-//! ```
+//! Configuration of a run on Linux.
 
 use std::path::PathBuf;
 
 use punctual_core::{Duration, IntoDuration};
 
-pub use crate::app::reporting::Reporting;
-
-/// The port of an app.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Platform {
-    /// Real-time threads on Linux, pinned to one CPU.
-    #[default]
-    Linux,
-    /// One ordinary thread and a clock that advances only when no work is left.
-    Virtual,
-}
+use super::{Config, Reporting};
 
 /// Requested values by partition: CPUs, or stack sizes in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -98,10 +78,9 @@ pub enum Guard {
     Stop,
 }
 
-/// Configuration of a run. Other settings come from the `#[app]` attribute.
+/// The settings that only Linux has.
 #[derive(Debug, Clone, Default)]
-pub struct Config {
-    pub(crate) platform: Platform,
+pub(crate) struct LinuxConfig {
     pub(crate) cpus: PerPartition,
     /// In bytes.
     pub(crate) stacks: PerPartition,
@@ -111,49 +90,23 @@ pub struct Config {
     pub(crate) strict: Option<bool>,
     pub(crate) trace: Option<Marks>,
     pub(crate) report: Option<Reporting>,
-    /// True if `main` was generated, so that the report is the program's output.
-    pub(crate) is_program: bool,
     pub(crate) metrics: Option<bool>,
     pub(crate) rseq: Option<bool>,
     pub(crate) guard: Guard,
     pub(crate) profile: Option<PathBuf>,
     /// Destination of the model, if it is written instead of running the app.
     pub(crate) model: Option<PathBuf>,
-    pub(crate) until: Option<Duration>,
     pub(crate) keep_panic_hook: bool,
     pub(crate) bad_environment: Option<String>,
 }
 
 impl Config {
-    /// Creates a configuration for Linux threads, with the settings of the `#[app]` attribute.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// [`new`](Self::new), modified by the environment. A generated `main` uses it.
-    ///
-    /// * `PUNCTUAL_PORT`: `linux` or `virtual`.
-    /// * `PUNCTUAL_CPU`: a CPU number, or for several partitions `NAME=CPU,…`. Always overrides the
-    ///   program.
-    /// * `PUNCTUAL_STACK`: a number of KiB, or for several partitions `NAME=KIB,…`, see
-    ///   [`stack`](Self::stack). Always overrides the program.
-    /// * `PUNCTUAL_WAKE_LATENCY`: a number of µs, see [`wake_latency`](Self::wake_latency).
-    /// * `PUNCTUAL_STRICT`: `1` or `0`.
-    /// * `PUNCTUAL_TRACE`: `1` or `0`, or the path of a `trace_marker_raw` for the
-    ///   [marks](Self::trace).
-    /// * `PUNCTUAL_METRICS`: `1` or `0`, see [`metrics`](Self::metrics). Always overrides the
-    ///   program.
-    /// * `PUNCTUAL_RSEQ`: `1` or `0`, see [`rseq`](Self::rseq). Always overrides the program.
-    /// * `PUNCTUAL_GUARD`: `report`, `stop` or `off`, see [`Guard`].
-    /// * `PUNCTUAL_REPORT`: `auto`, `always` (or `1`), `never` (or `0`), or the path of a file,
-    ///   with a `/` in it, see [`report`](Self::report).
-    /// * `PUNCTUAL_PROFILE`: the path of a file for the [profile](Self::profile).
-    /// * `PUNCTUAL_MODEL`: the path of a file. Instead of running, the app writes its
-    ///   [model](crate::model) there as JSON, and ends the process with status 0.
-    ///
-    /// An invalid value is an error when the app is run.
-    pub fn from_env() -> Self {
-        let mut config = Self::new();
+    /// Changes the configuration as the environment requests; see [`from_env`](Self::from_env).
+    pub(super) fn read_environment(&mut self) {
+        let mut config = LinuxConfig::default();
+        let (mut is_virtual, mut cpus, mut strict) = (false, PerPartition::default(), None);
+        let (mut wake_latency, mut trace, mut stacks) = (None, None, PerPartition::default());
+        let (mut metrics, mut rseq, mut guard) = (None, None, Guard::Off);
         let mut read = |name: &str, expected: &str, set: &mut dyn FnMut(&str) -> bool| {
             if let Some(value) = std::env::var_os(name) {
                 let value = value.to_string_lossy();
@@ -162,13 +115,10 @@ impl Config {
                 }
             }
         };
-        let (mut platform, mut cpus, mut strict) = (Platform::Linux, PerPartition::default(), None);
-        let (mut wake_latency, mut trace, mut stacks) = (None, None, PerPartition::default());
-        let (mut metrics, mut rseq, mut guard) = (None, None, Guard::Off);
         read("PUNCTUAL_PORT", "linux or virtual", &mut |value| {
-            platform = match value {
-                "linux" => Platform::Linux,
-                "virtual" => Platform::Virtual,
+            is_virtual = match value {
+                "linux" => false,
+                "virtual" => true,
                 _ => return false,
             };
             true
@@ -247,29 +197,14 @@ impl Config {
                 path => *file = path.map(PathBuf::from),
             }
         }
-        Self { platform, cpus, stacks, wake_latency, strict, trace, metrics, rseq, guard, ..config }
-    }
-
-    /// Runs in virtual time: on the calling thread, with a clock that advances only when no work is
-    /// left at the current time, and by the execution times that tasks declare.
-    ///
-    /// The run ends when no further event is possible, at the latest after [`until`](Self::until)
-    /// or at the end of virtual time, 2⁶⁴ − 2 ns (584 years) after the start: jobs due then or
-    /// later are dropped, and the outcome is [`TimeUp`](crate::report::Outcome::TimeUp). Event
-    /// sources are polled between jobs; one that stays readable, because its task does not read it,
-    /// stops the clock.
-    ///
-    /// Time does not pass in `idle` either, until it returns or calls
-    /// [`wait_for_event`](crate::wait_for_event). After two seconds without either, a message on
-    /// standard error warns about it.
-    pub fn virtual_time(mut self) -> Self {
-        self.platform = Platform::Virtual;
-        self
+        self.virtual_time = is_virtual;
+        self.linux =
+            LinuxConfig { cpus, stacks, wake_latency, strict, trace, metrics, rseq, guard, ..config };
     }
 
     /// Runs on this CPU. Default: an isolated CPU if there is one, otherwise the highest allowed.
     pub fn cpu(mut self, cpu: usize) -> Self {
-        self.cpus.sole = Some(cpu);
+        self.linux.cpus.sole = Some(cpu);
         self
     }
 
@@ -278,7 +213,7 @@ impl Config {
     ///
     /// An unknown name is an error when the app is run.
     pub fn partition_cpu(mut self, name: &str, cpu: usize) -> Self {
-        self.cpus.named.push((name.to_owned(), cpu));
+        self.linux.cpus.named.push((name.to_owned(), cpu));
         self
     }
 
@@ -305,7 +240,7 @@ impl Config {
     /// partition does, except that of `idle`, whose jobs run on the thread that calls `run`, on its
     /// stack. Without real-time privileges, the thread of `idle` runs jobs on Linux, too.
     pub fn stack(mut self, bytes: usize) -> Self {
-        self.stacks.sole = Some(bytes);
+        self.linux.stacks.sole = Some(bytes);
         self
     }
 
@@ -314,14 +249,14 @@ impl Config {
     ///
     /// An unknown name is an error when the app is run.
     pub fn partition_stack(mut self, name: &str, bytes: usize) -> Self {
-        self.stacks.named.push((name.to_owned(), bytes));
+        self.linux.stacks.named.push((name.to_owned(), bytes));
         self
     }
 
     /// Sets the kernel priority of level 0; level `l` runs at `base + l`. Default 50, above the
     /// kernel's interrupt threads on PREEMPT_RT.
     pub fn priority_base(mut self, base: u8) -> Self {
-        self.priority_base = Some(base);
+        self.linux.priority_base = Some(base);
         self
     }
 
@@ -334,7 +269,7 @@ impl Config {
     /// `/dev/cpu_dma_latency`, which requires root or a udev rule. It ends with the app, including
     /// a crash.
     pub fn wake_latency(mut self, longest: impl IntoDuration) -> Self {
-        self.wake_latency = Some(longest.into_duration());
+        self.linux.wake_latency = Some(longest.into_duration());
         self
     }
 
@@ -351,13 +286,13 @@ impl Config {
     ///
     /// Polling partitions never sleep; in virtual time nothing spins.
     pub fn spin(mut self, longest: impl IntoDuration) -> Self {
-        self.spin = Some(longest.into_duration());
+        self.linux.spin = Some(longest.into_duration());
         self
     }
 
     /// Refuses to start unless every real-time setting applies.
     pub fn strict(mut self, strict: bool) -> Self {
-        self.strict = Some(strict);
+        self.linux.strict = Some(strict);
         self
     }
 
@@ -375,7 +310,7 @@ impl Config {
     /// the app do. It always overrides the program. Polling partitions write no marks, and neither
     /// does virtual time. Those of a half of the app that runs without Linux are written for it.
     pub fn trace(mut self, trace: bool) -> Self {
-        self.trace = Some(Marks::new(trace));
+        self.linux.trace = Some(Marks::new(trace));
         self
     }
 
@@ -389,7 +324,7 @@ impl Config {
     /// jobs. If the kernel refuses the memory, the app runs without it, with a note in its
     /// [report](crate::report::Settings::notes).
     pub fn metrics(mut self, metrics: bool) -> Self {
-        self.metrics = Some(metrics);
+        self.linux.metrics = Some(metrics);
         self
     }
 
@@ -403,7 +338,7 @@ impl Config {
     /// start, the [report](crate::report::Settings::notes) has a note. If a seccomp filter later
     /// refuses what was granted at the start, the process ends with a message.
     pub fn rseq(mut self, rseq: bool) -> Self {
-        self.rseq = Some(rseq);
+        self.linux.rseq = Some(rseq);
         self
     }
 
@@ -421,7 +356,7 @@ impl Config {
     /// ignore response times of such a run.
     #[cfg(feature = "guard")]
     pub fn guard(mut self, guard: Guard) -> Self {
-        self.guard = guard;
+        self.linux.guard = guard;
         self
     }
 
@@ -431,7 +366,7 @@ impl Config {
     ///
     /// An app that cannot start has no report.
     pub fn report(mut self, reporting: Reporting) -> Self {
-        self.report = Some(reporting);
+        self.linux.report = Some(reporting);
         self
     }
 
@@ -455,7 +390,7 @@ impl Config {
     /// this is included in response times, and in no execution time. Without a profile a job has no
     /// overhead. Locks and spawns of apps with `profile` check a thread-local variable.
     pub fn profile(mut self, file: impl Into<PathBuf>) -> Self {
-        self.profile = Some(file.into());
+        self.linux.profile = Some(file.into());
         self
     }
 
@@ -475,13 +410,7 @@ impl Config {
     /// Use it to get a backtrace (`RUST_BACKTRACE`), which only the panicking thread can take. A
     /// hook set while the app runs, for example in `init`, is always called.
     pub fn keep_panic_hook(mut self, keep: bool) -> Self {
-        self.keep_panic_hook = keep;
-        self
-    }
-
-    /// Shuts the app down this long after its start.
-    pub fn until(mut self, duration: impl IntoDuration) -> Self {
-        self.until = Some(duration.into_duration());
+        self.linux.keep_panic_hook = keep;
         self
     }
 }

@@ -2,8 +2,6 @@
 
 use core::cell::Cell;
 
-use super::board;
-
 /// Maximum number of cores of a board.
 const CORES: usize = 4;
 
@@ -22,7 +20,7 @@ impl<T: Copy> PerCore<T> {
     }
 
     fn mine(&self) -> &Cell<T> {
-        &self.0[board::core() as usize % CORES]
+        &self.0[super::core() as usize % CORES]
     }
 
     pub(crate) fn get(&self) -> T {

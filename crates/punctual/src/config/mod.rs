@@ -1,0 +1,106 @@
+//! Configuration of a run.
+//!
+//! ```
+//! use punctual::{Config, Duration};
+//!
+//! // On real-time threads on CPU 3, refusing to start with less than full real-time settings.
+//! let real = Config::new().cpu(3).strict(true);
+//!
+//! // One simulated hour in virtual time.
+//! let simulated = Config::new().virtual_time().until(Duration::from_hours(1));
+//! ```
+
+#[cfg(feature = "std")]
+mod linux;
+#[cfg(feature = "std")]
+mod reporting;
+
+use punctual_core::Duration;
+#[cfg(feature = "virtual-time")]
+use punctual_core::IntoDuration;
+
+#[cfg(feature = "std")]
+pub(crate) use self::linux::{Marks, PerPartition};
+#[cfg(feature = "std")]
+pub use self::{linux::Guard, reporting::Reporting};
+
+/// Configuration of a run. Other settings come from the `#[app]` attribute, and on a board from the
+/// features of the board's crate.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    pub(crate) virtual_time: bool,
+    pub(crate) until: Option<Duration>,
+    /// True if `main` was generated, so that the report is the program's output.
+    pub(crate) is_program: bool,
+    #[cfg(feature = "std")]
+    pub(crate) linux: linux::LinuxConfig,
+}
+
+impl Config {
+    /// Creates a configuration for Linux threads or the board's clock, with the settings of the
+    /// `#[app]` attribute.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// [`new`](Self::new), modified by the environment, which a board does not have. A generated
+    /// `main` uses it.
+    ///
+    /// * `PUNCTUAL_PORT`: `linux` or `virtual`.
+    /// * `PUNCTUAL_CPU`: a CPU number, or for several partitions `NAME=CPU,…`. Always overrides the
+    ///   program.
+    /// * `PUNCTUAL_STACK`: a number of KiB, or for several partitions `NAME=KIB,…`, see
+    ///   [`stack`](Self::stack). Always overrides the program.
+    /// * `PUNCTUAL_WAKE_LATENCY`: a number of µs, see [`wake_latency`](Self::wake_latency).
+    /// * `PUNCTUAL_STRICT`: `1` or `0`.
+    /// * `PUNCTUAL_TRACE`: `1` or `0`, or the path of a `trace_marker_raw` for the
+    ///   [marks](Self::trace).
+    /// * `PUNCTUAL_METRICS`: `1` or `0`, see [`metrics`](Self::metrics). Always overrides the
+    ///   program.
+    /// * `PUNCTUAL_RSEQ`: `1` or `0`, see [`rseq`](Self::rseq). Always overrides the program.
+    /// * `PUNCTUAL_GUARD`: `report`, `stop` or `off`, see [`Guard`].
+    /// * `PUNCTUAL_REPORT`: `auto`, `always` (or `1`), `never` (or `0`), or the path of a file,
+    ///   with a `/` in it, see [`report`](Self::report).
+    /// * `PUNCTUAL_PROFILE`: the path of a file for the [profile](Self::profile).
+    /// * `PUNCTUAL_MODEL`: the path of a file. Instead of running, the app writes its
+    ///   [model](crate::model) there as JSON, and ends the process with status 0.
+    ///
+    /// An invalid value is an error when the app is run.
+    pub fn from_env() -> Self {
+        #[allow(unused_mut, reason = "a board has no environment")]
+        let mut config = Self::new();
+        #[cfg(feature = "std")]
+        config.read_environment();
+        config
+    }
+}
+
+#[cfg(feature = "virtual-time")]
+impl Config {
+    /// Runs in virtual time: on the calling thread, with a clock that advances only when no work is
+    /// left at the current time, and by the execution times that tasks declare.
+    ///
+    /// The run ends when no further event is possible, at the latest after [`until`](Self::until)
+    /// or at the end of virtual time, 2⁶⁴ − 2 ns (584 years) after the start: jobs due then or
+    /// later are dropped, and the outcome is [`TimeUp`](crate::report::Outcome::TimeUp). Event
+    /// sources are polled between jobs; one that stays readable, because its task does not read it,
+    /// stops the clock. On a board, interrupts occur at any time, an app with a task that binds one
+    /// does not end by itself, and apps with several partitions are rejected.
+    ///
+    /// Time does not pass in `idle` either, until it returns or calls
+    /// [`wait_for_event`](crate::wait_for_event). After two seconds without either, a message on
+    /// standard error warns about it.
+    #[must_use]
+    pub fn virtual_time(mut self) -> Self {
+        self.virtual_time = true;
+        self
+    }
+
+    /// Shuts the app down this long after its start: jobs released by then are finished, and the
+    /// outcome is [`TimeUp`](crate::report::Outcome::TimeUp).
+    #[must_use]
+    pub fn until(mut self, duration: impl IntoDuration) -> Self {
+        self.until = Some(duration.into_duration());
+        self
+    }
+}

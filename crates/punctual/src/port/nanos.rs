@@ -1,0 +1,54 @@
+//! Lengths of time for people.
+
+use core::fmt;
+
+/// Nanoseconds; prints three significant digits and a unit.
+#[derive(Clone, Copy)]
+pub(crate) struct Nanos(pub(crate) u64);
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, scale) = match self.0 {
+            ns @ 0..1_000 => return write!(f, "{ns} ns"),
+            1_000..999_500 => ("µs", 1_000),
+            999_500..999_500_000 => ("ms", 1_000_000),
+            _ => ("s", 1_000_000_000),
+        };
+        let in_units_of = |part: u64| self.0.saturating_add(part / 2) / part;
+        let [hundredths, tenths] = [in_units_of(scale / 100), in_units_of(scale / 10)];
+        if hundredths < 1_000 {
+            write!(f, "{}.{:02} {unit}", hundredths / 100, hundredths % 100)
+        } else if tenths < 1_000 {
+            write!(f, "{}.{} {unit}", tenths / 10, tenths % 10)
+        } else {
+            write!(f, "{} {unit}", in_units_of(scale))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_and_a_unit() {
+        let cases = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.00 µs"),
+            (1_234, "1.23 µs"),
+            (9_994, "9.99 µs"),
+            (9_996, "10.0 µs"),
+            (12_359, "12.4 µs"),
+            (99_960, "100 µs"),
+            (100_900, "101 µs"),
+            (999_499, "999 µs"),
+            (999_500, "1.00 ms"),
+            (2_500_000_000, "2.50 s"),
+            (u64::MAX, "18446744073 s"),
+        ];
+        for (ns, text) in cases {
+            assert_eq!(Nanos(ns).to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! The text of a report.
+
+use core::fmt::{self, Write};
+
+use super::table::{self, Column};
+use super::{Report, TaskReport};
+use crate::model::OnEarly;
+use crate::port::Nanos;
+
+/// True if the app is a Linux process, whose clock and tools the text names.
+const IS_PROCESS: bool = cfg!(feature = "std");
+
+/// Placeholder of an unknown value.
+const UNKNOWN: &str = "–";
+
+/// The columns of the tasks, in order.
+const COLUMNS: [Column<TaskReport>; 15] = [
+    Column::new("task", |task: &TaskReport, to| to.write_str(task.name)),
+    Column::new("partition", |task: &TaskReport, to| to.write_str(task.partition.unwrap_or_default()))
+        .shown_if(any_placed),
+    Column::new("level", |task: &TaskReport, to| write!(to, "{}", task.level)),
+    Column::new("jobs", |task: &TaskReport, to| known(task, to, task.jobs)).least(on_board(6)),
+    Column::new("J max", |task: &TaskReport, to| known(task, to, Nanos(task.jitter.max))).least(on_board(7)),
+    Column::new("p99.9", |task: &TaskReport, to| quantile(task, to, task.jitter.p999)),
+    Column::new("p50", |task: &TaskReport, to| quantile(task, to, task.jitter.p50)),
+    Column::new("R max", |task: &TaskReport, to| known(task, to, Nanos(task.response.max)))
+        .least(on_board(7)),
+    Column::new("p99.9", |task: &TaskReport, to| quantile(task, to, task.response.p999)),
+    Column::new("p50", |task: &TaskReport, to| quantile(task, to, task.response.p50)),
+    Column::new("C max", |task: &TaskReport, to| known(task, to, Nanos(task.execution.max)))
+        .least(on_board(7)),
+    Column::new("overruns", |task: &TaskReport, to| write!(to, "{}", task.overruns)),
+    Column::new("misses", |task: &TaskReport, to| known(task, to, task.misses)),
+    Column::new("suspended", |task: &TaskReport, to| known(task, to, task.self_suspensions))
+        .shown_if(any_suspended),
+    Column::new("max", |task: &TaskReport, to| known(task, to, Nanos(task.suspension_max)))
+        .shown_if(any_suspended),
+];
+
+/// Returns the least width of a column on a board, where tables of several runs are compared.
+const fn on_board(width: usize) -> usize {
+    if IS_PROCESS { 0 } else { width }
+}
+
+fn any_placed(tasks: &[TaskReport]) -> bool {
+    tasks.iter().any(|task| task.partition.is_some())
+}
+
+fn any_suspended(tasks: &[TaskReport]) -> bool {
+    tasks.iter().any(|task| task.self_suspensions > 0)
+}
+
+/// Prints a figure of a task whose jobs are measured.
+fn known(task: &TaskReport, to: &mut dyn Write, figure: impl fmt::Display) -> fmt::Result {
+    if task.measured { write!(to, "{figure}") } else { to.write_str(UNKNOWN) }
+}
+
+/// Prints a quantile, in ns, of a task that has a histogram.
+fn quantile(task: &TaskReport, to: &mut dyn Write, ns: Option<u64>) -> fmt::Result {
+    match ns {
+        Some(ns) => known(task, to, Nanos(ns)),
+        None => to.write_str(UNKNOWN),
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let elapsed = Nanos(u64::try_from(self.elapsed.as_nanos()).unwrap_or(u64::MAX));
+        write!(f, "{}: {} after {elapsed}", self.app, self.outcome)?;
+        match self.virtual_time {
+            true => f.write_str(" of virtual time\n")?,
+            false if IS_PROCESS => f.write_str(" of real time\n")?,
+            false => f.write_char('\n')?,
+        }
+        if !self.tasks.is_empty() {
+            f.write_char('\n')?;
+            if IS_PROCESS {
+                f.write_str(
+                    "J: release to start, R: release to end, C: start to end without preemption and suspension\n\n",
+                )?;
+            }
+            table::write(f, &COLUMNS, &self.tasks)?;
+        }
+        if self.tasks.iter().any(|task| !task.measured) {
+            let why = if cfg!(feature = "monitoring") {
+                "the app sets `monitor = false`"
+            } else {
+                "`punctual` was built without its feature `monitoring`"
+            };
+            writeln!(f, "{UNKNOWN} was not measured, because {why}")?;
+        }
+        self.tasks.iter().try_for_each(|task| self.explain_misses(f, task))?;
+        for task in self.tasks.iter().filter(|task| task.early > 0) {
+            explain_early(f, task)?;
+        }
+        for task in self.tasks.iter().filter(|task| task.idle_releases > 0) {
+            writeln!(
+                f,
+                "{} of the jobs of {} found no data, because its event source is at its end; \
+                 replace the source, or declare `on_idle_source = once` or `stop`",
+                task.idle_releases, task.name
+            )?;
+        }
+        #[cfg(feature = "std")]
+        self.tasks.iter().try_for_each(|task| super::settings::explain_findings(f, task))?;
+        if self.dropped_jobs > 0 {
+            let jobs = counted(self.dropped_jobs, "released job");
+            writeln!(f, "{jobs} not run, because the app ended first")?;
+        }
+        if self.unbound_interrupts > 0 {
+            writeln!(f, "{} that no task binds", counted(self.unbound_interrupts, "interrupt"))?;
+        }
+        #[cfg(feature = "std")]
+        if !self.virtual_time {
+            write!(f, "{}", self.settings)?;
+        }
+        Ok(())
+    }
+}
+
+/// "1 job", "2 jobs".
+pub(super) fn counted(count: u64, noun: &'static str) -> impl fmt::Display {
+    fmt::from_fn(move |f| write!(f, "{count} {noun}{}", if count == 1 { "" } else { "s" }))
+}
+
+/// Prints a line on the early releases of a task.
+fn explain_early(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
+    let interval = task.min_interval.map_or(0, |interval| interval.as_ticks());
+    let became = match task.on_early {
+        Some(OnEarly::Delay) => " and waited",
+        Some(OnEarly::Reject) if task.early == 1 => " and was rejected",
+        Some(OnEarly::Reject) => " and were rejected",
+        _ => "",
+    };
+    let (name, releases) = (task.name, counted(task.early, "release"));
+    writeln!(f, "{name}: {releases} came too early{became}: more than {} in {}", task.burst, Nanos(interval))
+}
+
+impl Report {
+    /// Prints a line on the deadlines that a task missed, with the causes that are certain.
+    fn explain_misses(&self, f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
+        let Some(deadline) = task.deadline.filter(|_| task.misses > 0) else { return Ok(()) };
+        let deadline = deadline.as_ticks();
+        let (name, misses, jobs) = (task.name, task.misses, counted(task.jobs, "job"));
+        write!(f, "{name}: {misses} of {jobs} missed the deadline of {}", Nanos(deadline))?;
+        let suspends = task.self_suspensions > 0;
+        let asleep = task.suspension_max > deadline;
+        if task.jitter.max > deadline {
+            write!(f, "; one of them started {} late", Nanos(task.jitter.max))?;
+        } else if asleep {
+            write!(f, "; one of them was suspended for {}", Nanos(task.suspension_max))?;
+        } else if task.execution.max > deadline {
+            write!(f, "; one of them took {} from start to end", Nanos(task.execution.max))?;
+        } else if suspends {
+            let jobs = counted(task.self_suspensions, "job");
+            write!(f, "; {jobs} suspended themselves, for up to {}", Nanos(task.suspension_max))?;
+        }
+        writeln!(f)?;
+        if suspends {
+            writeln!(f, "    PUNCTUAL_GUARD=report names the calls in which its jobs wait")?;
+        }
+        if IS_PROCESS && !self.virtual_time && !asleep {
+            writeln!(f, "    `punctual trace record` and `report` show which threads had the CPU")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_core::Duration;
+
+    use super::*;
+    use crate::report::{Outcome, Summary};
+
+    /// Returns the lines of a report on a task with a deadline of 80 µs, of which two jobs of ten
+    /// missed it.
+    fn lines_on(jitter: u64, execution: u64) -> Vec<String> {
+        let summary = |max| Summary { max, ..Summary::default() };
+        let task = TaskReport {
+            name: "late",
+            jobs: 10,
+            misses: 2,
+            deadline: Some(Duration::from_micros(80)),
+            jitter: summary(jitter),
+            response: summary(jitter + execution),
+            execution: summary(execution),
+            ..TaskReport::default()
+        };
+        let text = Report { tasks: vec![task].into(), virtual_time: true, ..Report::default() }.to_string();
+        text.lines().filter(|line| line.starts_with("late:")).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn explains_misses_by_what_is_certain() {
+        let missed = "late: 2 of 10 jobs missed the deadline of 80.0 µs";
+        assert_eq!(lines_on(90_000, 5_000), [format!("{missed}; one of them started 90.0 µs late")]);
+        assert_eq!(
+            lines_on(5_000, 90_000),
+            [format!("{missed}; one of them took 90.0 µs from start to end")]
+        );
+        assert_eq!(lines_on(50_000, 50_000), [missed]);
+    }
+
+    #[test]
+    fn tells_of_releases_that_came_too_early_and_what_became_of_them() {
+        let line = |on_early, early| {
+            let min_interval = Some(Duration::from_millis(5));
+            let task = TaskReport {
+                name: "button",
+                burst: 2,
+                min_interval,
+                early,
+                on_early: Some(on_early),
+                ..TaskReport::default()
+            };
+            let text =
+                Report { tasks: vec![task].into(), virtual_time: true, ..Report::default() }.to_string();
+            text.lines().find(|line| line.starts_with("button:")).map(str::to_owned)
+        };
+        let expected = "button: 7 releases came too early and were rejected: more than 2 in 5.00 ms";
+        assert_eq!(line(OnEarly::Reject, 7).as_deref(), Some(expected));
+        assert_eq!(line(OnEarly::Delay, 7), Some(expected.replace("were rejected", "waited")));
+        assert_eq!(line(OnEarly::Count, 7), Some(expected.replace(" and were rejected", "")));
+        assert_eq!(line(OnEarly::Count, 0), None);
+    }
+
+    #[test]
+    fn tells_of_suspensions_only_where_there_are_some() {
+        let with = |self_suspensions| {
+            let task = TaskReport { self_suspensions, ..TaskReport::default() };
+            Report { tasks: vec![task].into(), ..Report::default() }.to_string()
+        };
+        assert!(with(1).contains("suspended  ") && !with(0).contains("suspended  "));
+    }
+
+    #[test]
+    fn explains_a_miss_by_sleep_with_the_guard_and_not_with_the_trace() {
+        let task = |suspension_max, execution| TaskReport {
+            name: "t",
+            jobs: 4,
+            misses: 4,
+            self_suspensions: 4,
+            suspension_max,
+            deadline: Some(Duration::from_millis(10)),
+            execution: Summary { max: execution, ..Summary::default() },
+            ..TaskReport::default()
+        };
+        let explained = |task| {
+            let text = Report { tasks: vec![task].into(), ..Report::default() }.to_string();
+            let lines = text.lines().skip_while(|line| !line.starts_with("t: "));
+            lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+        };
+        let slept = explained(task(20_000_000, 100_000));
+        assert!(slept.contains("one of them was suspended for 20.0 ms\n"), "{slept}");
+        assert!(slept.contains("PUNCTUAL_GUARD=report") && !slept.contains("punctual trace"), "{slept}");
+        let both = explained(task(6_000_000, 5_000_000));
+        assert!(both.contains("; 4 jobs suspended themselves, for up to 6.00 ms\n"), "{both}");
+        assert!(both.contains("PUNCTUAL_GUARD=report") && both.contains("punctual trace"), "{both}");
+    }
+
+    #[test]
+    fn says_that_figures_are_unknown_instead_of_zero() {
+        let time = Summary { p999: Some(0), p50: Some(0), ..Summary::default() };
+        let task = |measured| TaskReport {
+            name: "t",
+            measured,
+            overruns: 7,
+            jitter: time.clone(),
+            response: time.clone(),
+            ..TaskReport::default()
+        };
+        let shows = |measured| Report { tasks: vec![task(measured)].into(), ..Report::default() }.to_string();
+        assert!(shows(true).contains("0 ns") && !shows(true).contains(UNKNOWN));
+        let unknown = shows(false);
+        assert!(unknown.contains("– was not measured"), "{unknown}");
+        let row = unknown.lines().find(|line| line.starts_with("t ")).expect("the row of the task");
+        let row: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(row[..2], ["t", "0"], "{unknown}");
+        assert_eq!(row[2..], [&[UNKNOWN; 8][..], &["7", UNKNOWN]].concat(), "{unknown}");
+    }
+
+    #[test]
+    fn shows_a_dash_for_quantiles_of_tasks_without_a_histogram() {
+        let task = TaskReport { name: "t", measured: true, jobs: 1, ..TaskReport::default() };
+        let text = Report { tasks: vec![task].into(), ..Report::default() }.to_string();
+        let row: Vec<&str> = text.lines().find(|line| line.starts_with("t ")).unwrap().split("  ").collect();
+        let row: Vec<&str> = row.iter().map(|cell| cell.trim()).filter(|cell| !cell.is_empty()).collect();
+        let (max, none) = ("0 ns", UNKNOWN);
+        assert_eq!(row[1..], ["0", "1", max, none, none, max, none, none, max, "0", "0"], "{text}");
+    }
+
+    #[test]
+    fn exit_codes() {
+        let ended = |outcome| Report { outcome, ..Report::default() }.exit_code();
+        assert_eq!(ended(Outcome::Signal(15)), 0);
+        assert_eq!(ended(Outcome::Overrun { task: "t" }), 1);
+        assert_eq!(ended(Outcome::IdleSource { task: "t" }), 1);
+        assert_eq!(ended(Outcome::Guard { task: "t" }), 1);
+        assert_eq!(ended(Outcome::Panicked { task: "t".into(), message: "m".into() }), 101);
+    }
+}

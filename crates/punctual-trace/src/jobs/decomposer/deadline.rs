@@ -159,7 +159,7 @@ impl Decomposer {
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
         thread.yields = true;
-        if thread.priority < 0 && !self.budgets.named {
+        if thread.priority.own < 0 && !self.budgets.named {
             self.budgets.yielder = event.by;
         }
         if let Some(open) = thread.open.as_mut() {
@@ -176,9 +176,9 @@ impl Decomposer {
             open.has_calls();
             open.outside_scheduler(event.time);
         }
-        let yields = std::mem::take(&mut thread.yields) && thread.priority < 0;
+        let yields = std::mem::take(&mut thread.yields) && thread.priority.own < 0;
         if yields && thread.open.as_ref().is_some_and(|open| open.is_active() && open.task().is_none()) {
-            let (due, priority) = (self.next_due(slot, event.time), self.threads.at(slot).priority);
+            let (due, priority) = (self.next_due(slot, event.time), self.threads.at(slot).priority.own);
             let Some(mut open) = self.threads.at(slot).open.take() else { return };
             self.hand_out(&mut open, event.time, event.cpu, sink);
             open.renewed(event.time, due, priority);
@@ -201,7 +201,7 @@ impl Decomposer {
         let thread = self.threads.at(slot);
         let yields = std::mem::take(&mut thread.yields);
         let started = thread.deadline.as_mut().and_then(|deadline| deadline.started.take());
-        if thread.priority >= 0 {
+        if thread.priority.own >= 0 {
             // It ran while a server's timer was started.
             thread.deadline = None;
             if let Some(Started { timer, .. }) = started {
@@ -209,7 +209,7 @@ impl Decomposer {
             }
             return false;
         }
-        let (marks, priority) = (thread.marks, thread.priority);
+        let (marks, priority) = (thread.marks, thread.priority.own);
         // Without timer events, displacement is indistinguishable from throttling or a yield.
         let untold = started.map_or(!self.known.timers, |started| !started.by_handler);
         let unsure = untold && thread.open.as_ref().is_some_and(|open| !open.knows_yields());

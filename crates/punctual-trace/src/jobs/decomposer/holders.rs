@@ -70,7 +70,7 @@ impl Decomposer {
     /// it: when it lost its inherited priority. Without inheritance it is unknown.
     pub(super) fn passed_on(&self, first: Tid, last: Option<Tid>, from: u64, to: u64) -> Option<u64> {
         last.filter(|&last| last != first && last != 0)?;
-        Some(self.threads.get(first)?.deboosted).filter(|at| (from..to).contains(at))
+        Some(self.threads.get(first)?.priority.deboosted).filter(|at| (from..to).contains(at))
     }
 
     fn trace_holder(&self, wait: &mut Blocking, holder: Tid, (from, to): (u64, u64), depth: u8) {
@@ -106,7 +106,7 @@ impl Decomposer {
     fn trace_sleep(&self, wait: &mut Blocking, holder: Tid, (from, to): (u64, u64), depth: u8) {
         let recorded = self.threads.get(holder).and_then(|thread| {
             let during = |w: &&super::thread::Wait| w.holder != 0 && w.start < to && from < w.end;
-            thread.waits.iter().filter(during).max_by_key(|w| w.start)
+            thread.locks.waits.iter().filter(during).max_by_key(|w| w.start)
         });
         // Without a record of that wait, the inheritance chain of this waiter's priority gives the
         // next holder.

@@ -25,12 +25,12 @@ impl Decomposer {
             State::Asleep => !self.known.wakeups,
             State::Running | State::Unknown => false,
         };
-        if !is_ready || thread.partly {
+        if !is_ready || thread.coverage.is_partial {
             return;
         }
         self.park(event, None);
         let thread = self.threads.get_slot(slot);
-        let (task, since) = (Task { id: event.by, priority: thread.priority }, thread.since);
+        let (task, since) = (Task { id: event.by, priority: thread.priority.own }, thread.since);
         let earliest = self.cpu(event.cpu).idle_until.max(since);
         self.switch_in(event, slot, task, earliest);
         let occupant = self.occupant(event.by);

@@ -1,6 +1,7 @@
 //! Interrupt and softirq handlers: they displace threads, and are jobs themselves.
 
 use super::cpu::HandlerFrame;
+use super::thread::Purpose;
 use super::{Decomposer, Sink};
 use crate::event::Event;
 use crate::jobs::blocking::{Blocking, WaitTarget};
@@ -21,7 +22,7 @@ impl Decomposer {
                 self.contradicted(slot);
             }
             let thread = self.threads.at(slot);
-            let own = thread.softirqs && matches!(actor, Actor::Softirq(_));
+            let own = thread.purpose == Purpose::Softirqs && matches!(actor, Actor::Softirq(_));
             let here = thread.runs_on(event.cpu);
             if let Some(open) = thread.open.as_mut().filter(|open| here && !open.is_idle()) {
                 open.handler_begins(event.time, !own);
@@ -47,7 +48,7 @@ impl Decomposer {
         let outer = cpu.handler();
         if let Some(slot) = current {
             let thread = self.threads.at(slot);
-            let own = thread.softirqs;
+            let own = thread.purpose == Purpose::Softirqs;
             let displaces = |actor| !(own && matches!(actor, Actor::Softirq(_)));
             let here = thread.runs_on(event.cpu);
             if let Some(open) = thread.open.as_mut().filter(|open| here && !open.is_idle()) {

@@ -1,6 +1,7 @@
 //! Start and end of waits: kernel locks, futexes and inherited priorities.
 
 use super::Decomposer;
+use super::thread::{Contention, FutexCall};
 use crate::event::{Event, Tid};
 use crate::jobs::blocking::WaitTarget;
 use crate::jobs::config::FutexWaits;
@@ -19,10 +20,13 @@ impl Decomposer {
         });
         let thread = self.threads.at(slot);
         thread.calls = true;
-        thread.in_lock = role.is_some();
-        thread.futex_entered = true;
-        thread.futex_blocks = blocks;
-        thread.boosted_holder = None;
+        thread.locks.call = match role {
+            None => FutexCall::Passing,
+            Some(_) if blocks => FutexCall::Blocking,
+            Some(_) => FutexCall::Waiting,
+        };
+        thread.locks.contention = Contention::None;
+        thread.locks.boosted_holder = None;
         if let Some(open) = thread.open.as_mut() {
             open.has_calls();
             match role {
@@ -35,9 +39,10 @@ impl Decomposer {
     pub(super) fn futex_exit(&mut self, event: &Event) {
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
-        (thread.calls, thread.in_lock, thread.futex_blocks) = (true, false, false);
-        thread.boosted_holder = None;
-        let entered = std::mem::take(&mut thread.futex_entered);
+        thread.calls = true;
+        let entered = std::mem::replace(&mut thread.locks.call, FutexCall::None) != FutexCall::None;
+        thread.locks.contention = Contention::None;
+        thread.locks.boosted_holder = None;
         let Some(open) = thread.open.as_mut() else { return };
         open.has_calls();
         if !entered {
@@ -61,10 +66,9 @@ impl Decomposer {
         }
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
-        thread.boosted_holder = None;
-        thread.in_lock = true;
+        thread.locks.boosted_holder = None;
         let target = WaitTarget::Lock { address: lock, flags };
-        thread.contends = !target.may_spin();
+        thread.locks.contention = if target.may_spin() { Contention::Spinning } else { Contention::Sleeping };
         if let Some(open) = thread.open.as_mut() {
             open.contends(event.time, target);
         }
@@ -79,7 +83,10 @@ impl Decomposer {
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
         // A lock contended inside a futex call is acquired before the call returns.
-        (thread.in_lock, thread.contends) = (thread.futex_entered, false);
+        thread.locks.contention = Contention::None;
+        if thread.locks.call == FutexCall::Passing {
+            thread.locks.call = FutexCall::Waiting;
+        }
         let Some(open) = thread.open.as_mut() else { return };
         match open.waits_for_lock(lock) {
             Some(true) => self.end_wait(event.time, slot),
@@ -99,10 +106,10 @@ impl Decomposer {
         let slot = self.threads.slot(task);
         let thread = self.threads.at(slot);
         if new < old {
-            if !thread.boosted {
+            if !thread.priority.is_boosted {
                 thread.observe_priority(old);
             }
-            thread.boosted = true;
+            thread.priority.is_boosted = true;
             if let Some(open) = thread.open.as_mut() {
                 open.inherits(new);
             }
@@ -111,20 +118,20 @@ impl Decomposer {
             }
         } else {
             // Unless another waiter's priority remains, this is the thread's own.
-            thread.boosted = new < thread.priority;
+            thread.priority.is_boosted = new < thread.priority.own;
             thread.observe_priority(new);
-            thread.deboosted = event.time;
+            thread.priority.deboosted = event.time;
         }
     }
 
     fn note_boosted_holder(&mut self, event: &Event, holder: Tid) {
         let Some(slot) = self.running(event) else { return };
         let thread = self.threads.at(slot);
-        if thread.futex_entered && !thread.in_lock {
+        if thread.locks.call == FutexCall::Passing && !thread.locks.may_wait() {
             // It hands over a lock, and the next holder inherits from the remaining waiters.
             return;
         }
-        thread.boosted_holder.get_or_insert(holder);
+        thread.locks.boosted_holder.get_or_insert(holder);
         if let Some(open) = thread.open.as_mut() {
             open.boosts(holder);
         }

@@ -29,7 +29,7 @@ impl Decomposer {
         let nominal =
             (self.config.monotonic && self.config.release == Release::Nominal).then_some(released.min(time));
         let thread = self.threads.at(slot);
-        let priority = thread.priority;
+        let priority = thread.priority.own;
         let Some(open) = thread.open.as_mut() else { return };
         open.outside_scheduler(time);
         if open.claim_wake_up(task, nominal) {

@@ -77,14 +77,14 @@ impl Decomposer {
     /// Returns whether its jobs are selected, as far as known for a thread that was never switched
     /// in.
     fn want_running_on(&mut self, slot: u32) -> bool {
-        let maybe = self.config.select.priorities.is_some() && !self.threads.at(slot).shown;
+        let maybe = self.config.select.priorities.is_some() && !self.threads.at(slot).priority.is_shown;
         self.want(slot) || (maybe && self.is_among(slot))
     }
 
     fn running_on_job(&mut self, slot: u32, now: u64, each: Sink<'_>) {
         let thread = self.threads.at(slot);
-        let mut open = OpenJob::new(Actor::Thread(thread.tid), thread.kind, &self.config);
-        open.runs_on(thread.awake_since, thread.cpu, thread.priority);
+        let mut open = OpenJob::new(Actor::Thread(thread.tid), thread.purpose.job_kind(), &self.config);
+        open.runs_on(thread.awake_since, thread.cpu, thread.priority.own);
         each(open.cut(self.counters.jobs, now));
     }
 }

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::Decomposer;
 use super::cpu::Cpu;
-use super::thread::Thread;
+use super::thread::{Purpose, Thread};
 use crate::event::{Event, Kind};
 use crate::jobs::cause::Actor;
 use crate::jobs::config::FutexWaits;
@@ -76,7 +76,7 @@ impl Decomposer {
     pub(super) fn contradicted(&mut self, slot: u32) {
         let thread = self.threads.at(slot);
         let time = thread.since;
-        if thread.partly {
+        if thread.coverage.is_partial {
             // An unrecorded event contradicts nothing.
             return thread.set_state(time, State::Unknown, thread.cpu);
         }
@@ -113,14 +113,15 @@ impl Decomposer {
     #[inline]
     pub(super) fn want(&mut self, slot: u32) -> bool {
         let thread = self.threads.at(slot);
-        if thread.partly {
+        if thread.coverage.is_partial {
             return false;
         }
         if thread.open.is_some() {
             return true;
         }
         let select = &self.config.select;
-        let by_priority = select.priorities.as_ref().is_some_and(|range| range.contains(&thread.priority));
+        let by_priority =
+            select.priorities.as_ref().is_some_and(|range| range.contains(&thread.priority.own));
         let by_marks = select.marked && thread.marks;
         if !(by_priority || by_marks || thread.chosen || select.tids.contains(&thread.tid)) {
             return false;
@@ -144,9 +145,9 @@ impl Decomposer {
     /// Creates the job record of this thread.
     pub(super) fn open_job(&self, slot: u32) -> OpenJob {
         let thread = self.threads.get_slot(slot);
-        let mut open = OpenJob::new(Actor::Thread(thread.tid), thread.kind, &self.config);
+        let mut open = OpenJob::new(Actor::Thread(thread.tid), thread.purpose.job_kind(), &self.config);
         open.lives_after(thread.life);
-        if thread.kernel || self.config.futex == FutexWaits::Suspend {
+        if thread.purpose != Purpose::Program || self.config.futex == FutexWaits::Suspend {
             open.waits_for_no_futex();
         }
         if thread.calls || self.config.recorded.has_calls_of(thread.tid) {
@@ -161,7 +162,7 @@ impl Decomposer {
     pub(super) fn want_release(&mut self, slot: u32) -> bool {
         let thread = self.threads.at(slot);
         let select = &self.config.select;
-        let by_priority = |range: &RangeInclusive<i32>| range.contains(&thread.priority);
+        let by_priority = |range: &RangeInclusive<i32>| range.contains(&thread.priority.own);
         select.priorities.as_ref().is_none_or(by_priority)
             || thread.chosen
             || (select.marked && thread.marks)
@@ -191,7 +192,7 @@ impl Decomposer {
         let thread = self.threads.at(slot);
         (thread.descends, thread.marks, thread.calls) = (descends, false, calls);
         thread.continues = false;
-        thread.traced = traced;
+        thread.coverage.is_traced = traced;
         thread.open.take_if(|open| open.is_idle());
         if let Some(open) = thread.open.as_mut() {
             open.lives_after(life);

@@ -1,6 +1,6 @@
 //! Context switches: jobs start, are displaced, wait and end.
 
-use super::thread::Wait;
+use super::thread::{Purpose, Wait};
 use super::{Decomposer, Sink};
 use crate::event::{Event, SwitchOut, Task};
 use crate::jobs::cause::Actor;
@@ -68,7 +68,7 @@ impl Decomposer {
         let movable = cpu.frames.len() == 1 && matches!(frame.actor, Actor::Softirq(_));
         cpu.frames.clear();
         let Some(slot) = leaving else { return };
-        if self.threads.at(slot).partly {
+        if self.threads.at(slot).coverage.is_partial {
             // Its resumption will not be seen.
             return;
         }
@@ -92,11 +92,18 @@ impl Decomposer {
         thread.observe_priority(task.priority);
         let state = if reason == SwitchOut::Runnable { State::Ready } else { State::Asleep };
         thread.set_state(time, state, event.cpu);
-        let for_lock = state == State::Asleep && (thread.in_lock || reason == SwitchOut::Uninterruptible);
-        if let Some(holder) = thread.boosted_holder.take_if(|_| state == State::Asleep)
+        let for_lock =
+            state == State::Asleep && (thread.locks.may_wait() || reason == SwitchOut::Uninterruptible);
+        if let Some(holder) = thread.locks.boosted_holder.take_if(|_| state == State::Asleep)
             && for_lock
         {
-            thread.remember_wait(Wait { start: time, end: u64::MAX, holder, releaser: 0, passed: None });
+            thread.locks.remember_wait(Wait {
+                start: time,
+                end: u64::MAX,
+                holder,
+                releaser: 0,
+                passed: None,
+            });
         }
         if state == State::Ready {
             thread.early = None;
@@ -116,8 +123,7 @@ impl Decomposer {
         // Its activity after such a sleep began before, unobserved.
         thread.continues = state == State::Asleep
             && thread.open.as_ref().is_none_or(|open| open.is_idle())
-            && (thread.futex_blocks
-                || thread.contends
+            && (thread.locks.blocks()
                 || reason == SwitchOut::Uninterruptible
                 || suspension == Suspension::IsCounted);
         if let Some(mut open) = thread.open.take() {
@@ -159,8 +165,8 @@ impl Decomposer {
         let moved = was == State::Ready && thread.cpu != event.cpu;
         thread.set_state(time, State::Running, event.cpu);
         let parked = thread.parked.take();
-        let (own, continues) = (thread.softirqs, std::mem::take(&mut thread.continues));
-        let priority = thread.priority;
+        let (own, continues) = (thread.purpose == Purpose::Softirqs, std::mem::take(&mut thread.continues));
+        let priority = thread.priority.own;
         let mut ends_wait = false;
         if let (Some(open), Some(Some(cpu))) = (thread.open.as_mut(), self.cpus.get(usize::from(event.cpu))) {
             if unseen {

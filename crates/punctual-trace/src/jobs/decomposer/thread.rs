@@ -18,9 +18,129 @@ const MAX_WAITS: usize = 4;
 /// Number of threads that are found without the full table.
 const CACHED: usize = 1 << 9;
 
-/// Prefixes of kernel threads' names; few programs have a slash in theirs.
-const KERNEL: [&str; 8] =
-    ["irq/", "ksoftirqd/", "ktimers/", "migration/", "kworker/", "cpuhp/", "rcuc/", "rcu_preempt"];
+/// Prefixes of kernel threads' names, with their purposes; few programs have a slash in theirs.
+const KERNEL: [(&str, Purpose); 8] = [
+    ("irq/", Purpose::Interrupt),
+    ("ksoftirqd/", Purpose::Softirqs),
+    ("ktimers/", Purpose::Softirqs),
+    ("migration/", Purpose::Kernel),
+    ("kworker/", Purpose::Kernel),
+    ("cpuhp/", Purpose::Kernel),
+    ("rcuc/", Purpose::Kernel),
+    ("rcu_preempt", Purpose::Kernel),
+];
+
+/// Purpose of a thread, as shown by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Runs a program.
+    Program,
+    /// Serves an interrupt.
+    Interrupt,
+    /// Exists to run softirqs, which are its own execution.
+    Softirqs,
+    /// Any other kernel thread. Like the previous two, it makes no system calls.
+    Kernel,
+}
+
+impl Purpose {
+    fn of(name: &str) -> Self {
+        let kernel = KERNEL.iter().find(|(beginning, _)| name.starts_with(beginning));
+        kernel.map_or(Self::Program, |&(_, purpose)| purpose)
+    }
+
+    /// Returns the kind of its jobs.
+    pub(super) fn job_kind(self) -> JobKind {
+        if self == Self::Interrupt { JobKind::IrqThread } else { JobKind::Thread }
+    }
+}
+
+/// Priority of a thread, as far as events have shown it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Priority {
+    /// Its own, as the kernel counts.
+    pub(super) own: i32,
+    /// An event has shown it.
+    pub(super) is_shown: bool,
+    /// The thread runs with an inherited priority.
+    pub(super) is_boosted: bool,
+    /// Time at which the thread last lost an inherited priority.
+    pub(super) deboosted: u64,
+}
+
+/// Futex call of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FutexCall {
+    /// None.
+    None,
+    /// A call that does not wait.
+    Passing,
+    /// A call that can wait; its sleep ends a job.
+    Waiting,
+    /// A call that waits for a lock; its sleep is part of a job.
+    Blocking,
+}
+
+/// Contention of a thread for a kernel lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Contention {
+    /// None.
+    None,
+    /// The thread may spin.
+    Spinning,
+    /// The thread sleeps until the lock is free.
+    Sleeping,
+}
+
+/// Locks that a thread waits or has waited for.
+#[derive(Debug)]
+pub(super) struct Locks {
+    pub(super) call: FutexCall,
+    pub(super) contention: Contention,
+    /// Thread that inherited this thread's priority when it began to wait.
+    pub(super) boosted_holder: Option<Tid>,
+    pub(super) waits: [Wait; MAX_WAITS],
+    next_wait: usize,
+}
+
+impl Locks {
+    fn new() -> Self {
+        Self {
+            call: FutexCall::None,
+            contention: Contention::None,
+            boosted_holder: None,
+            waits: [Wait { start: 0, end: 0, holder: 0, releaser: 0, passed: None }; MAX_WAITS],
+            next_wait: 0,
+        }
+    }
+
+    /// Returns whether the thread is in a futex call that can wait, or contends for a kernel lock.
+    #[inline]
+    pub(super) fn may_wait(&self) -> bool {
+        matches!(self.call, FutexCall::Waiting | FutexCall::Blocking) || self.contention != Contention::None
+    }
+
+    /// Returns whether its sleep would be a wait for a lock, and so part of a job.
+    pub(super) fn blocks(&self) -> bool {
+        self.call == FutexCall::Blocking || self.contention == Contention::Sleeping
+    }
+
+    pub(super) fn remember_wait(&mut self, wait: Wait) {
+        self.waits[self.next_wait % MAX_WAITS] = wait;
+        self.next_wait = self.next_wait.wrapping_add(1);
+    }
+}
+
+/// Recording of a thread's switches.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Coverage {
+    /// All are recorded: because of its ID or its parent, or as shown by a switch.
+    pub(super) is_traced: bool,
+    /// All are recorded while it has its name.
+    pub(super) is_named: bool,
+    /// Not all are recorded, so that its state between recorded ones is unknown.
+    pub(super) is_partial: bool,
+}
 
 /// A wait for a lock that another thread held.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +162,8 @@ pub(super) struct Thread {
     pub(super) name: Comm,
     /// Number of earlier threads with jobs that had its ID.
     pub(super) life: u32,
-    pub(super) priority: i32,
+    pub(super) purpose: Purpose,
+    pub(super) priority: Priority,
     pub(super) cpu: u16,
     pub(super) state: State,
     /// Start of the current state.
@@ -52,54 +173,27 @@ pub(super) struct Thread {
     /// Time since which it has been running or ready without a sleep; 0 if it sleeps, or if
     /// unknown.
     pub(super) awake_since: u64,
-    /// An event has shown its priority.
-    pub(super) shown: bool,
-    /// It runs with an inherited priority.
-    pub(super) boosted: bool,
-    /// Time at which it last lost an inherited priority.
-    pub(super) deboosted: u64,
+    pub(super) coverage: Coverage,
     /// Selected by its ID or name.
     pub(super) chosen: bool,
     /// Descends from a thread that the selection is restricted to.
     pub(super) descends: bool,
-    /// Kernel thread, which makes no system calls.
-    pub(super) kernel: bool,
     /// Its system calls are recorded: it has made one, or was started by a thread whose calls are
     /// recorded.
     pub(super) calls: bool,
-    /// All its switches are recorded: because of its ID or its parent, or as shown by a switch.
-    pub(super) traced: bool,
-    /// All its switches are recorded while it has its name.
-    pub(super) named: bool,
-    /// Not all its switches are recorded, so that its state between recorded ones is unknown.
-    pub(super) partly: bool,
-    pub(super) kind: JobKind,
-    /// Exists to run softirqs, which are its own execution.
-    pub(super) softirqs: bool,
     /// Marks its jobs, so a wake-up alone is not a job.
     pub(super) marks: bool,
     /// A wake-up before the thread slept: the kernel decides under a lock, but records in either
     /// order.
     pub(super) early: Option<Wake>,
-    /// Is in a futex call that can wait, or contends for a kernel lock.
-    pub(super) in_lock: bool,
-    /// Is in any futex call.
-    pub(super) futex_entered: bool,
-    /// Is in a futex call that waits for a lock, so that its sleep would be part of a job; and the
-    /// same for a kernel lock.
-    pub(super) futex_blocks: bool,
-    pub(super) contends: bool,
+    pub(super) locks: Locks,
     /// Sleeps in the middle of a job whose start was not recorded.
     pub(super) continues: bool,
-    /// Thread that inherited this thread's priority when it began to wait.
-    pub(super) boosted_holder: Option<Tid>,
     /// Present if it is known to be a SCHED_DEADLINE thread.
     pub(super) deadline: Option<Box<DeadlineThread>>,
     /// Is in `sched_yield`.
     pub(super) yields: bool,
     pub(super) history: ThreadHistory,
-    pub(super) waits: [Wait; MAX_WAITS],
-    pub(super) next_wait: usize,
     /// A softirq that was displaced together with the thread, as PREEMPT_RT allows.
     pub(super) parked: Option<Box<HandlerFrame>>,
     /// The job, for selected threads.
@@ -114,37 +208,24 @@ impl Thread {
             tid,
             name: Comm::default(),
             life: 0,
-            priority: 120,
+            purpose: Purpose::Program,
+            priority: Priority { own: 120, is_shown: false, is_boosted: false, deboosted: 0 },
             cpu: 0,
             state: State::Unknown,
             since: 0,
             queued: false,
             awake_since: 0,
-            shown: false,
-            boosted: false,
-            deboosted: 0,
+            coverage: Coverage { is_traced: true, is_named: false, is_partial: false },
             chosen: false,
             descends: false,
-            kernel: false,
             calls: false,
-            traced: true,
-            named: false,
-            partly: false,
-            kind: JobKind::Thread,
-            softirqs: false,
             marks: false,
             early: None,
-            in_lock: false,
-            futex_entered: false,
-            futex_blocks: false,
-            contends: false,
+            locks: Locks::new(),
             continues: false,
-            boosted_holder: None,
             deadline: None,
             yields: false,
             history: ThreadHistory::new(MAX_STATE_CHANGES, (State::Unknown, 0)),
-            waits: [Wait { start: 0, end: 0, holder: 0, releaser: 0, passed: None }; MAX_WAITS],
-            next_wait: 0,
             parked: None,
             open: None,
             callers: Vec::new(),
@@ -153,7 +234,7 @@ impl Thread {
 
     #[inline]
     pub(super) fn set_state(&mut self, time: u64, state: State, cpu: u16) {
-        let state = if self.partly { State::Unknown } else { state };
+        let state = if self.coverage.is_partial { State::Unknown } else { state };
         (self.state, self.queued) = (state, false);
         self.cpu = cpu;
         self.since = time;
@@ -168,11 +249,8 @@ impl Thread {
     /// Sets its name, which may reveal its purpose.
     pub(super) fn set_name(&mut self, name: Comm, chosen: bool) {
         self.name = name;
-        let name = name.text();
         self.chosen = chosen;
-        self.kind = if name.starts_with("irq/") { JobKind::IrqThread } else { JobKind::Thread };
-        self.kernel = KERNEL.iter().any(|beginning| name.starts_with(beginning));
-        self.softirqs = name.starts_with("ksoftirqd/") || name.starts_with("ktimers/");
+        self.purpose = Purpose::of(&name.text());
     }
 
     /// Marks its jobs as flawed.
@@ -187,17 +265,12 @@ impl Thread {
         self.state == State::Running && self.cpu == cpu
     }
 
-    pub(super) fn remember_wait(&mut self, wait: Wait) {
-        self.waits[self.next_wait % MAX_WAITS] = wait;
-        self.next_wait = self.next_wait.wrapping_add(1);
-    }
-
     /// Adopts a priority that an event shows, unless it is inherited.
     #[inline]
     pub(super) fn observe_priority(&mut self, priority: i32) {
-        self.shown = true;
-        if !self.boosted {
-            self.priority = priority;
+        self.priority.is_shown = true;
+        if !self.priority.is_boosted {
+            self.priority.own = priority;
         }
     }
 }
@@ -307,7 +380,7 @@ impl Threads {
         if let Some(chosen) = &self.chosen {
             let traced = chosen.has(tid);
             let thread = self.at(slot);
-            (thread.traced, thread.partly) = (traced, !traced);
+            (thread.coverage.is_traced, thread.coverage.is_partial) = (traced, !traced);
         }
         slot
     }

@@ -22,7 +22,7 @@ impl Decomposer {
     /// A thread has this name.
     pub(super) fn is_named(&mut self, slot: u32, name: &str) {
         if let Some(chosen) = self.config.recorded.switches_of() {
-            self.threads.at(slot).named = chosen.has_name(name);
+            self.threads.at(slot).coverage.is_named = chosen.has_name(name);
             self.look(slot, None, false);
         }
     }
@@ -34,16 +34,17 @@ impl Decomposer {
             thread.observe_priority(priority);
         }
         // A switch is recorded if one of both threads is traced, and the idle one never is.
-        thread.traced |= with_idle && chosen.follows();
-        let partly =
-            !(thread.traced || thread.named || (thread.shown && chosen.has_priority(thread.priority)));
-        if partly && !std::mem::replace(&mut thread.partly, partly) {
+        thread.coverage.is_traced |= with_idle && chosen.follows();
+        let partly = !(thread.coverage.is_traced
+            || thread.coverage.is_named
+            || (thread.priority.is_shown && chosen.has_priority(thread.priority.own)));
+        if partly && !std::mem::replace(&mut thread.coverage.is_partial, partly) {
             // Its later activity is not recorded.
             (thread.open, thread.parked) = (None, None);
             thread.callers.clear();
             thread.set_state(thread.since, State::Unknown, thread.cpu);
         }
-        thread.partly = partly;
+        thread.coverage.is_partial = partly;
     }
 
     /// Returns whether all switches of a new thread are recorded, judging by its parent and its ID.
@@ -52,14 +53,15 @@ impl Decomposer {
         if !chosen.follows() {
             return chosen.has(self.threads.at(slot).tid);
         }
-        self.threads.get(by).map_or_else(|| chosen.has(by), |parent| parent.traced)
+        self.threads.get(by).map_or_else(|| chosen.has(by), |parent| parent.coverage.is_traced)
     }
 
     /// Returns whether all switches of this thread are recorded, as far as currently known.
     #[must_use]
     pub fn must_see(&self, tid: Tid) -> bool {
         let Some(chosen) = self.config.recorded.switches_of() else { return true };
-        tid != 0 && self.threads.get(tid).map_or_else(|| chosen.has(tid), |thread| !thread.partly)
+        tid != 0
+            && self.threads.get(tid).map_or_else(|| chosen.has(tid), |thread| !thread.coverage.is_partial)
     }
 
     /// Returns the occupant of a CPU from now on, as far as is certain, if this thread is the

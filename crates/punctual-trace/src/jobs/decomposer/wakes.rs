@@ -1,6 +1,6 @@
 //! Wake-ups and migrations: jobs are released, waits end.
 
-use super::thread::Wait;
+use super::thread::{Purpose, Wait};
 use super::{Decomposer, Sink};
 use crate::event::{Event, Task};
 use crate::jobs::cause::Actor;
@@ -132,7 +132,8 @@ impl Decomposer {
     fn may_be_timer(&self, waker: Actor) -> bool {
         match waker {
             Actor::Thread(tid) => {
-                !self.known.handlers() || self.threads.get(tid).is_some_and(|thread| thread.softirqs)
+                !self.known.handlers()
+                    || self.threads.get(tid).is_some_and(|thread| thread.purpose == Purpose::Softirqs)
             }
             _ => true,
         }
@@ -150,7 +151,7 @@ impl Decomposer {
         if !self.want(slot) {
             return;
         }
-        let priority = self.threads.at(slot).priority;
+        let priority = self.threads.at(slot).priority.own;
         let wanted = self.want_release(slot);
         let Some(mut open) = self.threads.at(slot).open.take() else { return };
         if open.is_active() && was == State::Unknown {
@@ -180,9 +181,9 @@ impl Decomposer {
             Actor::Thread(tid) if tid != thread.tid => Some(tid),
             _ => None,
         };
-        let Some(open) = thread.waits.iter().position(|wait| wait.end == u64::MAX) else {
-            if let Some(holder) = waker.filter(|_| thread.in_lock) {
-                thread.remember_wait(Wait {
+        let Some(open) = thread.locks.waits.iter().position(|wait| wait.end == u64::MAX) else {
+            if let Some(holder) = waker.filter(|_| thread.locks.may_wait()) {
+                thread.locks.remember_wait(Wait {
                     start: since,
                     end: time,
                     holder,
@@ -192,10 +193,10 @@ impl Decomposer {
             }
             return;
         };
-        let Wait { start, holder, .. } = thread.waits[open];
+        let Wait { start, holder, .. } = thread.locks.waits[open];
         // By the time this is needed, the first holder may have lost another inherited priority.
         let passed = self.passed_on(holder, waker, start, time);
-        let wait = &mut self.threads.at(slot).waits[open];
+        let wait = &mut self.threads.at(slot).locks.waits[open];
         (wait.end, wait.releaser, wait.passed) = (time, waker.unwrap_or(0), passed);
     }
 }

@@ -7,6 +7,7 @@
 mod bytes;
 pub(crate) mod content;
 pub(crate) mod dat;
+pub(crate) mod exchange;
 pub mod fields;
 pub mod page;
 pub mod page_writer;
@@ -41,8 +42,8 @@ mod tests {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         for (directory, others) in [
             ("read", &["crate::write"][..]),
-            ("write", &["crate::read"]),
-            ("format", &["crate::read", "crate::write"]),
+            ("write", &["crate::read", "crate::machines"]),
+            ("format", &["crate::read", "crate::write", "crate::machines"]),
         ] {
             let mut files = Vec::new();
             sources(&source.join(directory), &mut files);

@@ -1,20 +1,16 @@
 //! Messages between two machines that record, marked in the recordings of both.
 //!
 //! One machine [listens](listen), the other [starts](run). Each message is marked before it is sent
-//! and after it has been received, by one `write(2)` to `trace_marker_raw`:
-//!
-//! | bytes | sent | received |
-//! |---|---|---|
-//! | 0 to 3 | `0x504a_0010` | `0x504a_0011` |
-//! | 4 to 11 | its number | its number |
+//! and after it has been received, by one `write(2)` to `trace_marker_raw`.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-const SENT: u32 = 0x504a_0010;
-const RECEIVED: u32 = 0x504a_0011;
+pub(super) use crate::format::exchange::read;
+pub use crate::format::exchange::{Message, mark};
+
 /// Prefix of datagrams.
 const MAGIC: [u8; 4] = *b"PJx1";
 /// A message without an answer within this time is lost.
@@ -23,36 +19,6 @@ const PATIENCE: Duration = Duration::from_millis(200);
 const SILENCE: Duration = Duration::from_secs(5);
 /// Numbers of one exchange differ only in these low bits.
 const NUMBERS: u64 = 1 << 24;
-
-/// A message in a recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
-    /// Message number.
-    pub number: u64,
-    /// Time on the recording's clock.
-    pub time: u64,
-    /// True for the sender's mark, false for the receiver's.
-    pub sent: bool,
-}
-
-/// Returns the bytes that mark a message.
-#[must_use]
-pub fn mark(number: u64, sent: bool) -> [u8; 12] {
-    let mut bytes = [0; 12];
-    bytes[..4].copy_from_slice(&if sent { SENT } else { RECEIVED }.to_ne_bytes());
-    bytes[4..].copy_from_slice(&number.to_ne_bytes());
-    bytes
-}
-
-/// Parses a mark of type `id`: its number, and whether the message was sent.
-pub(super) fn read(id: u32, content: &[u8]) -> Option<(u64, bool)> {
-    let number = u64::from_ne_bytes(*content.first_chunk()?);
-    match id {
-        SENT => Some((number, true)),
-        RECEIVED => Some((number, false)),
-        _ => None,
-    }
-}
 
 /// Purpose of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

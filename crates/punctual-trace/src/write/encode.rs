@@ -18,10 +18,10 @@ use punctual_core::trace_marker::{self, Beyond, Mark};
 use super::WriteError;
 use crate::event::{Event, Kind, Noise, Section, SwitchOut, Tid};
 use crate::format::Order;
+use crate::format::exchange;
 use crate::format::fields::{EventFormat, Field, Shape};
 use crate::format::page_writer::bytes;
 use crate::format::recipe::{Code, recipe};
-use crate::machines::exchange;
 
 /// Address used for [`Kind::ScheduleEnter`]; `kallsyms` of a synthetic trace contains it.
 pub(super) const SCHEDULE: u64 = 0xffff_ffff_8100_0000;

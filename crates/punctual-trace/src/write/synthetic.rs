@@ -11,9 +11,9 @@ use super::encode::{BUDGET_TIMER, Encoder, SCHEDULE};
 use super::{WriteError, formats};
 use crate::event::{Event, Kind, Tid};
 use crate::format::Order;
+use crate::format::exchange::Message;
 use crate::format::fields::PageLayout;
 use crate::format::page_writer::PageWriter;
-use crate::machines::exchange::Message;
 use crate::recorded::Recorded;
 
 /// Page size of the kernel whose formats are used.

@@ -1,33 +1,77 @@
-//! Writes the linker script for the board.
+//! Selects the board by the enabled feature, and writes its linker script.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The address at which the image of each board is loaded and entered.
-const ORIGINS: [(&str, &str); 5] = [
-    // Load address of `kernel7.img` in the firmware.
-    ("RASPI2B", "0x8000"),
-    // Load address of `kernel8.img` in the firmware.
-    ("RASPI3B", "0x80000"),
-    ("RASPI4B", "0x80000"),
-    // Above the device tree that QEMU places at the start of memory.
-    ("VIRT_A7", "0x40200000"),
-    ("VIRT_A72", "0x40200000"),
-];
+/// Not a board of its own: a CPU that Linux gave up. Its loader chooses the address.
+const AMP: &str = "amp";
 
 fn main() {
-    println!("cargo:rerun-if-changed=link.ld");
-    println!("cargo:rerun-if-changed=amp.ld");
-    let chosen = |(board, _): &&(&str, &str)| env::var_os(format!("CARGO_FEATURE_{board}")).is_some();
-    // If the number of enabled boards is not one, the crate reports an error.
-    let read = |script: &str| fs::read_to_string(script).expect("it is part of the package");
-    let script = match ORIGINS.iter().find(chosen) {
-        Some((_, origin)) => read("link.ld").replace("@ORIGIN@", origin),
-        // The loader chooses the address.
-        None if env::var_os("CARGO_FEATURE_AMP").is_some() => read("amp.ld"),
-        None => return,
+    for input in ["Cargo.toml", "amp.ld", "link.ld", "src/board"] {
+        println!("cargo::rerun-if-changed={input}");
+    }
+    let manifest = read(Path::new("Cargo.toml"));
+    let boards: Vec<&str> = manifest.lines().filter_map(board).chain([AMP]).collect();
+    let is_enabled = |board: &&str| {
+        env::var_os(format!("CARGO_FEATURE_{}", board.to_uppercase().replace('-', "_"))).is_some()
     };
-    let directory = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    fs::write(directory.join("punctual-bare.ld"), script).expect("cargo's directory can be written to");
-    println!("cargo:rustc-link-search={}", directory.display());
+    let enabled: Vec<&str> = boards.iter().copied().filter(is_enabled).collect();
+    let [board] = enabled[..] else {
+        return fail(&format!(
+            "punctual-bare: boards enabled by features: {}; enable exactly one of {}",
+            enabled.len(),
+            boards.join(", ")
+        ));
+    };
+    let (target, script) = if board == AMP {
+        ("aarch64-unknown-none", read(Path::new("amp.ld")))
+    } else {
+        let [target, origin] = ["target", "origin"].map(|key| setting(&manifest, board, key));
+        (target, read(Path::new("link.ld")).replace("@ORIGIN@", origin))
+    };
+    let architecture = variable("CARGO_CFG_TARGET_ARCH");
+    if !target.starts_with(&architecture) {
+        return fail(&format!(
+            "punctual-bare: {board} has another instruction set than {architecture}; build with --target {target}"
+        ));
+    }
+    let out = PathBuf::from(variable("OUT_DIR"));
+    let source =
+        Path::new(&variable("CARGO_MANIFEST_DIR")).join("src/board").join(board.replace('-', "_") + ".rs");
+    write(&out.join("board.rs"), &format!("#[path = {source:?}]\nmod chosen;\n"));
+    write(&out.join("punctual-bare.ld"), &script);
+    println!("cargo::rustc-link-search={}", out.display());
+}
+
+/// Returns the board whose row of the table begins with this line of the manifest.
+fn board(line: &str) -> Option<&str> {
+    let name = line.strip_prefix("[package.metadata.boards.")?.strip_suffix(']')?;
+    (!name.contains('.')).then_some(name)
+}
+
+/// Returns a setting of a board from its row of the table.
+fn setting<'a>(manifest: &'a str, board: &str, key: &str) -> &'a str {
+    let rows = manifest.lines().skip_while(|line| self::board(line) != Some(board)).skip(1);
+    let value = rows
+        .take_while(|line| !line.starts_with('['))
+        .find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='));
+    let value = value.unwrap_or_else(|| panic!("the row of {board} in Cargo.toml has no `{key}`"));
+    value.split('#').next().unwrap_or_default().trim().trim_matches('"')
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|error| panic!("cargo sets {name}: {error}"))
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn write(path: &Path, content: &str) {
+    fs::write(path, content).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// Reports an error. Cargo stops after the script has ended.
+fn fail(error: &str) {
+    println!("cargo::error={error}");
 }

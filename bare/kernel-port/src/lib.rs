@@ -15,10 +15,10 @@
 #![no_std]
 
 use core::arch::asm;
-use core::cell::UnsafeCell;
 
 use punctual_bare::interrupt::{self, Handler};
-use punctual_bare::{memory, time};
+use punctual_bare::memory::GuardPage;
+use punctual_bare::time;
 use punctual_kernel::{InterruptSlot, Kernel, Port, ThreadSlot};
 
 /// Maximum number of threads.
@@ -30,13 +30,6 @@ pub const INTERRUPTS: usize = 192;
 /// The port: core 0 of the board.
 #[derive(Debug)]
 pub struct Board;
-
-/// The guard page below a stack.
-#[repr(C, align(4096))]
-pub struct Guard(UnsafeCell<[u8; 4096]>);
-
-// SAFETY: nothing accesses the contents.
-unsafe impl Sync for Guard {}
 
 static SLOTS: [ThreadSlot<Board>; THREADS] = [const { ThreadSlot::new() }; THREADS];
 static INTERRUPT_SLOTS: [InterruptSlot<Board>; INTERRUPTS] = [const { InterruptSlot::new() }; INTERRUPTS];
@@ -81,14 +74,12 @@ unsafe impl Port for Board {
     // The frame that an interrupt saves, and the stack of its handler.
     const MIN_STACK: usize = if cfg!(target_arch = "arm") { 1024 } else { 2048 };
 
-    type Guard = Guard;
-    const GUARD: Guard = Guard(UnsafeCell::new([0; 4096]));
+    type Guard = GuardPage;
+    const GUARD: GuardPage = GuardPage::new();
     const GUARDED: bool = true;
 
-    fn guard(guard: &'static Guard) {
-        // SAFETY: the contents of the guard are neither referenced nor used otherwise, and only
-        // core 0 runs.
-        unsafe { memory::forbid(guard.0.get().cast()) };
+    fn guard(guard: &'static GuardPage) {
+        guard.forbid();
     }
 
     #[inline(always)]

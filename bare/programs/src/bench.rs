@@ -1,12 +1,48 @@
-//! Prints measurements in the format of `punctual bench --json`, each as soon as it is available.
+//! Prints measurements in the format of `punctual bench --json`, each as soon as it is available,
+//! and then a line with the number of its bytes and their CRC-32: a serial line may lose some.
 //!
 //! `docs/book/src/reference/bench-json.md` describes the format. Times are in nanoseconds.
 
+use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use punctual_bare::{board, print, println};
+use punctual_bare::board;
 
 use crate::cycles;
+
+/// The bytes printed so far, without carriage returns, and their CRC-32 before its final inversion.
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+static CRC: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// The console; counts what it prints.
+struct Counted;
+
+impl Write for Counted {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let step = |crc: u32, byte: u8| {
+            (0..8)
+                .fold(crc ^ u32::from(byte), |crc, _| (crc >> 1) ^ if crc & 1 != 0 { 0xEDB8_8320 } else { 0 })
+        };
+        CRC.store(text.bytes().fold(CRC.load(Ordering::Relaxed), step), Ordering::Relaxed);
+        BYTES.fetch_add(text.len(), Ordering::Relaxed);
+        punctual_bare::print!("{text}");
+        Ok(())
+    }
+}
+
+macro_rules! print {
+    ($($arguments:tt)*) => {{
+        // The console does not fail.
+        let _ = write!(Counted, $($arguments)*);
+    }};
+}
+
+macro_rules! println {
+    ($($arguments:tt)*) => {{
+        // The console does not fail.
+        let _ = writeln!(Counted, $($arguments)*);
+    }};
+}
 
 /// Number of samples in a row.
 pub const SAMPLES_OF_A_ROW: usize = 4096;
@@ -15,11 +51,11 @@ pub const SAMPLES_OF_A_ROW: usize = 4096;
 static SAMPLES: [AtomicU32; SAMPLES_OF_A_ROW] = [const { AtomicU32::new(0) }; SAMPLES_OF_A_ROW];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Adds a sample if there is room.
+/// Adds a sample, in cycles of the core, if there is room.
 #[inline]
-pub fn record(ns: u32) {
+pub fn record(cycles: u32) {
     if let Some(place) = SAMPLES.get(COUNT.fetch_add(1, Ordering::Relaxed)) {
-        place.store(ns, Ordering::Relaxed);
+        place.store(cycles, Ordering::Relaxed);
     }
 }
 
@@ -54,6 +90,23 @@ pub struct Row<'a> {
     pub condition: Option<&'a str>,
     /// The requested time in nanoseconds.
     pub nominal: Option<u32>,
+}
+
+/// A property of the board.
+#[derive(Clone, Copy)]
+pub struct Property<'a> {
+    /// Identifier.
+    pub slug: &'a str,
+    /// The property in words.
+    pub rule: &'a str,
+    /// The expected observation.
+    pub expected: &'a dyn fmt::Display,
+}
+
+impl fmt::Debug for Property<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.slug)
+    }
 }
 
 /// A rule and its observation.
@@ -91,17 +144,26 @@ impl Report {
         );
         println!("\"machine\": {{\"kernel\": \"punctual-kernel {}\",", env!("CARGO_PKG_VERSION"));
         println!("\"preempt_rt\": false, \"architecture\": \"{}\",", architecture());
-        println!("\"cpu_model\": \"{}\", \"cpus\": 1, \"hypervisor\": \"QEMU\",", board::NAME);
+        let is_emulated = cfg!(feature = "semihosting");
+        let hypervisor = if is_emulated { "\"QEMU\"" } else { "null" };
+        println!("\"cpu_model\": \"{}\", \"cpus\": 1, \"hypervisor\": {hypervisor},", board::NAME);
+        let step = cycles::frequency().map_or(1.0, |hertz| 1e9 / f64::from(hertz));
         println!(
-            "\"clock_source\": \"\", \"clock\": \"PMCCNTR\", \"clock_step_ns\": 1, \"isolated_cpus\": \"0\","
+            "\"clock_source\": \"\", \"clock\": \"PMCCNTR\", \"clock_step_ns\": {step:.3}, \"isolated_cpus\": \"0\","
         );
         println!(
             "\"tickless_cpus\": \"0\", \"governor\": \"\", \"rt_throttling\": \"off\", \"fifo_refused\": null,"
         );
-        println!(
-            "\"notes\": [\"In QEMU on counted time each instruction takes a nanosecond, and caches and memory take none: a time \
-             here is a number of instructions.\"]}},"
-        );
+        print!("\"notes\": [\"{}\"", board::Conditions);
+        if is_emulated {
+            print!(
+                ", \"In QEMU on counted time each instruction takes a nanosecond, and caches and memory take none: a time \
+                 here is a number of instructions.\""
+            );
+        } else if cycles::frequency().is_none() {
+            print!(", \"The frequency of the cores is unknown: a time here is a number of cycles.\"");
+        }
+        println!("]}},");
         print!("\"overhead\": ");
         print_distribution();
         println!(",\n\"suites\": [");
@@ -174,11 +236,39 @@ impl Report {
         print!("\"observed\": \"{observed} (in each of {runs} runs)\", \"why\": []}}");
     }
 
+    /// Prints the check of a property of the board: the observation and whether it is as expected, or
+    /// why there is none.
+    pub fn property(&mut self, property: &Property<'_>, observed: Result<(&dyn fmt::Display, bool), &str>) {
+        self.next();
+        let Property { slug, rule, expected } = property;
+        print!("{{\"id\": \"board/{slug}\", \"rule\": \"{rule}\", \"subject\": \"{}\", ", board::NAME);
+        print!("\"expected\": \"{expected}\", ");
+        match observed {
+            Ok((observed, holds)) => {
+                let verdict = if holds { "passed" } else { "failed" };
+                print!("\"verdict\": \"{verdict}\", \"observed\": \"{observed}\", \"why\": []}}");
+            }
+            Err(why) => {
+                print!("\"verdict\": \"not-meaningful\", \"observed\": \"nothing\", \"why\": [\"{why}\"]}}");
+            }
+        }
+    }
+
     /// Ends the report.
     pub fn end(mut self) {
         self.end_suite();
         let took = punctual_bare::time::now() - self.began;
         println!("],\n\"took_s\": {}.{:03}}}", took / 1_000_000_000, took / 1_000_000 % 1000);
+        let (bytes, crc) = (BYTES.load(Ordering::Relaxed), !CRC.load(Ordering::Relaxed));
+        punctual_bare::println!("checksum: {bytes} bytes, CRC-32 {crc:08x}");
+    }
+}
+
+/// Converts cycles to nanoseconds; leaves them as they are if the frequency is unknown.
+fn nanos(cycles: u32) -> u32 {
+    match cycles::frequency() {
+        Some(hertz) => (u64::from(cycles) * 1_000_000_000 / u64::from(hertz)) as u32,
+        None => cycles,
     }
 }
 
@@ -191,7 +281,7 @@ fn print_distribution() {
     let mut values = [0; SAMPLES_OF_A_ROW];
     let count = COUNT.swap(0, Ordering::Relaxed).min(SAMPLES_OF_A_ROW);
     for (value, sample) in values.iter_mut().zip(&SAMPLES[..count]) {
-        *value = sample.load(Ordering::Relaxed);
+        *value = nanos(sample.load(Ordering::Relaxed));
     }
     let values = &mut values[..count];
     values.sort_unstable();

@@ -10,13 +10,19 @@ pub fn enable() {
         asm!(
             "mcr p15, 0, {one}, c9, c12, 0", // PMCR: enabled
             "mcr p15, 0, {counter}, c9, c12, 1", // PMCNTENSET: the cycle counter
+            "mcr p15, 0, {select}, c9, c12, 5", // PMSELR: its filter
+            "isb",
+            "mcr p15, 0, {none}, c9, c13, 1", // PMXEVTYPER: counts at every level
             "isb",
             one = in(reg) 1,
             counter = in(reg) 1 << 31,
+            select = in(reg) 31,
+            none = in(reg) 0,
             options(nostack),
         );
         #[cfg(target_arch = "aarch64")]
         asm!(
+            "msr pmccfiltr_el0, xzr", // counts at every level
             "msr pmcr_el0, {one}",
             "msr pmcntenset_el0, {counter}",
             "isb",
@@ -25,6 +31,19 @@ pub fn enable() {
             options(nostack),
         );
     }
+}
+
+/// Returns the frequency of the counter in Hz: on counted time, each instruction takes a nanosecond.
+/// `None` if the firmware does not report that of the cores.
+#[must_use]
+pub fn frequency() -> Option<u32> {
+    if cfg!(feature = "semihosting") {
+        return Some(1_000_000_000);
+    }
+    #[cfg(feature = "raspberry-pi")]
+    return punctual_bare::raspberry_pi::clocks().arm;
+    #[cfg(not(feature = "raspberry-pi"))]
+    None
 }
 
 /// Returns the counter.

@@ -2,16 +2,14 @@
 #![no_std]
 
 #[cfg(feature = "alloc")]
-extern crate alloc;
+extern crate alloc as allocation;
 
-// Items that examples with an allocator import from `std`, resolved by `extern crate programs as
-// std`.
+// Items that examples import from `std`, resolved by `extern crate programs as std`.
 #[cfg(feature = "alloc")]
 #[doc(hidden)]
-pub use {
-    alloc::{collections, rc},
-    core::{cell, future, mem, task},
-};
+pub use allocation::{collections, rc};
+#[doc(hidden)]
+pub use core::*;
 
 #[doc(hidden)]
 pub mod process {
@@ -22,7 +20,7 @@ pub mod process {
 #[doc(hidden)]
 pub mod prelude {
     #[cfg(feature = "alloc")]
-    pub use alloc::{
+    pub use allocation::{
         borrow::ToOwned,
         boxed::Box,
         string::{String, ToString},
@@ -37,6 +35,7 @@ pub mod pins;
 #[path = "pins/virt.rs"]
 pub mod pins;
 
+pub mod acceptance;
 pub mod bench;
 pub mod bystander;
 pub mod cycles;

@@ -5,28 +5,6 @@ use core::fmt::Debug;
 
 use punctual_bare::println;
 
-/// Makes the program from the example of this name, which [`build.rs`](../build.rs) has copied.
-#[macro_export]
-macro_rules! with_main {
-    ($example:literal) => {
-        mod example {
-            #[allow(unused_imports)]
-            use $crate as std;
-            #[allow(unused_imports)]
-            use $crate::prelude::*;
-
-            include!(concat!(env!("OUT_DIR"), "/", $example, ".rs"));
-
-            /// Runs the example.
-            pub(crate) fn start() -> ! {
-                $crate::own_main::end(main())
-            }
-        }
-
-        punctual_bare::entry!(example::start);
-    };
-}
-
 /// Return type of `main`.
 pub trait Termination {
     /// Returns the exit code of the program.

@@ -4,6 +4,8 @@ use core::alloc::Layout;
 use core::fmt::Write;
 use core::mem;
 use core::ptr::{self, NonNull};
+#[cfg(not(feature = "amp"))]
+use core::sync::atomic::AtomicBool;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::console::Console;
@@ -130,13 +132,24 @@ fn __punctual_board_figures() -> Option<(NonNull<u8>, fn(&mut dyn FnMut()))> {
     None
 }
 
+/// Set when the app prints: a report, or an error at its start.
+#[cfg(not(feature = "amp"))]
+static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
+
 #[unsafe(no_mangle)]
 fn __punctual_board_print(text: &str) {
+    #[cfg(not(feature = "amp"))]
+    HAS_PRINTED.store(true, Ordering::Relaxed);
     // The console does not fail.
     let _ = Console.write_str(text);
 }
 
 #[unsafe(no_mangle)]
 fn __punctual_board_exit(code: u8) -> ! {
+    // The times of a report depend on these.
+    #[cfg(not(feature = "amp"))]
+    if HAS_PRINTED.load(Ordering::Relaxed) {
+        crate::println!("board: {}", crate::board::Conditions);
+    }
     end::exit(code.into())
 }

@@ -6,7 +6,9 @@
 
 use core::fmt::{self, Write};
 
-use crate::board::UART;
+use crate::board::{Standalone, This};
+
+const UART: usize = This::UART;
 
 /// A register of the UART. *PrimeCell UART (PL011) Technical Reference Manual*, 3.2.
 #[derive(Clone, Copy)]
@@ -35,8 +37,8 @@ const ENABLE: u32 = 1 | 1 << 8 | 1 << 9;
 /// UARTIMSC: the interrupt for transmission.
 const TRANSMITTED: u32 = 1 << 5;
 
-/// Clock of the UART in Hz. The firmware of every Raspberry Pi sets it, unless its `config.txt`
-/// overrides it. In QEMU, it has no effect.
+/// Clock of the UART in Hz if the firmware does not report it: that of `init_uart_clock` in
+/// `config.txt`. In QEMU, it has no effect.
 const CLOCK: u32 = 48_000_000;
 const BAUD_RATE: u32 = 115_200;
 
@@ -54,43 +56,18 @@ fn write(register: Register, value: u32) {
 /// Initializes the UART.
 ///
 /// # Safety
-/// Nothing else uses the UART, or the pins 14 and 15 of a Raspberry Pi.
+/// Nothing else uses the UART.
 pub(crate) unsafe fn init() {
-    #[cfg(any(feature = "raspi2b", feature = "raspi3b", feature = "raspi4b"))]
-    // SAFETY: these boards have the registers, and the pins are unused.
-    unsafe {
-        connect_pins();
-    }
     // Do not cut off data in transmission, for example from the boot loader.
     flush();
     write(Register::Control, 0);
     // In 64ths of the divisor, rounded.
-    let divisor = (4 * CLOCK + BAUD_RATE / 2) / BAUD_RATE;
+    let clock = u64::from(This::uart_clock().unwrap_or(CLOCK));
+    let divisor = ((4 * clock + u64::from(BAUD_RATE) / 2) / u64::from(BAUD_RATE)) as u32;
     write(Register::IntegerBaudRate, divisor >> 6);
     write(Register::FractionalBaudRate, divisor & 0x3F);
     write(Register::LineControl, EIGHT_BITS);
     write(Register::Control, ENABLE);
-}
-
-/// Connects pins 14 and 15 to the UART. *BCM2835 ARM Peripherals*, 6.1 and 6.2; *BCM2711 ARM
-/// Peripherals*, 5.2 and 5.3.
-///
-/// # Safety
-/// The board is a Raspberry Pi, and nothing uses these pins.
-#[cfg(any(feature = "raspi2b", feature = "raspi3b", feature = "raspi4b"))]
-unsafe fn connect_pins() {
-    /// The distance from the UART to the GPIO is the same in all memory maps.
-    const GPIO: usize = UART - 0x1000;
-    const FUNCTION_SELECT_1: *mut u32 = (GPIO + 0x04) as *mut u32;
-    /// Three bits for each pin, counted from pin 10; 0b100 is alternate function 0.
-    const MASK: u32 = 0b111_111 << 12;
-    const UART_PINS: u32 = 0b100_100 << 12;
-    // SAFETY: the register exists on a Raspberry Pi. Only the two pins change, which nothing uses,
-    // by this function's contract.
-    unsafe {
-        let others = FUNCTION_SELECT_1.read_volatile() & !MASK;
-        FUNCTION_SELECT_1.write_volatile(others | UART_PINS);
-    }
 }
 
 /// Enables or disables the interrupt `UART0` for free space in the FIFO after a transmission.

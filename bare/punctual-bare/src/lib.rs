@@ -36,6 +36,10 @@
 //! * [`time::now`] returns the time since power-on; every interrupt is disabled at its
 //!   [controller](interrupt).
 //! * [`print!`] writes to the first UART, at 115200 baud.
+//! * On a Raspberry Pi, the ARM cores run at full speed. [`board::Conditions`] shows the clocks that
+//!   the firmware reports.
+//! * System errors (asynchronous aborts on ARMv7) are not masked, except by an interrupt until its
+//!   handler unmasks interrupts.
 //!
 //! A panic prints its message and the return addresses on the stack; a fault also prints the
 //! registers. Then the program [ends](exit).
@@ -81,6 +85,8 @@ mod leave;
 pub mod memory;
 #[doc(hidden)]
 pub mod printing;
+#[cfg(feature = "raspberry-pi")]
+pub mod raspberry_pi;
 pub mod time;
 
 pub use end::exit;
@@ -118,19 +124,24 @@ unsafe extern "C" fn __punctual_bare_start() -> ! {
     unsafe {
         arch::mmu::enable();
     }
-    // SAFETY: called once, and nothing has used the UART before.
+    // SAFETY: called once, and nothing has used a device before.
     #[cfg(not(feature = "amp"))]
     unsafe {
+        board::prepare();
         console::init();
     }
+    arch::unmask_errors();
     arch::set_own(core::ptr::null());
     // SAFETY: called once, and interrupts are masked.
     unsafe {
         time::init();
         interrupt::init();
     }
-    #[cfg(all(feature = "semihosting", any(feature = "raspi3b", feature = "raspi4b")))]
-    cores::send_to_sleep();
+    #[cfg(not(feature = "amp"))]
+    {
+        <board::This as board::Standalone>::check();
+        cores::settle();
+    }
     // SAFETY: called once, with interrupts masked.
     #[cfg(feature = "amp")]
     unsafe {

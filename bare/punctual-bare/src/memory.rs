@@ -1,6 +1,8 @@
 //! Memory that is never freed, above the program and its statics.
 
 use core::alloc::Layout;
+#[cfg(not(feature = "amp"))]
+use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -31,24 +33,51 @@ pub fn take(layout: Layout) -> Option<NonNull<u8>> {
     }
 }
 
-/// Makes every access to a page of 4 KiB end the program from then on. Guards a stack that lies
-/// above.
-///
-/// # Panics
-/// If it is not a page, or not in the few megabytes from the start of the program that are mapped
-/// by pages: see `link.ld`.
-///
-/// # Safety
-/// The page belongs to the caller, and nothing relies on it. No other core runs that might.
+/// A page of 4 KiB that nothing can access, neither through this value, because its content is
+/// private, nor otherwise after [`forbid`](Self::forbid): the guard below a stack that lies above it.
 #[cfg(not(feature = "amp"))]
-pub unsafe fn forbid(page: *mut u8) {
-    let address = page.addr();
-    assert!(address.is_multiple_of(PAGE), "{address:#x} is no page");
-    assert!(
-        layout::is_paged(address) && address >= layout::stacks_start(),
-        "{address:#x} is not mapped by pages: large statics have to lie behind the stacks"
-    );
-    // SAFETY: the page is in the range mapped by pages, and nothing relies on it, by this
-    // function's contract.
-    unsafe { arch::mmu::forbid(address) };
+#[repr(C, align(4096))]
+pub struct GuardPage(UnsafeCell<[u8; PAGE]>);
+
+#[cfg(not(feature = "amp"))]
+impl core::fmt::Debug for GuardPage {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "GuardPage at {:#x}", self.0.get().addr())
+    }
+}
+
+// SAFETY: no code accesses the content.
+#[cfg(not(feature = "amp"))]
+unsafe impl Sync for GuardPage {}
+
+#[cfg(not(feature = "amp"))]
+impl Default for GuardPage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(not(feature = "amp"))]
+impl GuardPage {
+    /// Creates a page, which is still accessible.
+    pub const fn new() -> Self {
+        Self(UnsafeCell::new([0; PAGE]))
+    }
+
+    /// Makes every access to the page, by any core, end the program from then on. May be called on
+    /// any core and at any time, also repeatedly.
+    ///
+    /// # Panics
+    /// If the page is not in the few megabytes from the start of the program that are mapped by
+    /// pages: see `link.ld`.
+    pub fn forbid(&'static self) {
+        let address = self.0.get().addr();
+        assert!(
+            layout::is_paged(address) && address >= layout::stacks_start(),
+            "{address:#x} is not mapped by pages: large statics have to lie behind the stacks"
+        );
+        // SAFETY: the page is in the range mapped by pages. It is a `GuardPage` forever, because the
+        // reference is static, and no code accesses the content of one.
+        unsafe { arch::mmu::forbid(address) };
+    }
 }

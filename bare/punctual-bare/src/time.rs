@@ -1,15 +1,16 @@
 //! The time since power-on, and one alarm: the generic timer, which every core has.
 //!
-//! Counts are converted to nanoseconds and back by a multiplication, so there is no division where
-//! time is critical.
+//! Counts are converted to nanoseconds and back by multiplications, so there is no division where
+//! time is critical. The conversion to nanoseconds is exact: see [`Scale`].
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::arch::timer;
 use crate::interrupt;
 
-/// Nanoseconds per count, times 2³².
-static NANOS_PER_COUNT: Constant = Constant::new();
+/// The two factors of [`Scale`].
+static MULTIPLIER: AtomicU32 = AtomicU32::new(0);
+static RECIPROCAL: Constant = Constant::new();
 /// Counts per nanosecond, times 2⁶⁴.
 static COUNTS_PER_NANO: Constant = Constant::new();
 
@@ -53,24 +54,85 @@ pub(crate) unsafe fn init() {
         frequency > 0 && frequency < NANOS_PER_SECOND,
         "CNTFRQ is {frequency} Hz: the firmware has to set it"
     );
-    NANOS_PER_COUNT.set((NANOS_PER_SECOND << 32) / frequency);
-    COUNTS_PER_NANO.set(counts_per_nano(frequency));
+    let Scale { multiplier, reciprocal } = Scale::of(frequency);
+    MULTIPLIER.store(multiplier, Ordering::Relaxed);
+    RECIPROCAL.set(reciprocal);
+    COUNTS_PER_NANO.set(divide(frequency, NANOS_PER_SECOND));
     timer::disarm();
 }
 
-/// Counts per nanosecond at a `frequency` in Hz, times 2⁶⁴. Two divisions of 64 bits need less code
-/// than one of 128.
-fn counts_per_nano(frequency: u64) -> u64 {
-    let dividend = frequency << 32;
-    let rest = dividend % NANOS_PER_SECOND;
-    ((dividend / NANOS_PER_SECOND) << 32) | ((rest << 32) / NANOS_PER_SECOND)
+/// Conversion of counts to nanoseconds: `counts × multiplier × reciprocal / 2⁶⁴`.
+///
+/// Let `10⁹ / frequency` be `p / q` in lowest terms. The multiplier is `p`, and the reciprocal is
+/// `2⁶⁴ / q`, rounded up by less than 1. So the product exceeds `counts × p / q` by less than
+/// `counts × p / 2⁶⁴`, and the integer part is exact while that is at most `1 / q`: for at least six
+/// years at 19.2 MHz, and longer at the other frequencies of boards. Later, and at a frequency for
+/// which `p` is too large, it is exact or one nanosecond more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    multiplier: u32,
+    reciprocal: u64,
+}
+
+impl Scale {
+    /// The largest multiplier: `counts × multiplier` fits into 64 bits for ten years.
+    const MAX_MULTIPLIER: u64 = 1 << 11;
+
+    /// Returns the conversion at a frequency in Hz.
+    ///
+    /// # Panics
+    /// If the frequency is not between 1 Hz and 1 GHz.
+    #[must_use]
+    pub fn of(frequency: u64) -> Self {
+        assert!(frequency > 0 && frequency < NANOS_PER_SECOND, "{frequency} Hz cannot be converted");
+        let common = greatest_common_divisor(NANOS_PER_SECOND, frequency);
+        let (p, q) = (NANOS_PER_SECOND / common, frequency / common);
+        if p <= Self::MAX_MULTIPLIER {
+            // 2⁶⁴ / 1 would not fit.
+            let (p, q) = if q == 1 { (2 * p, 2) } else { (p, q) };
+            return Self { multiplier: p as u32, reciprocal: u64::MAX / q + 1 };
+        }
+        // The smallest power of two that makes the reciprocal fit.
+        let multiplier = (NANOS_PER_SECOND / frequency + 1).next_power_of_two();
+        let reciprocal = divide(NANOS_PER_SECOND, frequency * multiplier) + 1;
+        Self { multiplier: multiplier as u32, reciprocal }
+    }
+
+    /// Returns the nanoseconds of a number of counts.
+    #[inline]
+    #[must_use]
+    pub fn nanos(self, counts: u64) -> u64 {
+        ((u128::from(counts * u64::from(self.multiplier)) * u128::from(self.reciprocal)) >> 64) as u64
+    }
+}
+
+const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Returns `numerator / denominator × 2⁶⁴`, rounded down. The quotient is less than 1. One bit at a
+/// time, because a division of 128 bits needs more code.
+fn divide(numerator: u64, denominator: u64) -> u64 {
+    let (mut rest, mut quotient) = (numerator, 0);
+    for _ in 0..64 {
+        rest <<= 1;
+        quotient <<= 1;
+        if rest >= denominator {
+            rest -= denominator;
+            quotient |= 1;
+        }
+    }
+    quotient
 }
 
 /// Returns the nanoseconds since power-on.
 #[inline]
 pub fn now() -> u64 {
-    let counts = u128::from(timer::count());
-    ((counts * u128::from(NANOS_PER_COUNT.get())) >> 32) as u64
+    Scale { multiplier: MULTIPLIER.load(Ordering::Relaxed), reciprocal: RECIPROCAL.get() }
+        .nanos(timer::count())
 }
 
 /// Makes [`interrupt::TIMER`] pending from `time` on, in nanoseconds since power-on, or never if

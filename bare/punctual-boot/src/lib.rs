@@ -8,28 +8,16 @@ extern crate std;
 
 use core::fmt;
 
-const SOH: u8 = 0x01;
-const STX: u8 = 0x02;
-const EOT: u8 = 0x04;
-const ACK: u8 = 0x06;
-const NAK: u8 = 0x15;
-const CAN: u8 = 0x18;
-/// Requests blocks with a CRC.
-const WITH_CRC: u8 = b'C';
+pub mod protocol;
 
-/// Maximum time for a byte within a block, in ms.
-const BYTE: u32 = 1000;
-/// Maximum time until a block starts, in ms.
-const BLOCK: u32 = 10_000;
-/// Number of requests for a CRC, each for [`ASK`] ms, before falling back to a checksum.
-const CRC_ATTEMPTS: u32 = 4;
-const ASK: u32 = 1000;
-/// Number of requests to the sender to start.
-const ATTEMPTS: u32 = 10;
-/// Maximum number of consecutive errors.
-const MAX_ERRORS: u32 = 10;
-/// The line is silent if it receives nothing for this time, in ms.
-const SILENCE: u32 = 100;
+pub use protocol::crc16;
+use protocol::{
+    ACK, BLOCK_LIMIT, BYTE_LIMIT, CAN, EOT, MAX_ERRORS, NAK, REQUEST_LIMIT, REQUESTS, SILENCE, SOH, STX,
+    Trailer, WITH_CRC, crc32, declared_size,
+};
+
+/// Number of requests for a CRC before falling back to a checksum.
+const CRC_REQUESTS: u32 = 4;
 
 /// A serial line.
 pub trait Line {
@@ -47,7 +35,8 @@ pub enum Error {
     NoSender,
     /// The sender has cancelled.
     Cancelled,
-    /// The file does not fit. The transfer has been cancelled.
+    /// The file does not fit. The transfer has been cancelled: at the first block if the image
+    /// declares its size.
     TooLarge,
     /// The line is too noisy, or dead. The transfer has been cancelled.
     TooManyErrors,
@@ -86,17 +75,21 @@ pub fn receive(line: &mut impl Line, buffer: &mut [u8]) -> Result<usize, Error> 
     let (mut first, mut with_crc) = begin(line)?;
     let (mut received, mut expected, mut errors) = (0, 1_u8, 0);
     loop {
-        let byte = first.take().or_else(|| line.receive(BLOCK));
+        let byte = first.take().or_else(|| line.receive(BLOCK_LIMIT));
         match byte.map_or(Begun::Noise, begun) {
             Begun::End => {
                 line.send(ACK);
                 return Ok(received);
             }
             // A single one could be noise.
-            Begun::Cancel if line.receive(BYTE) == Some(CAN) => return Err(Error::Cancelled),
+            Begun::Cancel if line.receive(BYTE_LIMIT) == Some(CAN) => return Err(Error::Cancelled),
             Begun::Block { size } => {
                 match block(line, size, with_crc, buffer.get_mut(received..).unwrap_or_default()) {
                     Ok(number) if number == expected => {
+                        let declared = declared_size(&buffer[..size]).filter(|_| received == 0);
+                        if declared.is_some_and(|declared| declared as usize > buffer.len()) {
+                            return Err(cancel(line, Error::TooLarge));
+                        }
                         received += size;
                         expected = expected.wrapping_add(1);
                         errors = 0;
@@ -121,17 +114,17 @@ pub fn receive(line: &mut impl Line, buffer: &mut [u8]) -> Result<usize, Error> 
         }
         while line.receive(SILENCE).is_some() {}
         // Before the first block, the sender interprets the answer as the request for its mode.
-        with_crc &= received > 0 || errors <= CRC_ATTEMPTS;
+        with_crc &= received > 0 || errors <= CRC_REQUESTS;
         line.send(if with_crc && received == 0 { WITH_CRC } else { NAK });
     }
 }
 
 /// Asks the sender to start. Returns its first byte, and whether it sends a CRC.
 fn begin(line: &mut impl Line) -> Result<(Option<u8>, bool), Error> {
-    for attempt in 0..ATTEMPTS {
-        let with_crc = attempt < CRC_ATTEMPTS;
+    for attempt in 0..REQUESTS {
+        let with_crc = attempt < CRC_REQUESTS;
         line.send(if with_crc { WITH_CRC } else { NAK });
-        if let Some(byte) = line.receive(ASK) {
+        if let Some(byte) = line.receive(REQUEST_LIMIT) {
             return Ok((Some(byte), with_crc));
         }
     }
@@ -155,7 +148,7 @@ enum Bad {
 
 /// Receives the rest of a block into the start of `buffer` and returns the block's number.
 fn block(line: &mut impl Line, size: usize, with_crc: bool, buffer: &mut [u8]) -> Result<u8, Bad> {
-    let mut next = || line.receive(BYTE).ok_or(Bad::Garbled);
+    let mut next = || line.receive(BYTE_LIMIT).ok_or(Bad::Garbled);
     let (number, complement) = (next()?, next()?);
     let (mut sum, mut crc) = (0_u8, 0_u16);
     for i in 0..size {
@@ -173,12 +166,56 @@ fn block(line: &mut impl Line, size: usize, with_crc: bool, buffer: &mut [u8]) -
     if buffer.len() < size { Err(Bad::NoRoom) } else { Ok(number) }
 }
 
-/// Updates a CRC-16/XMODEM with one byte.
-pub fn crc16(crc: u16, byte: u8) -> u16 {
-    (0..8).fold(
-        crc ^ u16::from(byte) << 8,
-        |crc, _| if crc & 0x8000 != 0 { crc << 1 ^ 0x1021 } else { crc << 1 },
-    )
+/// An image that was received as it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// The image is this long, and for this board.
+    Complete(usize),
+    /// The sender has not appended a trailer, so only the blocks have been checked.
+    Unchecked,
+}
+
+/// Reason not to enter an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejected {
+    /// The trailer has another length than the image.
+    Length,
+    /// The trailer has another CRC than the image.
+    Crc,
+    /// The image is for another board.
+    Board(Trailer),
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length => f.write_str("the image has another length than its trailer; send it again"),
+            Self::Crc => f.write_str("the image has another CRC-32 than its trailer; send it again"),
+            Self::Board(trailer) => {
+                write!(f, "the image is for {}; build it for this board", trailer.board())
+            }
+        }
+    }
+}
+
+impl core::error::Error for Rejected {}
+
+/// Checks the received bytes for the board `name`.
+///
+/// # Errors
+/// See [`Rejected`].
+pub fn check(received: &[u8], name: &str) -> Result<Checked, Rejected> {
+    let Some(trailer) = Trailer::at_end_of(received) else { return Ok(Checked::Unchecked) };
+    let length = trailer.length as usize;
+    let image = received.get(..length).filter(|_| length + Trailer::SIZE <= received.len());
+    let image = image.ok_or(Rejected::Length)?;
+    if crc32(image) != trailer.crc {
+        return Err(Rejected::Crc);
+    }
+    if trailer.board() != name {
+        return Err(Rejected::Board(trailer));
+    }
+    Ok(Checked::Complete(length))
 }
 
 fn cancel(line: &mut impl Line, error: Error) -> Error {
@@ -259,7 +296,7 @@ mod tests {
     #[test]
     fn takes_a_checksum_from_those_who_know_no_crc() {
         let mut script = Script::with([block(SOH, 1, &[9; 128], false), vec![EOT]]);
-        (0..CRC_ATTEMPTS).for_each(|_| script.input.push_front(None));
+        (0..CRC_REQUESTS).for_each(|_| script.input.push_front(None));
         assert_eq!(received(&mut script).unwrap(), [9; 128]);
         assert_eq!(script.sent, [WITH_CRC, WITH_CRC, WITH_CRC, WITH_CRC, NAK, ACK, ACK]);
     }
@@ -305,8 +342,91 @@ mod tests {
         assert!(dead.sent.ends_with(&[CAN; 3]));
         let mut missing = Script::with([block(SOH, 1, &[1; 128], true), block(SOH, 3, &[3; 128], true)]);
         assert_eq!(received(&mut missing), Err(Error::OutOfStep));
+        // Without a declared size, only the block without room shows that the image is too large.
         let mut large = Script::with((1..=5).map(|number| block(STX, number, &[0; 1024], true)));
         assert_eq!(received(&mut large), Err(Error::TooLarge));
         assert!(large.sent.ends_with(&[CAN; 3]));
+    }
+
+    /// The beginning of an image that declares `size` bytes.
+    fn declaring(size: u32) -> [u8; 128] {
+        let mut data = [0; 128];
+        data[4..12].copy_from_slice(&protocol::MAGIC);
+        data[12..16].copy_from_slice(&size.to_le_bytes());
+        data
+    }
+
+    #[test]
+    fn rejects_an_image_that_declares_too_many_bytes_at_its_first_block() {
+        let mut script = Script::with([block(SOH, 1, &declaring(4097), true)]);
+        assert_eq!(received(&mut script), Err(Error::TooLarge));
+        assert_eq!(script.sent, [WITH_CRC, CAN, CAN, CAN]);
+        let mut script = Script::with([block(SOH, 1, &declaring(4096), true), vec![EOT]]);
+        assert_eq!(received(&mut script).unwrap(), declaring(4096));
+    }
+
+    #[test]
+    fn the_crc_32_is_that_of_ethernet() {
+        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+    }
+
+    /// An image with its trailer at the end of a block, as `cargo xtask load` sends it.
+    fn sent(image: &[u8], board: &str) -> Vec<u8> {
+        let mut sent = image.to_vec();
+        sent.resize((image.len() + Trailer::SIZE).next_multiple_of(128) - Trailer::SIZE, 0);
+        sent.extend(Trailer::new(image, board).to_bytes());
+        sent
+    }
+
+    #[test]
+    fn accepts_a_complete_image_for_this_board() {
+        let image: Vec<u8> = (0..200).collect();
+        assert_eq!(check(&sent(&image, "Raspberry Pi 2B"), "Raspberry Pi 2B"), Ok(Checked::Complete(200)));
+        assert_eq!(check(&[0x1A; 256], "Raspberry Pi 2B"), Ok(Checked::Unchecked));
+        assert_eq!(check(&[], "Raspberry Pi 2B"), Ok(Checked::Unchecked));
+    }
+
+    #[test]
+    fn rejects_changed_or_missing_bytes_and_another_board() {
+        let image: Vec<u8> = (0..200).collect();
+        let good = sent(&image, "board");
+        for i in [0, 100, 199] {
+            let mut changed = good.clone();
+            changed[i] ^= 0x10;
+            assert_eq!(check(&changed, "board"), Err(Rejected::Crc), "{i}");
+        }
+        // A block is missing, or the length is wrong.
+        assert_eq!(check(&good[128..], "board"), Err(Rejected::Length));
+        let mut long = good.clone();
+        let length = long.len() - Trailer::SIZE + 8;
+        long[length..length + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert_eq!(check(&long, "board"), Err(Rejected::Length));
+        let Err(rejected @ Rejected::Board(_)) = check(&good, "another") else { panic!("another board") };
+        assert_eq!(
+            std::string::ToString::to_string(&rejected),
+            "the image is for board; build it for this board"
+        );
+    }
+
+    /// A receiver without a sender requests an image again before the sender gives up.
+    #[test]
+    fn recovers_from_a_sender_that_disappears_within_the_time_of_the_next_one() {
+        struct Waits(u32, Script);
+        impl Line for Waits {
+            fn receive(&mut self, timeout: u32) -> Option<u8> {
+                let byte = self.1.receive(timeout);
+                self.0 += if byte.is_none() { timeout } else { 0 };
+                byte
+            }
+
+            fn send(&mut self, byte: u8) {
+                self.1.send(byte);
+            }
+        }
+        let mut line = Waits(0, Script::with([block(SOH, 1, &[1; 128], true), vec![SOH, 2]]));
+        let error = receive(&mut line, &mut [0; 4096]);
+        assert_eq!(error, Err(Error::TooManyErrors));
+        assert!(line.0 <= protocol::RECOVERY, "{} ms", line.0);
+        assert!(line.0 < protocol::START_LIMIT);
     }
 }

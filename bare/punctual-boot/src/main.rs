@@ -6,12 +6,15 @@ use core::alloc::Layout;
 
 use punctual_bare::console::{self, Console};
 use punctual_bare::{board, memory, println, time};
-use punctual_boot::{Line, receive};
+use punctual_boot::{Checked, Line, check, receive};
 
 punctual_bare::entry!(main);
 
 /// Maximum size of an image.
 const ROOM: usize = 8 << 20;
+
+/// The size of an image that is entered is a multiple of this. Padding follows a shorter one.
+const ALIGNMENT: usize = 16;
 
 /// The board's UART.
 struct Uart;
@@ -47,12 +50,29 @@ fn main() -> ! {
         println!("punctual-boot on {}: send an image by XMODEM", board::NAME);
         match receive(&mut Uart, buffer) {
             Ok(0) => println!("nothing was sent"),
-            Ok(size) => {
-                println!("{size} bytes received");
-                console::flush();
-                // SAFETY: the sender is responsible for sending a program for this board.
-                unsafe { punctual_bare::enter(&mut buffer[..size]) }
-            }
+            Ok(size) => match check(&buffer[..size], board::NAME) {
+                Ok(checked) => {
+                    let size = match checked {
+                        Checked::Complete(length) => {
+                            println!("{length} bytes received, with the right CRC-32");
+                            length.next_multiple_of(ALIGNMENT)
+                        }
+                        Checked::Unchecked => {
+                            println!("{size} bytes received");
+                            println!(
+                                "warning: no trailer, so neither the length, the CRC-32 nor the board of the \
+                                 image is checked; `cargo xtask load` sends one"
+                            );
+                            size
+                        }
+                    };
+                    console::flush();
+                    // SAFETY: the image is for this board: by its trailer, or without one, the
+                    // sender is responsible for that. No other core has been started.
+                    unsafe { punctual_bare::enter(&mut buffer[..size]) }
+                }
+                Err(rejected) => println!("{rejected}"),
+            },
             Err(punctual_boot::Error::NoSender) => {}
             Err(error) => println!("{error}"),
         }

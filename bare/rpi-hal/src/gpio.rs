@@ -88,6 +88,15 @@ macro_rules! pins {
             $(pub $name: Pin<$n, Unused>,)*
         }
 
+        impl Pins {
+            /// Returns the pin with this number and drops the others, for programs that are
+            /// generic over boards.
+            pub fn into_pin<const N: u8>(self) -> Pin<N, Unused> {
+                const { assert!($(N == $n)||*, "the pins are 0 to 53") };
+                Pin { registers: self.gpio0.registers, mode: PhantomData }
+            }
+        }
+
         /// Splits the GPIO into its pins.
         pub fn split(block: Block<GPIO>) -> (Bank, Pins) {
             let registers = block.leak();
@@ -214,6 +223,18 @@ impl<const N: u8> Pin<N, Input> {
         // Writing ones clears, so the write clears no other pin's event.
         self.registers.gpeds[Self::WORD].set(Self::BIT);
     }
+
+    /// Clears the event, and returns the level after that.
+    ///
+    /// On a BCM283x, an edge that follows another closely may set no event
+    /// (<https://github.com/raspberrypi/linux/pull/5457>). A handler that listens to both edges
+    /// calls this function and compares the level with that of its previous call: if they are equal,
+    /// an edge in between has set no event of its own. An edge after the call sets the event again,
+    /// because the level is read last.
+    pub fn clear_event_and_read(&mut self) -> PinState {
+        self.clear_event();
+        PinState::from(self.level())
+    }
 }
 
 impl<const N: u8, Mode> ErrorType for Pin<N, Mode> {
@@ -262,6 +283,18 @@ impl<const N: u8> StatefulOutputPin for Pin<N, Output> {
 mod tests {
     use super::*;
     use rpi_registers::fake::Fake;
+
+    #[test]
+    fn reads_the_level_after_clearing_the_event() {
+        let (block, memory) = Fake::<GPIO>::new();
+        let (mut bank, pins) = split(block);
+        let mut pin = pins.gpio23.into_input(&mut bank, Pull::Off);
+        memory.set(0x34, 1 << 23);
+        assert_eq!(pin.clear_event_and_read(), PinState::High);
+        assert_eq!(memory.get(0x40), 1 << 23, "only the event of this pin is cleared");
+        memory.set(0x34, !(1 << 23));
+        assert_eq!(pin.clear_event_and_read(), PinState::Low);
+    }
 
     #[test]
     fn selects_the_function_of_its_own_pin_only() {

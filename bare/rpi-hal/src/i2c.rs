@@ -83,7 +83,8 @@ impl<B, P> fmt::Debug for Controller<B, P> {
 }
 
 impl<B: Bus, P: Pins<B>> Controller<B, P> {
-    /// Initializes the controller. `core_clock`, and the maximum `frequency` of the bus, are in Hz.
+    /// Initializes the controller. `core_clock`, as the firmware reports it (see
+    /// [`crate::mailbox`]), and the maximum `frequency` of the bus are in Hz.
     ///
     /// # Panics
     /// If the frequency is 0.

@@ -25,7 +25,9 @@ extern crate std;
 
 pub mod gpio;
 pub mod i2c;
+#[cfg(not(feature = "bcm2711"))]
 pub mod local_timer;
+pub mod mailbox;
 pub mod spi;
 pub mod timer;
 pub mod uart;

@@ -18,14 +18,10 @@ impl Pins for (Pin<37, Alternate<0>>, Pin<38, Alternate<0>>, Pin<39, Alternate<0
 /// Capacity of the FIFO in bytes.
 const FIFO: usize = 16;
 
-/// The core clock in Hz, from which the bus clock is derived, as configured by the firmware of the
-/// Raspberry Pi 2 and 3; 500 MHz on a Raspberry Pi 4.
-pub const CORE_CLOCK: u32 = 250_000_000;
-
 /// Configuration of the bus.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// The core clock in Hz.
+    /// The core clock in Hz, from which the bus clock is derived.
     pub core_clock: u32,
     /// The maximum frequency of the bus clock in Hz.
     pub frequency: u32,
@@ -33,9 +29,11 @@ pub struct Config {
     pub mode: Mode,
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self { core_clock: CORE_CLOCK, frequency: 1_000_000, mode: MODE_0 }
+impl Config {
+    /// Returns the configuration for a bus of at most 1 MHz, in mode 0. `core_clock` is the
+    /// frequency that the firmware reports, see [`crate::mailbox`].
+    pub const fn new(core_clock: u32) -> Self {
+        Self { core_clock, frequency: 1_000_000, mode: MODE_0 }
     }
 }
 
@@ -174,14 +172,14 @@ mod tests {
         for (frequency, divisor) in
             [(1_000_000, 250), (83_000_000, 4), (125_000_000, 2), (u32::MAX, 2), (1, 0)]
         {
-            let (_spi, memory) = spi(Config { frequency, ..Config::default() });
+            let (_spi, memory) = spi(Config { frequency, ..Config::new(250_000_000) });
             assert_eq!(memory.get(0x08), divisor, "{frequency} Hz");
         }
     }
 
     #[test]
     fn transfers_with_its_mode_and_ends_what_it_has_begun() {
-        let (mut spi, memory) = spi(Config { mode: MODE_3, ..Config::default() });
+        let (mut spi, memory) = spi(Config { mode: MODE_3, ..Config::new(250_000_000) });
         assert_eq!(memory.get(0x00) & 0xFF, 0x3C);
         spi.write(&[1, 2, 0x5A]).unwrap();
         assert_eq!(memory.get(0x04), 0x5A);

@@ -20,9 +20,6 @@ impl Pins for (Pin<14, Alternate<0>>, Pin<15, Alternate<0>>) {}
 impl Pins for (Pin<32, Alternate<3>>, Pin<33, Alternate<3>>) {}
 impl Pins for (Pin<36, Alternate<2>>, Pin<37, Alternate<2>>) {}
 
-/// The UART's clock in Hz, as configured by the firmware unless its `config.txt` overrides it.
-pub const CLOCK: u32 = 48_000_000;
-
 /// All bits of the register that clears interrupts.
 const ALL_INTERRUPTS: u32 = 0x7FF;
 
@@ -72,7 +69,8 @@ pub struct Uart<P> {
 }
 
 impl<P: Pins> Uart<P> {
-    /// Initializes the UART. Waits until all earlier transmissions have ended.
+    /// Initializes the UART. Waits until all earlier transmissions have ended. `clock` is the
+    /// frequency of the UART's clock in Hz, as the firmware reports it (see [`crate::mailbox`]).
     ///
     /// # Panics
     /// If the baud rate is not between `clock` / 2²⁰ and `clock` / 16, in Hz.
@@ -425,7 +423,7 @@ mod tests {
         let (mut bank, pins) = gpio::split(Fake::<GPIO>::new().0);
         let pins = (pins.gpio14.into_alternate(&mut bank), pins.gpio15.into_alternate(&mut bank));
         let (block, memory) = Fake::<UART>::new();
-        (Uart::new(block, pins, CLOCK, 115_200), memory)
+        (Uart::new(block, pins, 48_000_000, 115_200), memory)
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub mod gpio;
 pub mod i2c;
 pub mod legacy_interrupts;
 pub mod local;
+pub mod mailbox;
 pub mod map;
 pub mod mini_uart;
 #[cfg(any(feature = "bcm2836", feature = "bcm2837", feature = "bcm2711"))]

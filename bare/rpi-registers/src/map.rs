@@ -38,6 +38,9 @@ peripherals! {
     system_timer = 0x3000;
     /// A, p. 112. The registers start at 0x200 above the base given there.
     legacy_interrupts = 0xB200;
+    /// The firmware's wiki, *Accessing mailboxes*. Not among the `Peripherals`, because the board's
+    /// start-up code uses it.
+    mailbox = 0xB880;
     /// A, p. 90.
     gpio = 0x20_0000;
     /// A, p. 177.

@@ -8,6 +8,7 @@ use rpi_registers::i2c::{C, I2C, S};
 use rpi_registers::interfaces::{ReadWriteable, Readable, Writeable};
 use rpi_registers::legacy_interrupts::LegacyInterrupts;
 use rpi_registers::local::{Core, Cores, Local, SOURCE, TIMERS};
+use rpi_registers::mailbox::{Mailbox, STATUS};
 use rpi_registers::mini_uart::{LSR, MiniUart};
 use rpi_registers::pwm::{CTL, PWM};
 use rpi_registers::spi::{CS, SPI};
@@ -45,6 +46,15 @@ fn gpio() {
         gpeds[0] = 0x40, gpren[0] = 0x4C, gpfen[1] = 0x5C, gphen[0] = 0x64, gplen[0] = 0x70, gparen[0] = 0x7C, gpafen[0] = 0x88,
         gppud = 0x94, gppudclk[0] = 0x98, gppudclk[1] = 0x9C, gpio_pup_pdn_cntrl_reg[0] = 0xE4, gpio_pup_pdn_cntrl_reg[3] = 0xF0);
     read!(gpio, memory: gplev[0] = 0x34, gplev[1] = 0x38, gpeds[1] = 0x44);
+}
+
+#[test]
+fn mailbox() {
+    let (mailbox, memory) = Fake::<Mailbox>::new();
+    written!(mailbox, memory: write = 0x20);
+    read!(mailbox, memory: read = 0x00, read_status = 0x18, write_status = 0x38);
+    memory.set(0x38, 1 << 31);
+    assert!(mailbox.write_status.is_set(STATUS::FULL));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::board::Board;
+use super::load::crc32;
 use super::test::TIME_LIMIT;
 use crate::Result;
 use crate::process::End;
@@ -21,11 +22,27 @@ pub(super) fn run(board: Board, output: &Path) -> Result {
     if outcome.end != End::Exited(0) {
         return Err(format!("{PROGRAM}: {}\n{}{}", outcome.end, outcome.stdout, outcome.stderr).into());
     }
-    check(&outcome.stdout)?;
-    fs::write(output, outcome.stdout.replace('\r', ""))
-        .map_err(|error| format!("{}: {error}", output.display()))?;
+    let json = extract(&outcome.stdout)?;
+    check(&json)?;
+    fs::write(output, json).map_err(|error| format!("{}: {error}", output.display()))?;
     println!("written: {}", output.display());
     Ok(())
+}
+
+/// Returns the JSON in the output of a board, and checks it against the line with its checksum. Other
+/// output, for example of a boot loader, may precede and follow it.
+pub(super) fn extract(printed: &str) -> Result<String> {
+    const BEGINNING: &str = "{\"format\": \"punctual-bench\"";
+    const CHECKSUM: &str = "\nchecksum: ";
+    let printed = printed.replace('\r', "");
+    let begin = printed.find(BEGINNING).ok_or("the output contains no benchmark")?;
+    let end = printed[begin..].find(CHECKSUM).ok_or("the output ends before its checksum")?;
+    let (json, checksum) = printed[begin..].split_at(end + 1);
+    let is = format!("checksum: {} bytes, CRC-32 {:08x}", json.len(), crc32(json.as_bytes()));
+    match checksum.lines().next() {
+        Some(line) if line == is => Ok(json.to_owned()),
+        line => Err(format!("bytes were lost or changed: {is}, but the board printed {line:?}").into()),
+    }
 }
 
 /// Requires every row to have the requested number of samples or a reason for having none, and
@@ -45,7 +62,9 @@ pub(super) fn check(printed: &str) -> Result {
         }
         for check in suite["checks"].as_array().ok_or("there are no checks")? {
             checks += 1;
-            if check["verdict"] != "passed" {
+            let is_excused = check["verdict"] == "not-meaningful"
+                && check["why"].as_array().is_some_and(|why| !why.is_empty());
+            if check["verdict"] != "passed" && !is_excused {
                 return Err(
                     format!("{}: {}, not {}", check["id"], check["observed"], check["expected"]).into()
                 );
@@ -65,6 +84,21 @@ mod tests {
     const RUN: &str = r#"{"settings": {"samples": 2}, "suites": [{
         "rows": [{"id": "a", "figures": {"samples": 2}, "why": []}, {"id": "b", "figures": null, "why": ["no pin"]}],
         "checks": [{"id": "c", "verdict": "passed", "expected": "x", "observed": "x"}]}]}"#;
+
+    fn printed(json: &str) -> String {
+        format!("{json}checksum: {} bytes, CRC-32 {:08x}\n", json.len(), crc32(json.as_bytes()))
+    }
+
+    #[test]
+    fn extracts_a_run_from_the_output_of_a_board() {
+        let json = "{\"format\": \"punctual-bench\",\n\"a\": 1}\n";
+        let output = format!("punctual-boot on a board\n{}goodbye\n", printed(json)).replace('\n', "\r\n");
+        assert_eq!(extract(&output).unwrap(), json);
+        let lost = output.replacen("\"a\"", "\"\"", 1);
+        assert!(extract(&lost).unwrap_err().to_string().starts_with("bytes were lost or changed"));
+        assert!(extract(&output[..output.len() / 2]).unwrap_err().to_string().contains("checksum"));
+        assert!(extract("nothing").unwrap_err().to_string().contains("no benchmark"));
+    }
 
     #[test]
     fn accepts_whole_run_that_keeps_the_rules() {

@@ -1,22 +1,51 @@
-//! The boards, as cargo and QEMU know them.
+//! The boards: the table in `bare/punctual-bare/Cargo.toml`, as cargo and QEMU use it.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::fs;
+use std::str::FromStr;
+use std::sync::OnceLock;
 
-use clap::ValueEnum;
+use serde::Deserialize;
+
+use crate::{Result, cargo};
 
 /// A board. Its name is also the name of a feature of `punctual-bare`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Board {
-    /// Raspberry Pi 2B: BCM2836, Cortex-A7
-    Raspi2b,
-    /// Raspberry Pi 3B: BCM2837, Cortex-A53
-    Raspi3b,
-    /// Raspberry Pi 4B: BCM2711, Cortex-A72
-    Raspi4b,
-    /// QEMU's `virt` with a Cortex-A7
-    VirtA7,
-    /// QEMU's `virt` with a Cortex-A72
-    VirtA72,
+#[derive(Clone, Copy)]
+pub(crate) struct Board(&'static Row);
+
+/// A row of the table.
+struct Row {
+    feature: String,
+    entry: Entry,
+}
+
+/// The description of a board.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Entry {
+    name: String,
+    target: String,
+    origin: u64,
+    machine: String,
+    cpu: Option<String>,
+    #[serde(default)]
+    raw_image: bool,
+    chip: Option<String>,
+    has: Vec<String>,
+    #[serde(default)]
+    errata: Vec<String>,
+    firmware: Option<Firmware>,
+}
+
+/// The files on an SD card, and the settings in `config.txt` that the board requires.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Firmware {
+    pub(super) kernel: String,
+    /// Files that the firmware itself consists of.
+    pub(super) files: Vec<String>,
+    pub(super) settings: Vec<String>,
 }
 
 /// An instruction set.
@@ -29,41 +58,59 @@ pub(super) enum Architecture {
 }
 
 impl Board {
+    /// Returns all boards, those that exist only in QEMU first: programs that hardly differ between
+    /// boards run on the first ones.
+    ///
+    /// # Panics
+    /// If the table cannot be read, which a unit test prevents.
+    pub(crate) fn all() -> &'static [Self] {
+        static BOARDS: OnceLock<Vec<Board>> = OnceLock::new();
+        BOARDS.get_or_init(|| {
+            let rows: &'static [Row] = read().unwrap_or_else(|error| panic!("the boards: {error}")).leak();
+            rows.iter().map(Board).collect()
+        })
+    }
+
     /// Returns the name on the command line and of the feature.
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Raspi2b => "raspi2b",
-            Self::Raspi3b => "raspi3b",
-            Self::Raspi4b => "raspi4b",
-            Self::VirtA7 => "virt-a7",
-            Self::VirtA72 => "virt-a72",
-        }
+        &self.0.feature
     }
 
     /// Returns `punctual_bare::board::NAME`.
     pub(super) fn full_name(self) -> &'static str {
-        match self {
-            Self::Raspi2b => "Raspberry Pi 2B",
-            Self::Raspi3b => "Raspberry Pi 3B",
-            Self::Raspi4b => "Raspberry Pi 4B",
-            Self::VirtA7 => "QEMU virt, Cortex-A7",
-            Self::VirtA72 => "QEMU virt, Cortex-A72",
-        }
+        &self.0.entry.name
     }
 
     pub(super) fn architecture(self) -> Architecture {
-        match self {
-            Self::Raspi2b | Self::VirtA7 => Architecture::Armv7,
-            Self::Raspi3b | Self::Raspi4b | Self::VirtA72 => Architecture::Aarch64,
+        match self.target().starts_with("aarch64") {
+            true => Architecture::Aarch64,
+            false => Architecture::Armv7,
         }
     }
 
     /// Returns the compiler's target.
     pub(super) fn target(self) -> &'static str {
-        match self.architecture() {
-            Architecture::Armv7 => "armv7a-none-eabihf",
-            Architecture::Aarch64 => "aarch64-unknown-none",
-        }
+        &self.0.entry.target
+    }
+
+    /// Returns the address at which an image is loaded and entered.
+    pub(super) fn origin(self) -> u64 {
+        self.0.entry.origin
+    }
+
+    /// Returns the chip of a Raspberry Pi: a feature of its drivers.
+    pub(super) fn chip(self) -> Option<&'static str> {
+        self.0.entry.chip.as_deref()
+    }
+
+    /// Returns whether the board has something that a program needs.
+    pub(super) fn has(self, need: &str) -> bool {
+        self.0.entry.has.iter().any(|has| has == need)
+    }
+
+    /// Returns whether the board's processor has an erratum that the image must work around.
+    pub(super) fn has_erratum(self, name: &str) -> bool {
+        self.0.entry.errata.iter().any(|erratum| erratum == name)
     }
 
     /// Returns the emulator.
@@ -76,39 +123,79 @@ impl Board {
 
     /// Returns the emulator's machine.
     pub(super) fn machine(self) -> &'static str {
-        match self {
-            Self::Raspi2b => "raspi2b",
-            Self::Raspi3b => "raspi3b",
-            Self::Raspi4b => "raspi4b",
-            Self::VirtA7 | Self::VirtA72 => "virt",
-        }
+        &self.0.entry.machine
     }
 
     /// Returns the emulator's CPU if the machine does not determine it.
     pub(super) fn cpu(self) -> Option<&'static str> {
-        match self {
-            Self::VirtA7 => Some("cortex-a7"),
-            Self::VirtA72 => Some("cortex-a72"),
-            Self::Raspi2b | Self::Raspi3b | Self::Raspi4b => None,
-        }
+        self.0.entry.cpu.as_deref()
     }
 
-    /// Returns whether the boot loader is tested on the board: once for each instruction set.
-    pub(super) fn loads(self) -> bool {
-        matches!(self, Self::VirtA7 | Self::VirtA72)
+    /// Returns whether the board is the first of its instruction set: what depends on no other
+    /// property runs only there.
+    pub(super) fn is_first_of_its_architecture(self) -> bool {
+        Self::all().iter().find(|other| other.architecture() == self.architecture()) == Some(&self)
     }
 
-    /// Returns whether QEMU loads and enters a raw image as the firmware does: at its link address,
-    /// on core 0, at EL2.
-    ///
-    /// For the Raspberry Pi 2, QEMU's load address differs from the firmware's; QEMU's own boards
-    /// have no firmware.
+    /// Returns whether QEMU loads and enters a raw image as the firmware does.
     pub(super) fn boots_image(self) -> bool {
-        matches!(self, Self::Raspi3b | Self::Raspi4b)
+        self.0.entry.raw_image
+    }
+
+    /// Returns the firmware that boots the board from a card, if it exists outside of QEMU.
+    pub(super) fn firmware(self) -> Option<&'static Firmware> {
+        self.0.entry.firmware.as_ref()
+    }
+}
+
+/// Reads the table.
+fn read() -> Result<Vec<Row>> {
+    #[derive(Deserialize)]
+    struct Manifest {
+        package: Package,
+    }
+    #[derive(Deserialize)]
+    struct Package {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        boards: BTreeMap<String, Entry>,
+    }
+    let path = cargo::root().join("bare/punctual-bare/Cargo.toml");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let manifest: Manifest = toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let boards = manifest.package.metadata.boards.into_iter();
+    let mut rows: Vec<Row> = boards.map(|(feature, entry)| Row { feature, entry }).collect();
+    rows.sort_by_key(|row| row.entry.firmware.is_some());
+    Ok(rows)
+}
+
+impl FromStr for Board {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::all().iter().copied().find(|board| board.name() == name);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = Self::all().iter().map(|board| board.name()).collect();
+            format!("no such board; choose one of {}", names.join(", "))
+        })
+    }
+}
+
+impl PartialEq for Board {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
     }
 }
 
 impl fmt::Display for Board {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Debug for Board {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -119,14 +206,53 @@ mod tests {
     use super::*;
 
     #[test]
-    fn has_the_same_names_everywhere() {
-        for board in Board::value_variants() {
-            assert_eq!(board.to_possible_value().unwrap().get_name(), board.name());
-            let crate_source = crate::cargo::root().join("bare/punctual-bare");
-            let manifest = std::fs::read_to_string(crate_source.join("Cargo.toml")).unwrap();
-            assert!(manifest.contains(&format!("\n{} = []\n", board.name())), "a feature for {board}");
-            let source = std::fs::read_to_string(crate_source.join("src/board.rs")).unwrap();
-            assert!(source.contains(&format!("\"{}\"", board.full_name())), "{board}");
+    fn each_board_is_one_file_and_one_row() {
+        let package = cargo::root().join("bare/punctual-bare");
+        let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
+        let mut files = vec!["amp".to_owned(), "mod".to_owned()];
+        for board in Board::all() {
+            assert!(manifest.contains(&format!("\n{board} = ")), "a feature for {board}");
+            let file = board.name().replace('-', "_");
+            let source = fs::read_to_string(package.join("src/board").join(&file).with_extension("rs"));
+            assert!(source.unwrap().contains(&format!("\"{}\"", board.full_name())), "{board}");
+            files.push(file);
         }
+        files.sort();
+        let entries = fs::read_dir(package.join("src/board")).unwrap();
+        let mut found: Vec<String> = entries
+            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+            .collect();
+        found.sort();
+        assert_eq!(found, files);
+    }
+
+    /// A board's name in any other source would be another file to change for a new board.
+    #[test]
+    fn no_source_outside_of_the_table_selects_a_board() {
+        let bare = cargo::root().join("bare");
+        let mut directories = vec![bare.clone(), cargo::root().join("xtask/src/bare")];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(&directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() && path != bare.join("target") {
+                    directories.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "s") {
+                    let source = fs::read_to_string(&path).unwrap();
+                    for board in Board::all() {
+                        let selector = format!("feature = \"{board}\"");
+                        assert!(!source.contains(&selector), "{}: {selector}", path.display());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rejects_unknown_board_with_the_known_ones() {
+        assert_eq!(
+            "raspi9".parse::<Board>().unwrap_err(),
+            "no such board; choose one of virt-a7, virt-a72, raspi2b, raspi3b, raspi4b"
+        );
+        assert_eq!("raspi4b".parse::<Board>().unwrap().full_name(), "Raspberry Pi 4B");
     }
 }

@@ -5,9 +5,12 @@ use std::path::Path;
 
 use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
 
+use super::board::Board;
+use super::errata;
 use crate::Result;
 
 /// An executable.
+#[derive(Default)]
 pub(super) struct Elf {
     /// The address of loading and entry.
     pub(super) origin: u64,
@@ -20,9 +23,22 @@ pub(super) struct Elf {
     pub(super) stacks: u64,
     /// Functions by address, with their sizes.
     pub(super) functions: Vec<(u64, u64, String)>,
+    /// The end of the instructions, which begin at the origin.
+    pub(super) code_end: u64,
+    /// Room for instructions that replace others.
+    pub(super) veneers: Option<(u64, u64)>,
+    /// The addresses from which there are instructions (or data), in order. Empty if unknown.
+    pub(super) mapping: Vec<(u64, bool)>,
 }
 
 impl Elf {
+    /// Reads an executable for a board, with the board's errata worked around.
+    pub(super) fn for_board(board: Board, path: &Path) -> Result<Self> {
+        let mut elf = Self::read(path)?;
+        errata::fix(board, &mut elf).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(elf)
+    }
+
     /// Reads an executable. It must begin with its entry point, because an image does not record
     /// the entry point.
     pub(super) fn read(path: &Path) -> Result<Self> {
@@ -53,7 +69,36 @@ impl Elf {
         let symbol = |name| file.symbol_by_name(name).map(|symbol| symbol.address());
         let stacks = symbol("__stacks_end").zip(symbol("__stacks_start")).map(|(end, start)| end - start);
         let stacks = stacks.ok_or_else(|| format!("{} does not define its stacks", path.display()))?;
-        Ok(Self { origin, image, memory: end - origin, stacks, functions })
+        let veneers = symbol("__veneers_start").zip(symbol("__veneers_end"));
+        let code_end = veneers.map_or(origin, |(start, _)| start);
+        // Mapping symbols: `$x` and `$a` begin instructions, `$d` begins data.
+        let mut mapping: Vec<(u64, bool)> = file
+            .symbols()
+            .filter_map(|symbol| {
+                let kind = symbol.name().ok()?.strip_prefix('$')?.chars().next()?;
+                matches!(kind, 'x' | 'a' | 'd').then_some((symbol.address(), kind != 'd'))
+            })
+            .collect();
+        mapping.sort_unstable();
+        Ok(Self { origin, image, memory: end - origin, stacks, functions, code_end, veneers, mapping })
+    }
+
+    /// Returns whether there is an instruction at an address of the image.
+    pub(super) fn is_instruction(&self, address: u64) -> bool {
+        let next = self.mapping.partition_point(|(start, _)| *start <= address);
+        next.checked_sub(1).is_none_or(|last| self.mapping[last].1)
+    }
+
+    /// Returns the word at an address of the image.
+    pub(super) fn word(&self, address: u64) -> u32 {
+        let offset = (address - self.origin) as usize;
+        u32::from_le_bytes(self.image[offset..offset + 4].try_into().expect("four bytes"))
+    }
+
+    /// Changes the word at an address of the image.
+    pub(super) fn set_word(&mut self, address: u64, word: u32) {
+        let offset = (address - self.origin) as usize;
+        self.image[offset..offset + 4].copy_from_slice(&word.to_le_bytes());
     }
 
     /// Returns a text with the sizes.
@@ -109,14 +154,14 @@ mod tests {
 
     #[test]
     fn tells_what_it_takes() {
-        let elf = Elf { origin: 0, image: vec![0; 1500], memory: 5000, stacks: 4096, functions: vec![] };
+        let elf = Elf { origin: 0, image: vec![0; 1500], memory: 5000, stacks: 4096, ..Elf::default() };
         assert_eq!(elf.sizes(), "image of 1500 bytes, RAM of 5 KiB, 4 KiB of it stacks");
     }
 
     #[test]
     fn takes_a_return_address_behind_the_last_instruction_for_that_function() {
         let functions = vec![(0x100, 0x10, "a".to_owned()), (0x110, 0x10, "b".to_owned())];
-        let elf = Elf { origin: 0x100, image: vec![], memory: 0x20, stacks: 0, functions };
+        let elf = Elf { origin: 0x100, image: vec![], memory: 0x20, functions, ..Elf::default() };
         assert_eq!(elf.function_before(0x110), Some("a"));
         assert_eq!(elf.function_before(0x114), Some("b"));
         assert_eq!(elf.function_before(0x100), None);

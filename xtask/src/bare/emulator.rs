@@ -32,7 +32,7 @@ pub(super) struct Machine {
 
 impl Machine {
     pub(super) fn new(board: Board, path: &Path) -> Result<Self> {
-        let elf = Elf::read(path)?;
+        let elf = Elf::for_board(board, path)?;
         let mut kernel = path.to_owned();
         if board.boots_image() {
             kernel = path.with_extension(format!("{board}.img"));

@@ -4,37 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::board::Board;
+use super::board::{Board, Firmware};
 use super::elf::Elf;
 use super::programs::{Place, Program};
 use super::toolchain;
 use crate::Result;
-
-/// The files that the firmware reads, and the required content of its `config.txt`.
-pub(super) struct Firmware {
-    /// The name of the kernel.
-    kernel: &'static str,
-    /// The address of loading and entry.
-    address: u64,
-    settings: &'static str,
-}
-
-/// Returns the firmware of a board; `None` for boards that exist only in QEMU.
-fn firmware(board: Board) -> Option<Firmware> {
-    let (kernel, address, settings) = match board {
-        Board::Raspi2b => ("kernel7.img", 0x8000, ""),
-        // Otherwise the PL011 is connected to Bluetooth.
-        Board::Raspi3b => ("kernel8.img", 0x8_0000, "arm_64bit=1\ndtoverlay=disable-bt\n"),
-        Board::Raspi4b => ("kernel8.img", 0x8_0000, "arm_64bit=1\ndtoverlay=disable-bt\nenable_gic=1\n"),
-        Board::VirtA7 | Board::VirtA72 => return None,
-    };
-    Some(Firmware { kernel, address, settings })
-}
-
-/// Returns whether a board boots from a card.
-pub(super) fn exists(board: Board) -> bool {
-    firmware(board).is_some()
-}
 
 /// Builds a program without semihosting, which requires a debugger, and writes the files to
 /// `directory`.
@@ -43,58 +17,70 @@ pub(super) fn write(board: Board, program: &str, directory: Option<&Path>) -> Re
     let directory = directory.map_or_else(default, PathBuf::from);
     let (firmware, _, elf) = make(board, program, &directory)?;
     println!("{}:", directory.display());
-    println!("  {:<12} {} bytes, to {:#x}", firmware.kernel, elf.image.len(), firmware.address);
+    println!("  {:<12} {} bytes, to {:#x}", firmware.kernel, elf.image.len(), elf.origin);
     println!("  config.txt");
     println!("{program}: {}", elf.sizes());
     println!(
-        "Copy both to the first partition (FAT) of a card that also contains the firmware's {}.",
-        match board {
-            Board::Raspi4b => "start4.elf and fixup4.dat",
-            _ => "bootcode.bin, start.elf and fixup.dat",
-        }
+        "Copy both to the first partition (FAT) of a card that also contains these files of the firmware: {}.",
+        firmware.files.join(", ")
     );
+    println!("They are in the directory `boot` of https://github.com/raspberrypi/firmware.");
     Ok(())
 }
 
 /// Writes the files; also returns the executable from which they are made.
-pub(super) fn make(board: Board, program: &str, directory: &Path) -> Result<(Firmware, PathBuf, Elf)> {
-    let Some(firmware) = firmware(board) else {
+pub(super) fn make(
+    board: Board,
+    program: &str,
+    directory: &Path,
+) -> Result<(&'static Firmware, PathBuf, Elf)> {
+    let Some(firmware) = board.firmware() else {
         return Err(format!("{board} exists in QEMU only, and boots from no card").into());
     };
     let path = if program == "punctual-boot" {
         toolchain::build_loader(board)?
     } else {
         let program = Program::named(program)?;
-        toolchain::build(board, &program.features(Place::Board), &program.name)?
+        program.check_runs_on(board, Place::Board)?;
+        toolchain::build(board, Place::Board, &program)?
     };
-    let elf = Elf::read(&path)?;
-    firmware.check(&elf)?;
+    let elf = Elf::for_board(board, &path)?;
+    check(board, firmware, &elf)?;
     fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-    write_to(&directory.join(firmware.kernel), &elf.image)?;
-    write_to(&directory.join("config.txt"), firmware.config().as_bytes())?;
+    write_to(&directory.join(&firmware.kernel), &elf.image)?;
+    write_to(&directory.join("config.txt"), config(board, firmware).as_bytes())?;
     Ok((firmware, path, elf))
 }
 
-impl Firmware {
-    /// Requires the image to be linked at the firmware's load address.
-    fn check(&self, elf: &Elf) -> Result {
-        if elf.origin == self.address {
-            return Ok(());
-        }
-        Err(format!(
-            "linked to {:#x}, but the firmware loads {} to {:#x}",
-            elf.origin, self.kernel, self.address
-        )
+/// Requires the image to be linked at the firmware's load address.
+fn check(board: Board, firmware: &Firmware, elf: &Elf) -> Result {
+    if elf.origin == board.origin() {
+        return Ok(());
+    }
+    let Firmware { kernel, .. } = firmware;
+    Err(format!("linked to {:#x}, but the firmware loads {kernel} to {:#x}", elf.origin, board.origin())
         .into())
-    }
+}
 
-    fn config(&self) -> String {
-        let Self { kernel, address, settings } = self;
-        format!(
-            "# No operating system: the firmware loads the kernel and enters it.\nkernel={kernel}\nkernel_address={address:#x}\n\
-             {settings}# The clock of the PL011, which the baud rate is made of.\ninit_uart_clock=48000000\n"
-        )
-    }
+/// Settings of every board, each with the reason in the line above.
+const SETTINGS: &str = "\
+# No dynamic clocks: the frequencies below apply from the start, and do not fall after a minute.
+force_turbo=1
+# The clock of the PL011, from which the baud rate is derived.
+init_uart_clock=48000000
+# At least 512 MiB belong to the ARM cores.
+gpu_mem=64
+";
+
+/// Returns the content of `config.txt`, which pins what the start-up code and the drivers rely on.
+fn config(board: Board, firmware: &Firmware) -> String {
+    let settings: String = firmware.settings.iter().map(|setting| format!("{setting}\n")).collect();
+    format!(
+        "# No operating system: the firmware loads the kernel and enters it.\nkernel={}\nkernel_address={:#x}\n\
+         {SETTINGS}{settings}",
+        firmware.kernel,
+        board.origin()
+    )
 }
 
 fn write_to(path: &Path, content: &[u8]) -> Result {
@@ -105,27 +91,57 @@ fn write_to(path: &Path, content: &[u8]) -> Result {
 mod tests {
     use super::*;
 
+    fn of(name: &str) -> (Board, &'static Firmware) {
+        let board: Board = name.parse().unwrap();
+        (board, board.firmware().unwrap())
+    }
+
     #[test]
-    fn tells_the_firmware_what_it_needs_to_know() {
-        let config = firmware(Board::Raspi4b).unwrap().config();
+    fn config_sets_what_the_board_requires() {
+        let (board, firmware) = of("raspi4b");
+        let config = config(board, firmware);
         for line in [
             "kernel=kernel8.img",
             "kernel_address=0x80000",
             "arm_64bit=1",
-            "dtoverlay=disable-bt",
             "enable_gic=1",
+            "force_turbo=1",
+            "core_freq=500",
+            "init_uart_clock=48000000",
         ] {
             assert!(config.lines().any(|other| other == line), "{line} in\n{config}");
         }
-        assert!(firmware(Board::Raspi2b).unwrap().config().contains("kernel_address=0x8000\n"));
-        assert!(firmware(Board::VirtA7).is_none());
+        let (board, firmware) = of("raspi2b");
+        assert!(super::config(board, firmware).contains("kernel_address=0x8000\n"));
+        assert!("virt-a7".parse::<Board>().unwrap().firmware().is_none());
+    }
+
+    /// A file that the card lacks keeps the board dark.
+    #[test]
+    fn the_book_gives_a_source_for_each_file_and_setting() {
+        let page = crate::cargo::root().join("docs/book/src/guides/board-hardware.md");
+        let page = fs::read_to_string(page).unwrap();
+        for board in Board::all() {
+            let Some(firmware) = board.firmware() else { continue };
+            let config = config(*board, firmware);
+            let settings = config.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name);
+            for name in settings.filter(|name| !name.starts_with('#')) {
+                assert!(page.contains(&format!("\n| `{name}` |")), "{board}: {name}");
+            }
+            for file in &firmware.files {
+                let row = page.lines().find(|line| line.starts_with(&format!("| `{file}` |")));
+                assert!(row.is_some_and(|row| row.contains("http")), "{board}: {file}");
+            }
+        }
     }
 
     #[test]
-    fn refuses_an_image_for_another_address() {
-        let elf = Elf { origin: 0x8000, image: vec![], memory: 0, stacks: 0, functions: vec![] };
-        assert!(firmware(Board::Raspi2b).unwrap().check(&elf).is_ok());
-        let error = firmware(Board::Raspi3b).unwrap().check(&elf).unwrap_err().to_string();
+    fn rejects_image_for_another_address() {
+        let elf = Elf { origin: 0x8000, image: vec![], ..Elf::default() };
+        let (board, firmware) = of("raspi2b");
+        assert!(check(board, firmware, &elf).is_ok());
+        let (board, firmware) = of("raspi3b");
+        let error = check(board, firmware, &elf).unwrap_err().to_string();
         assert_eq!(error, "linked to 0x8000, but the firmware loads kernel8.img to 0x80000");
     }
 }

@@ -8,28 +8,26 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum;
-
 use super::board::Board;
 use crate::{Result, process};
 
-const STX: u8 = 0x02;
-const EOT: u8 = 0x04;
-const ACK: u8 = 0x06;
-const NAK: u8 = 0x15;
-const CAN: u8 = 0x18;
-const WITH_CRC: u8 = b'C';
+#[path = "../../../bare/punctual-boot/src/protocol.rs"]
+#[expect(dead_code, unreachable_pub, reason = "a module of the boot loader, which uses the other half")]
+mod protocol;
+
+pub(super) use protocol::crc32;
+use protocol::{
+    ACK, ANSWER_LIMIT, ATTEMPTS, CAN, EOT, NAK, START_LIMIT, STX, Trailer, WITH_CRC, crc16, declared_size,
+};
 
 /// The data bytes of a block.
 const BLOCK: usize = 1024;
-/// The time within which the receiver must request the first block.
-const ASK: Duration = Duration::from_secs(60);
 /// The time within which the receiver must report its board.
 const GREETING: Duration = Duration::from_secs(120);
-/// The time within which an answer must arrive.
-const ANSWER: Duration = Duration::from_secs(10);
-/// The number of attempts to send a block.
-const ATTEMPTS: usize = 10;
+
+const fn limit(millis: u32) -> Duration {
+    Duration::from_millis(millis as u64)
+}
 
 /// A serial line.
 pub(super) trait Line {
@@ -75,7 +73,7 @@ fn named(line: &mut impl Line) -> Result<Board> {
             );
         };
         said.push(char::from(byte));
-        let boards = Board::value_variants().iter();
+        let boards = Board::all().iter();
         // Up to the colon, to tell the name from a longer one.
         if let Some(board) =
             boards.copied().find(|board| said.ends_with(&format!("punctual-boot on {}:", board.full_name())))
@@ -124,23 +122,52 @@ impl<W: Write> Line for Serial<W> {
     }
 }
 
-/// Sends an image, with progress on standard error.
-pub(super) fn load(line: &mut Serial, image: &[u8]) -> Result {
-    eprintln!("waiting for the boot loader to ask");
-    let progress = |sent: usize| eprint!("\r{sent} of {} bytes", image.len());
-    let sent = send(line, image, progress);
+/// Sends the image of a board, with progress on standard error.
+pub(super) fn load(line: &mut Serial, board: Board, image: &[u8]) -> Result {
+    eprintln!("waiting for the boot loader to request an image");
+    let progress = |sent: usize| eprint!("\r{} of {} bytes", sent.min(image.len()), image.len());
+    let sent = send(line, &with_trailer(board, image), progress);
     eprintln!();
     sent
 }
 
-/// Sends an image to a receiver that requests one.
-pub(super) fn send(line: &mut impl Line, image: &[u8], progress: impl Fn(usize)) -> Result {
+/// Returns an image with its trailer at the end of a block.
+fn with_trailer(board: Board, image: &[u8]) -> Vec<u8> {
+    let mut sent = image.to_vec();
+    sent.resize((image.len() + Trailer::SIZE).next_multiple_of(BLOCK) - Trailer::SIZE, 0);
+    sent.extend(Trailer::new(image, board.full_name()).to_bytes());
+    sent
+}
+
+/// Requires the image to declare its size, by which a loader without room rejects its first block.
+/// The declared size includes the padding of the last page.
+pub(super) fn check_declaration(image: &[u8]) -> Result {
+    const PAGE: usize = 4096;
+    match declared_size(image) {
+        Some(size) if (image.len()..image.len() + PAGE).contains(&(size as usize)) => Ok(()),
+        declared => Err(format!("the image has {} bytes, but declares {declared:?}", image.len()).into()),
+    }
+}
+
+/// Sends bytes to a receiver that requests them. Cancels the transfer if it fails.
+pub(super) fn send(line: &mut impl Line, bytes: &[u8], progress: impl Fn(usize)) -> Result {
     let begin = Instant::now();
     // Earlier output of the board is irrelevant.
-    while line.receive(ASK.saturating_sub(begin.elapsed()))?.ok_or("no boot loader requests an image")?
+    while line
+        .receive(limit(START_LIMIT).saturating_sub(begin.elapsed()))?
+        .ok_or("no boot loader requests an image: switch the board on, and check the wiring")?
         != WITH_CRC
     {}
-    for (i, data) in image.chunks(BLOCK).enumerate() {
+    let sent = send_blocks(line, bytes, progress);
+    if sent.is_err() {
+        // Otherwise the receiver would wait for the rest.
+        line.send(&[CAN; 3])?;
+    }
+    sent
+}
+
+fn send_blocks(line: &mut impl Line, bytes: &[u8], progress: impl Fn(usize)) -> Result {
+    for (i, data) in bytes.chunks(BLOCK).enumerate() {
         let number = (i + 1) as u8;
         let mut block = vec![STX, number, !number];
         block.extend_from_slice(data);
@@ -158,10 +185,10 @@ fn deliver(line: &mut impl Line, bytes: &[u8]) -> Result {
     for _ in 0..ATTEMPTS {
         line.send(bytes)?;
         loop {
-            match line.receive(ANSWER)? {
+            match line.receive(limit(ANSWER_LIMIT))? {
                 Some(ACK) => return Ok(()),
-                Some(CAN) if line.receive(ANSWER)? == Some(CAN) => {
-                    return Err("the board cancelled the transfer".into());
+                Some(CAN) if line.receive(limit(ANSWER_LIMIT))? == Some(CAN) => {
+                    return Err("the board cancelled the transfer: its console gives the reason".into());
                 }
                 Some(NAK) | None => break,
                 // The receiver repeated its request before it received the first block.
@@ -170,14 +197,6 @@ fn deliver(line: &mut impl Line, bytes: &[u8]) -> Result {
         }
     }
     Err(format!("no answer to a block after {ATTEMPTS} attempts").into())
-}
-
-/// Updates a CRC-16/XMODEM by one byte.
-fn crc16(crc: u16, byte: u8) -> u16 {
-    (0..8).fold(
-        crc ^ u16::from(byte) << 8,
-        |crc, _| if crc & 0x8000 != 0 { crc << 1 ^ 0x1021 } else { crc << 1 },
-    )
 }
 
 impl Serial {
@@ -244,13 +263,26 @@ mod tests {
     }
 
     #[test]
+    fn appends_a_trailer_at_the_end_of_a_block() {
+        let board = "virt-a7".parse().unwrap();
+        for length in [1, BLOCK - Trailer::SIZE, BLOCK - Trailer::SIZE + 1, 3 * BLOCK] {
+            let image = vec![7; length];
+            let sent = with_trailer(board, &image);
+            assert!(sent.len().is_multiple_of(BLOCK) && sent.starts_with(&image), "{length}");
+            let trailer = Trailer::at_end_of(&sent).unwrap();
+            assert_eq!((trailer.length as usize, trailer.board()), (length, "QEMU virt, Cortex-A7"));
+            assert_eq!(trailer.crc, protocol::crc32(&image));
+        }
+    }
+
+    #[test]
     fn hears_which_board_it_is_on() {
         let heard = |said: &str| {
             let answers = format!("C{said} send an image by XMODEM\r\nC").into_bytes().into();
             named(&mut Script { answers, sent: vec![] })
         };
-        assert_eq!(heard("CCpunctual-boot on Raspberry Pi 3B:").unwrap(), Board::Raspi3b);
-        assert_eq!(heard("punctual-boot on QEMU virt, Cortex-A72:").unwrap(), Board::VirtA72);
+        assert_eq!(heard("CCpunctual-boot on Raspberry Pi 3B:").unwrap(), "raspi3b".parse().unwrap());
+        assert_eq!(heard("punctual-boot on QEMU virt, Cortex-A72:").unwrap(), "virt-a72".parse().unwrap());
         assert!(heard("Raspberry Pi 3B:").unwrap_err().to_string().contains("--board"));
     }
 
@@ -258,6 +290,9 @@ mod tests {
     fn ends_when_nobody_asks_or_the_board_cancels() {
         assert!(sent(&[]).0.unwrap_err().to_string().contains("no boot loader requests"));
         assert!(sent(&[WITH_CRC, CAN, CAN]).0.unwrap_err().to_string().contains("cancelled"));
-        assert!(sent(&[WITH_CRC]).0.unwrap_err().to_string().contains("10 attempts"));
+        let (result, sent) = sent(&[WITH_CRC]);
+        assert!(result.unwrap_err().to_string().contains("5 attempts"));
+        // The receiver need not wait for a sender that has given up.
+        assert_eq!(sent.last().unwrap(), &[CAN; 3]);
     }
 }

@@ -6,6 +6,8 @@ mod board;
 mod card;
 mod elf;
 mod emulator;
+mod errata;
+mod examples;
 mod image;
 mod load;
 mod lrzsz;
@@ -36,7 +38,7 @@ pub(crate) enum Chore {
         /// run is the same
         #[arg(long)]
         counted: bool,
-        /// Its name in programs/src/bin
+        /// Its name in programs/src/bin, or that of an example of `punctual`
         program: String,
     },
     /// Run a program in QEMU, halted at its first instruction, with gdb attached and its symbols
@@ -44,7 +46,7 @@ pub(crate) enum Chore {
     Debug {
         #[arg(long)]
         board: Board,
-        /// Its name in programs/src/bin
+        /// Its name in programs/src/bin, or that of an example of `punctual`
         program: String,
         /// Commands for gdb, which ends after them
         #[arg(long = "command", value_name = "COMMAND")]
@@ -54,7 +56,7 @@ pub(crate) enum Chore {
     Image {
         #[arg(long)]
         board: Board,
-        /// Its name in programs/src/bin
+        /// Its name in programs/src/bin, or that of an example of `punctual`
         program: String,
         /// Output directory [default: bare/target/sd/BOARD/PROGRAM]
         #[arg(long)]
@@ -106,17 +108,18 @@ pub(crate) fn run(chore: &Chore) -> Result<ExitCode> {
         }
         Chore::Load { board, serial, program } => {
             let mut line = load::Serial::open(serial)?;
+            let board = board.map_or_else(|| line.board(), Ok)?;
             let executable = match program.contains('/') {
                 true => PathBuf::from(program),
                 false => {
                     let program = Program::named(program)?;
-                    let board = board.map_or_else(|| line.board(), Ok)?;
-                    toolchain::build(board, &program.features(Place::Board), &program.name)?
+                    program.check_runs_on(board, Place::Board)?;
+                    toolchain::build(board, Place::Board, &program)?
                 }
             };
-            let elf = elf::Elf::read(&executable)?;
+            let elf = elf::Elf::for_board(board, &executable)?;
             eprintln!("{program}: {}", elf.sizes());
-            load::load(&mut line, &elf.image)?;
+            load::load(&mut line, board, &elf.image)?;
             line.show().map(|()| ExitCode::SUCCESS)
         }
         Chore::Amp => toolchain::build_beside_linux().map(|()| ExitCode::SUCCESS),
@@ -128,6 +131,7 @@ pub(crate) fn run(chore: &Chore) -> Result<ExitCode> {
 /// Prepares a program for QEMU.
 fn prepare(board: Board, name: &str) -> Result<(Program, Machine)> {
     let program = Program::named(name)?;
-    let elf = toolchain::build(board, &program.features(Place::Emulator), &program.name)?;
+    program.check_runs_on(board, Place::Emulator)?;
+    let elf = toolchain::build(board, Place::Emulator, &program)?;
     Ok((program, Machine::new(board, &elf)?))
 }

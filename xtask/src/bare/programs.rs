@@ -1,13 +1,13 @@
 //! The programs for boards, and the expected output of each.
 
 use std::fs;
-
-use clap::ValueEnum;
+use std::path::Path;
 
 use super::board::Board;
+use super::examples;
 use super::toolchain::workspace;
+use crate::Result;
 use crate::golden::Header;
-use crate::{Result, cargo};
 
 /// The environment of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,9 +18,11 @@ pub(super) enum Place {
     Board,
 }
 
-/// A program in `programs/src/bin`.
+/// A program in `programs/src/bin`, or an example of `punctual`.
 pub(super) struct Program {
     pub(super) name: String,
+    /// Whether it is an example of `punctual`.
+    pub(super) is_example: bool,
     pub(super) exit: i32,
     expected: String,
     /// Whether it prints a run of the benchmark instead of the expected output.
@@ -31,14 +33,28 @@ pub(super) struct Program {
     pub(super) emulator: Vec<String>,
     /// Whether its tasks are measured.
     monitored: bool,
-    /// Whether it allocates.
+    /// Whether it needs an allocator or virtual time.
     allocates: bool,
-    /// Whether it runs in virtual time.
-    virtual_time: bool,
-    /// The boards it does not run on.
-    not_on: Vec<Board>,
-    /// The boards it runs on only if the time of the check does not matter.
-    thorough: Vec<Board>,
+    needs: Option<Needs>,
+    /// Further needs in the emulator.
+    needs_in_qemu: Option<Needs>,
+    sample: Sample,
+}
+
+/// What a board must have for a program to run on it.
+#[derive(Debug, PartialEq, Eq)]
+struct Needs {
+    /// One of these, as in the table of boards.
+    any: Vec<String>,
+    reason: String,
+}
+
+/// The boards of a run that is not thorough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sample {
+    All,
+    One,
+    OnePerArchitecture,
 }
 
 impl Program {
@@ -50,64 +66,106 @@ impl Program {
             let path = entry?.path();
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let source = fs::read_to_string(&path)?;
-            let golden = names(&source, "golden").next();
-            let expected = match golden {
-                Some(example) => cargo::root().join("crates/punctual/examples/expected").join(example),
-                None => package.join("expected").join(&name),
-            };
-            let expected = expected.with_extension("txt");
-            let input = package.join("input").join(&name).with_extension("txt");
-            let is_benchmark = lines(&source, "json").next().is_some();
-            let program = Self {
-                is_benchmark,
-                input: input.exists().then(|| fs::read_to_string(&input)).transpose()?,
-                emulator: lines(&source, "emulator")
-                    .flat_map(str::split_whitespace)
-                    .map(str::to_owned)
-                    .collect(),
-                monitored: lines(&source, "unmonitored").next().is_none(),
-                allocates: lines(&source, "allocates").next().is_some(),
-                virtual_time: lines(&source, "virtual-time").next().is_some(),
-                exit: Header::parse(&source)?.exit,
-                expected: match is_benchmark {
-                    true => String::new(),
-                    false => fs::read_to_string(&expected)
-                        .map_err(|error| format!("{}: {error}", expected.display()))?,
-                },
-                not_on: not_on(&source).map_err(|error| format!("{name}: {error}"))?,
-                thorough: boards(names(&source, "thorough")).map_err(|error| format!("{name}: {error}"))?,
-                name,
-            };
-            programs.push(program);
+            let file = |directory| package.join(directory).join(&name).with_extension("txt");
+            let program = Self::parse(name.clone(), &source, &file("expected"), &file("input"));
+            programs.push(program.map_err(|error| format!("{name}: {error}"))?);
+        }
+        for example in examples::all()? {
+            programs.push(Self {
+                name: example.name,
+                is_example: true,
+                exit: example.header.exit,
+                expected: read(&example.expected)?,
+                is_benchmark: false,
+                input: None,
+                // One for each partition.
+                emulator: ["-smp", "4"].map(str::to_owned).into(),
+                monitored: true,
+                allocates: true,
+                needs: None,
+                needs_in_qemu: None,
+                sample: Sample::OnePerArchitecture,
+            });
         }
         programs.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(programs)
     }
 
+    /// Reads the leading comment of a program.
+    fn parse(name: String, source: &str, expected: &Path, input: &Path) -> Result<Self> {
+        let is_benchmark = lines(source, "json").next().is_some();
+        let options = lines(source, "emulator").flat_map(str::split_whitespace).map(str::to_owned);
+        Ok(Self {
+            name,
+            is_example: false,
+            is_benchmark,
+            input: input.exists().then(|| read(input)).transpose()?,
+            emulator: options.collect(),
+            monitored: lines(source, "unmonitored").next().is_none(),
+            allocates: lines(source, "allocates").chain(lines(source, "virtual-time")).next().is_some(),
+            exit: Header::parse(source)?.exit,
+            expected: if is_benchmark { String::new() } else { read(expected)? },
+            needs: needs(source, "needs")?,
+            needs_in_qemu: needs(source, "needs-in-qemu")?,
+            sample: sample(source)?,
+        })
+    }
+
     /// Returns the program of this name.
     pub(super) fn named(name: &str) -> Result<Self> {
         let found = Self::all()?.into_iter().find(|program| program.name == name);
-        found.ok_or_else(|| format!("no program is named `{name}`").into())
+        let Some(program) = found else {
+            let excluded = examples::excluded()?;
+            let row = excluded.iter().find(|row| row.examples.iter().any(|example| example == name));
+            return Err(row.map_or_else(
+                || format!("no program is named `{name}`").into(),
+                |row| format!("the example `{name}` does not run on boards: it needs {}", row.needs).into(),
+            ));
+        };
+        Ok(program)
     }
 
-    /// Returns the features of `programs` with which it is built, in addition to that of the board.
-    pub(super) fn features(&self, place: Place) -> String {
-        // Both, even for a program that needs only one: a different set of features requires
-        // another build.
-        let more = self.allocates || self.virtual_time;
-        let features = [
-            ("semihosting", place == Place::Emulator),
-            ("monitoring", self.monitored),
-            ("alloc", more),
-            ("virtual-time", more),
-        ];
-        let wanted: Vec<&str> =
-            features.iter().filter(|(_, wanted)| *wanted).map(|(name, _)| *name).collect();
-        wanted.join(",")
+    /// Returns the features of its package with which it is built.
+    pub(super) fn features(&self, board: Board, place: Place) -> String {
+        let mut features = vec![format!("punctual-bare/{board}")];
+        let mut add = |wanted: bool, name: &str| features.extend(wanted.then(|| name.to_owned()));
+        add(place == Place::Emulator, "semihosting");
+        if !self.is_example {
+            add(self.monitored, "monitoring");
+            // Both, even for a program that needs only one: a different set of features requires
+            // another build.
+            add(self.allocates, "alloc,virtual-time");
+            if let Some(chip) = board.chip() {
+                add(true, &format!("raspberry-pi,rpi-hal/{chip}"));
+            }
+        }
+        features.join(",")
     }
 
-    pub(super) fn runs_on(&self, board: Board, thorough: bool) -> bool {
-        !self.not_on.contains(&board) && (thorough || !self.thorough.contains(&board))
+    /// Returns whether the program can run on a board.
+    ///
+    /// # Errors
+    /// Returns the reason if not.
+    pub(super) fn check_runs_on(&self, board: Board, place: Place) -> Result {
+        let in_qemu = self.needs_in_qemu.as_ref().filter(|_| place == Place::Emulator);
+        let missing = |needs: &&Needs| !needs.any.iter().any(|need| board.has(need));
+        self.needs.iter().chain(in_qemu).find(missing).map_or(Ok(()), |Needs { any, reason }| {
+            let any = any.join(" or ");
+            Err(format!("{} does not run on {board}, which has no {any}: {reason}", self.name).into())
+        })
+    }
+
+    /// Returns whether a test runs the program on a board.
+    pub(super) fn is_tested_on(&self, board: Board, thorough: bool) -> bool {
+        let mut boards =
+            Board::all().iter().copied().filter(|&board| self.check_runs_on(board, Place::Emulator).is_ok());
+        let first = match self.sample {
+            Sample::All => return boards.any(|other| other == board),
+            _ if thorough => return boards.any(|other| other == board),
+            Sample::One => boards.next(),
+            Sample::OnePerArchitecture => boards.find(|other| other.architecture() == board.architecture()),
+        };
+        first == Some(board)
     }
 
     /// Returns the expected output on a board, in the form of [`comparable`].
@@ -116,7 +174,7 @@ impl Program {
     pub(super) fn expected(&self, board: Board) -> String {
         let mut expected = String::new();
         for line in self.expected.lines() {
-            let only = Board::value_variants()
+            let only = Board::all()
                 .iter()
                 .find_map(|only| Some((*only, line.strip_prefix(only.name())?.strip_prefix(": ")?)));
             let line = match only {
@@ -137,27 +195,36 @@ fn lines<'a>(source: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     comment.filter_map(move |line| line.trim().strip_prefix(key)?.strip_prefix(':'))
 }
 
-/// Returns the names in `//! <key>: <name>, <name>`.
-fn names<'a>(source: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
-    lines(source, key).flat_map(|names| names.split(',')).map(str::trim)
-}
-
-/// Returns the boards of these names.
-fn boards<'a>(names: impl Iterator<Item = &'a str>) -> Result<Vec<Board>> {
-    names.map(|name| Ok(Board::from_str(name, false)?)).collect()
-}
-
-/// Returns the boards in `//! not-on: <board>, <board>: <reason>`.
-fn not_on(source: &str) -> Result<Vec<Board>> {
-    let mut not_on = Vec::new();
-    for line in lines(source, "not-on") {
-        let (names, reason) = line.split_once(':').unwrap_or((line, ""));
-        if reason.trim().is_empty() {
-            return Err("`not-on:` needs a reason".into());
-        }
-        not_on.extend(boards(names.split(',').map(str::trim))?);
+/// Returns the needs in `//! <key>: <need>, <need>: <reason>`. A board must have one of them.
+fn needs(source: &str, key: &str) -> Result<Option<Needs>> {
+    let Some(line) = lines(source, key).next() else { return Ok(None) };
+    let (names, reason) = line.split_once(':').unwrap_or((line, ""));
+    let (any, reason) = (names.split(',').map(|name| name.trim().to_owned()).collect(), reason.trim());
+    let needs = Needs { any, reason: reason.to_owned() };
+    if needs.reason.is_empty() {
+        return Err(format!("`{key}:` needs a reason").into());
     }
-    Ok(not_on)
+    if let Some(unknown) = needs.any.iter().find(|need| !Board::all().iter().any(|board| board.has(need))) {
+        return Err(format!("`{key}:` names `{unknown}`, which no board has").into());
+    }
+    Ok(Some(needs))
+}
+
+/// Returns what is in `//! sample: <boards>`.
+fn sample(source: &str) -> Result<Sample> {
+    match lines(source, "sample").next().map(str::trim) {
+        None => Ok(Sample::All),
+        Some("one board") => Ok(Sample::One),
+        Some("one board per instruction set") => Ok(Sample::OnePerArchitecture),
+        Some(other) => {
+            Err(format!("`sample: {other}`: the samples are `one board` and `one board per instruction set`")
+                .into())
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String> {
+    Ok(fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?)
 }
 
 /// Returns the output of a program without the parts that differ between boards and compilers:
@@ -230,54 +297,69 @@ fn without_addresses(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::{Path, PathBuf};
-
     use super::*;
 
-    /// Each example runs on boards, or `docs/book/src/guides/boards.md` gives a reason for not
-    /// running it.
+    fn program(source: &str) -> Result<Program> {
+        let nowhere = Path::new("/nonexistent");
+        Program::parse("a".to_owned(), &format!("//! json: a test\n{source}"), nowhere, nowhere)
+    }
+
+    fn board(name: &str) -> Board {
+        name.parse().unwrap()
+    }
+
     #[test]
-    fn no_example_is_left_out_without_a_reason() {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let sources = |directory: &str| -> Vec<(String, String)> {
-            let entries = fs::read_dir(here.join(directory)).unwrap().map(|entry| entry.unwrap().path());
-            let sources = entries.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
-            let named = |path: PathBuf| {
-                let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-                (name, fs::read_to_string(path).unwrap())
-            };
-            sources.map(named).collect()
-        };
-        let mut examples: Vec<String> =
-            sources("crates/punctual/examples").into_iter().map(|(name, _)| name).collect();
-        examples.sort();
-        let mut running: Vec<String> = Vec::new();
-        for (name, source) in sources("bare/programs/src/bin") {
-            for example in names(&source, "golden") {
-                assert_eq!(name, example, "the program is named after its example");
-                let path = format!("crates/punctual/examples/{example}.rs");
-                let main = source.contains("programs::with_main!");
-                assert!(main || source.contains(&path), "{name} is the example");
-                running.push(name.clone());
-            }
+    fn every_program_runs_on_some_board() {
+        for program in Program::all().unwrap() {
+            let tested = |thorough| Board::all().iter().any(|&board| program.is_tested_on(board, thorough));
+            assert!(tested(false) && tested(true), "{}", program.name);
         }
-        let page = fs::read_to_string(here.join("docs/book/src/guides/boards.md")).unwrap();
-        let table = page.split_once("| examples | requirement |").expect("the page has the table").1;
-        let rows = table.lines().skip(2).map_while(|line| line.strip_prefix("| "));
-        let mut accounted = running.clone();
-        for row in rows {
-            let (listed, reason) = row.split_once(" | ").expect("a row has two cells");
-            assert!(!reason.trim_matches(['|', ' ']).is_empty(), "{listed}: why");
-            accounted.extend(listed.split(", ").map(|name| name.trim_matches('`').to_owned()));
+    }
+
+    #[test]
+    fn runs_only_on_boards_with_one_of_the_needs() {
+        let program = program("//! needs: virt, bcm2836-interrupts: it raises them by hand\n").unwrap();
+        for name in ["virt-a7", "virt-a72", "raspi2b", "raspi3b"] {
+            assert!(program.check_runs_on(board(name), Place::Board).is_ok(), "{name}");
         }
-        accounted.sort();
+        let error = program.check_runs_on(board("raspi4b"), Place::Board).unwrap_err().to_string();
         assert_eq!(
-            accounted, examples,
-            "each example is a program, or in the table of docs/book/src/guides/boards.md"
+            error,
+            "a does not run on raspi4b, which has no virt or bcm2836-interrupts: it raises them by hand"
         );
-        let [run, all] = [running.len(), examples.len()];
-        assert!(page.contains(&format!("compiles {run} of the {all} examples")), "{run} of {all}");
-        assert!(page.contains(&format!("The other {} need services of Linux", all - run)));
+        assert!(!program.is_tested_on(board("raspi4b"), true));
+    }
+
+    #[test]
+    fn an_image_needs_less_than_a_run_in_qemu() {
+        let program = program("//! needs-in-qemu: virt: its pins have events\n").unwrap();
+        assert!(program.check_runs_on(board("raspi4b"), Place::Board).is_ok());
+        assert!(program.check_runs_on(board("raspi4b"), Place::Emulator).is_err());
+        assert!(program.check_runs_on(board("virt-a7"), Place::Emulator).is_ok());
+    }
+
+    #[test]
+    fn samples_the_first_boards_that_can_run_a_program() {
+        let tested = |source: &str, thorough| -> Vec<&str> {
+            let program = program(source).unwrap();
+            let boards = Board::all().iter().filter(|&&board| program.is_tested_on(board, thorough));
+            boards.map(|board| board.name()).collect()
+        };
+        assert_eq!(tested("", false).len(), Board::all().len());
+        assert_eq!(tested("//! sample: one board\n", false), ["virt-a7"]);
+        assert_eq!(tested("//! sample: one board\n", true).len(), Board::all().len());
+        let per_set = "//! sample: one board per instruction set\n";
+        assert_eq!(tested(per_set, false), ["virt-a7", "virt-a72"]);
+        let pi = format!("{per_set}//! needs: raspberry-pi: it has pins\n");
+        assert_eq!(tested(&pi, false), ["raspi2b", "raspi3b"]);
+        assert_eq!(tested(&pi, true), ["raspi2b", "raspi3b", "raspi4b"]);
+    }
+
+    #[test]
+    fn rejects_needs_without_reason_and_unknown_words() {
+        assert!(program("//! needs: virt\n").is_err());
+        assert!(program("//! needs: levitation: it floats\n").is_err());
+        assert!(program("//! sample: two boards\n").is_err());
     }
 
     #[test]
@@ -314,16 +396,5 @@ mod tests {
         for wrong in ["lock: 51 instructions\nend\n", "lock: instructions\n", ""] {
             assert_eq!(with_measured(expected, wrong), expected);
         }
-    }
-
-    #[test]
-    fn reads_where_a_program_does_not_run() {
-        let source = "//! Blinks.\n//! not-on: virt-a7, virt-a72: there is no such pin\n";
-        assert_eq!(not_on(source).unwrap(), [Board::VirtA7, Board::VirtA72]);
-        assert!(not_on("//! not-on: virt-a7\n").is_err());
-        assert!(not_on("//! not-on: arduino: it is too small\n").is_err());
-        let source = "//! golden: blink\n//! thorough: raspi2b, raspi3b\n\n//! golden: other\n";
-        assert_eq!(names(source, "golden").collect::<Vec<_>>(), ["blink"]);
-        assert_eq!(boards(names(source, "thorough")).unwrap(), [Board::Raspi2b, Board::Raspi3b]);
     }
 }

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::board::Board;
 use super::elf::Elf;
 use super::emulator::Machine;
 use super::programs::{Place, Program, comparable, with_measured};
-use super::{benchmark, card, image, load, lrzsz, template, toolchain};
+use super::{benchmark, card, load, lrzsz, template, toolchain};
 use crate::Result;
 use crate::golden::diff;
 use crate::process::End;
@@ -31,14 +31,22 @@ struct Other {
 
 const OTHERS: [Other; 4] = [
     // Once for each instruction set.
-    Other { name: "punctual-boot", runs_on: |board, _| board.loads(), check: load_and_run },
-    Other { name: lrzsz::NAME, runs_on: |board, thorough| board.loads() || thorough, check: lrzsz::check },
+    Other {
+        name: "punctual-boot",
+        runs_on: |board, _| board.is_first_of_its_architecture(),
+        check: load_and_run,
+    },
+    Other {
+        name: lrzsz::NAME,
+        runs_on: |board, thorough| board.is_first_of_its_architecture() || thorough,
+        check: lrzsz::check,
+    },
     Other {
         name: template::NAME,
-        runs_on: |board, thorough| board.loads() || thorough,
+        runs_on: |board, thorough| board.is_first_of_its_architecture() || thorough,
         check: template::check,
     },
-    Other { name: card::NAME, runs_on: |board, _| image::exists(board), check: card::check },
+    Other { name: card::NAME, runs_on: |board, _| board.firmware().is_some(), check: card::check },
 ];
 
 /// A loaded program that prints nothing for this long does not run.
@@ -81,7 +89,7 @@ pub(super) fn run(options: &Options) -> Result {
             .for_each(|name| println!("{name}"));
         return Ok(());
     }
-    let boards = if options.board.is_empty() { Board::value_variants() } else { &options.board[..] };
+    let boards = if options.board.is_empty() { Board::all() } else { &options.board[..] };
 
     if options.names.is_empty() {
         toolchain::test_drivers()?;
@@ -95,8 +103,8 @@ pub(super) fn run(options: &Options) -> Result {
             continue;
         }
         let mut on_board: Vec<&Program> =
-            programs.iter().filter(|program| program.runs_on(board, options.thorough)).collect();
-        on_board.sort_by_key(|program| program.features(Place::Emulator));
+            programs.iter().filter(|program| program.is_tested_on(board, options.thorough)).collect();
+        on_board.sort_by_key(|program| (program.is_example, program.features(board, Place::Emulator)));
         for (program, elf) in build(board, &on_board)? {
             runs += 1;
             print!("{board:9} {:16} ", program.name);
@@ -140,11 +148,9 @@ pub(super) fn run(options: &Options) -> Result {
 /// Builds programs; programs with the same features are built together.
 fn build<'a>(board: Board, programs: &[&'a Program]) -> Result<Vec<(&'a Program, PathBuf)>> {
     let mut built = Vec::new();
-    for same in
-        programs.chunk_by(|one, other| one.features(Place::Emulator) == other.features(Place::Emulator))
-    {
-        let names: Vec<&str> = same.iter().map(|program| program.name.as_str()).collect();
-        let elves = toolchain::build_all(board, &same[0].features(Place::Emulator), &names)?;
+    let set = |program: &Program| (program.is_example, program.features(board, Place::Emulator));
+    for same in programs.chunk_by(|one, other| set(one) == set(other)) {
+        let elves = toolchain::build_all(board, Place::Emulator, same)?;
         built.extend(same.iter().copied().zip(elves));
     }
     Ok(built)
@@ -156,7 +162,8 @@ fn load_and_run(board: Board) -> Result {
     let loader = Machine::new(board, &toolchain::build_loader(board)?)?;
     loader.with_line(|line| {
         let mut line = load::Serial::open(line)?;
-        load::load(&mut line, &image)?;
+        load::check_declaration(&image)?;
+        load::load(&mut line, board, &image)?;
         line.wait_for(&greeting(board), LOAD_LIMIT)
     })
 }
@@ -164,8 +171,8 @@ fn load_and_run(board: Board) -> Result {
 /// Returns the image of `hello` for a board.
 pub(super) fn hello(board: Board) -> Result<Vec<u8>> {
     let hello = Program::named("hello")?;
-    let hello = toolchain::build(board, &hello.features(Place::Board), &hello.name)?;
-    Ok(Elf::read(&hello)?.image)
+    let hello = toolchain::build(board, Place::Board, &hello)?;
+    Ok(Elf::for_board(board, &hello)?.image)
 }
 
 /// Returns the greeting of that program.
@@ -178,7 +185,7 @@ fn check(program: &Program, board: Board, machine: &Machine) -> Result {
     let outcome = machine.run_counted(&program.emulator, program.input.as_deref(), limit)?;
     if program.is_benchmark {
         return match outcome.end {
-            End::Exited(0) => benchmark::check(&outcome.stdout),
+            End::Exited(0) => benchmark::check(&benchmark::extract(&outcome.stdout)?),
             end => Err(format!("{end}\n{}", outcome.stdout).into()),
         };
     }

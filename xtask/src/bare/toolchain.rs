@@ -10,6 +10,8 @@ use std::process::Command;
 use punctual_process::child::BoundedCommand;
 
 use super::board::Board;
+use super::examples;
+use super::programs::{Place, Program};
 use crate::process::TOOL_LIMIT;
 use crate::{Result, cargo, process};
 
@@ -18,33 +20,41 @@ const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_SOURCES: &str = "/usr/lib/rustlib/src/rust/library/alloc";
 
+/// The target of a CPU that Linux gave up.
+const AMP_TARGET: &str = "aarch64-unknown-none";
+
 /// Returns the directory of the workspace for boards.
 pub(super) fn workspace() -> PathBuf {
     cargo::root().join("bare")
 }
 
 /// Builds a program for a board; returns the executable.
-///
-/// `features` are features of `programs` in addition to that of the board.
-pub(super) fn build(board: Board, features: &str, program: &str) -> Result<PathBuf> {
-    let mut built = build_all(board, features, &[program])?;
-    built.pop().ok_or_else(|| format!("cargo built no program {program}").into())
+pub(super) fn build(board: Board, place: Place, program: &Program) -> Result<PathBuf> {
+    let mut built = build_all(board, place, &[program])?;
+    built.pop().ok_or_else(|| format!("cargo built no program {}", program.name).into())
 }
 
-/// Builds programs for a board, as [`build`] does; returns the executables in the same order.
-pub(super) fn build_all(board: Board, features: &str, programs: &[&str]) -> Result<Vec<PathBuf>> {
+/// Builds programs of the same package with the same features, as [`build`] does; returns the
+/// executables in the same order.
+pub(super) fn build_all(board: Board, place: Place, programs: &[&Program]) -> Result<Vec<PathBuf>> {
     let mut command = command(board)?;
-    command.args(["build", "--locked", "--release", "--package", "programs", "--target", board.target()]);
-    command.args(["--features", &format!("{board},{features}")]);
+    command.args(["build", "--release", "--target", board.target()]);
+    if programs.iter().any(|program| program.is_example) {
+        command.args(["--offline", "--manifest-path"]).arg(examples::write()?);
+    } else {
+        command.args(["--locked", "--package", "programs"]);
+    }
+    let features = programs.first().map(|program| program.features(board, place)).unwrap_or_default();
+    command.args(["--features", &features]);
     for program in programs {
-        command.args(["--bin", program]);
+        command.args(["--bin", &program.name]);
     }
     let artifacts = cargo::build(&mut command)?;
     programs
         .iter()
-        .map(|&program| {
-            let artifact = artifacts.iter().find(|artifact| artifact.target == program);
-            Ok(artifact.ok_or_else(|| format!("cargo built no program {program}"))?.path.clone())
+        .map(|program| {
+            let artifact = artifacts.iter().find(|artifact| artifact.target == program.name);
+            Ok(artifact.ok_or_else(|| format!("cargo built no program {}", program.name))?.path.clone())
         })
         .collect()
 }
@@ -52,16 +62,9 @@ pub(super) fn build_all(board: Board, features: &str, programs: &[&str]) -> Resu
 /// Builds the boot loader for a board; returns the executable.
 pub(super) fn build_loader(board: Board) -> Result<PathBuf> {
     let mut command = command(board)?;
-    command.args([
-        "build",
-        "--locked",
-        "--release",
-        "--package",
-        "punctual-boot",
-        "--target",
-        board.target(),
-    ]);
-    command.args(["--features", board.name(), "--bin", "punctual-boot"]);
+    command.args(["build", "--locked", "--release", "--target", board.target()]);
+    command.args(["--package", "punctual-boot", "--bin", "punctual-boot"]);
+    command.args(["--features", &format!("loader,punctual-bare/{board}")]);
     let artifacts = cargo::build(&mut command)?;
     let artifact = artifacts.iter().find(|artifact| artifact.target == "punctual-boot");
     Ok(artifact.ok_or("cargo built no punctual-boot")?.path.clone())
@@ -80,10 +83,10 @@ pub(super) fn build_package(board: Board, directory: &Path, name: &str) -> Resul
 
 /// Builds the programs for a CPU beside Linux, which the lab runs; QEMU alone cannot.
 pub(super) fn build_beside_linux() -> Result {
-    // The target is the same, but the flags come from the configuration in their directory.
-    let mut command = command(Board::VirtA72)?;
+    // The flags come from the configuration in their directory.
+    let mut command = command_for(AMP_TARGET)?;
     command.current_dir(workspace().join("amp-programs")).env("CARGO_TARGET_DIR", target_dir().join("amp"));
-    command.args(["build", "--locked", "--release", "--target", Board::VirtA72.target()]);
+    command.args(["build", "--locked", "--release", "--target", AMP_TARGET]);
     cargo::build(&mut command)?;
     Ok(())
 }
@@ -104,7 +107,7 @@ pub(super) fn test_drivers() -> Result {
 
 /// Features and flags are those of boards, so the workspace must be built for the host in a
 /// different directory.
-fn target_dir() -> PathBuf {
+pub(super) fn target_dir() -> PathBuf {
     match env::var_os("CARGO_TARGET_DIR") {
         Some(_) => cargo::target_dir().join("bare"),
         None => workspace().join("target"),
@@ -113,7 +116,11 @@ fn target_dir() -> PathBuf {
 
 /// Returns a cargo command that can build for the board.
 fn command(board: Board) -> Result<Command> {
-    let target = board.target();
+    command_for(board.target())
+}
+
+/// Returns a cargo command that can build for a target.
+fn command_for(target: &str) -> Result<Command> {
     let mut command = if has_target(target)? {
         cargo::command()
     } else if [DEBIAN_CARGO, DEBIAN_RUSTC, DEBIAN_SOURCES].iter().all(|path| Path::new(path).exists()) {

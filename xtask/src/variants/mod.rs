@@ -12,6 +12,7 @@ use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 
+pub(crate) use self::package::{dependencies, remove_others, write_if_changed};
 use crate::Result;
 use crate::cargo::{self, Artifact};
 use crate::golden::Golden;

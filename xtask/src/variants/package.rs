@@ -78,7 +78,14 @@ fn manifest(metadata: &Value) -> Result<String> {
         package["edition"],
         json!(home),
     );
-    let mut dependencies: Vec<&Value> = package["dependencies"].as_array().into_iter().flatten().collect();
+    text.push_str(&dependencies(package["dependencies"].as_array().into_iter().flatten())?);
+    Ok(text)
+}
+
+/// Returns the lines of a manifest that depend on the same packages as a package of cargo's
+/// metadata.
+pub(crate) fn dependencies<'a>(of: impl Iterator<Item = &'a Value>) -> Result<String> {
+    let (mut text, mut dependencies) = (String::new(), Vec::from_iter(of));
     // A package may be listed once for all targets, and once more for some.
     dependencies.sort_by_key(|dependency| dependency["target"].as_str());
     let mut target = None;
@@ -105,12 +112,12 @@ fn manifest(metadata: &Value) -> Result<String> {
 }
 
 /// Writes a file, unless it has that content: cargo rebuilds after a file's modification.
-fn write_if_changed(path: &Path, content: &str) -> io::Result<()> {
+pub(crate) fn write_if_changed(path: &Path, content: &str) -> io::Result<()> {
     if fs::read(path).is_ok_and(|old| old == content.as_bytes()) { Ok(()) } else { fs::write(path, content) }
 }
 
 /// Removes the sources of examples that no longer exist.
-fn remove_others(directory: &Path, names: &BTreeSet<&str>) -> io::Result<()> {
+pub(crate) fn remove_others(directory: &Path, names: &BTreeSet<&str>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         if path.file_stem().is_none_or(|stem| !names.contains(&*stem.to_string_lossy())) {

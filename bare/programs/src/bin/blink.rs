@@ -1,12 +1,12 @@
 //! Blinks an LED three times. It blinks faster in QEMU, where each iteration of a busy loop takes
 //! time of the host.
-//!
-//! thorough: raspi3b, raspi4b, virt-a72
+// ANCHOR: board
 #![no_std]
 #![no_main]
 
 #[macro_use]
 extern crate punctual_bare;
+// ANCHOR_END: board
 
 #[punctual::app(report = "never")]
 mod app {

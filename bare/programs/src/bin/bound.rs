@@ -2,7 +2,7 @@
 //! sections, and an interrupt that raises itself repeatedly. Jobs must run at once or as soon as
 //! permitted, the higher first, and preserve the FPU's registers.
 //!
-//! not-on: raspi2b, raspi3b, raspi4b: no interrupt can be raised by hand, or they are not these
+//! needs: virt: it raises the interrupts of these devices by hand
 #![no_std]
 #![no_main]
 

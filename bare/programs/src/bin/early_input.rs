@@ -1,8 +1,8 @@
 //! Echoes a line whose beginning had already filled the UART's FIFO before the driver started, as a
 //! boot loader could leave it.
 //!
-//! not-on: virt-a7, virt-a72: their UART has no pins of a Raspberry Pi
-//! thorough: raspi3b
+//! needs: raspberry-pi: it uses the UART's driver and pins
+//! sample: one board per instruction set
 #![no_std]
 #![no_main]
 
@@ -12,8 +12,9 @@ extern crate punctual_bare;
 #[punctual::app(report = "never")]
 mod app {
     use embedded_io::{Read, ReadReady};
+    use programs::pins::uart_clock;
     use rpi_hal::gpio;
-    use rpi_hal::uart::{CLOCK, Handler, Reader, Rings, Uart};
+    use rpi_hal::uart::{Handler, Reader, Rings, Uart};
     use rpi_registers::Peripherals;
     use rpi_registers::interfaces::Readable;
     use rpi_registers::uart::FR;
@@ -34,7 +35,7 @@ mod app {
         while !peripherals.uart0.fr.is_set(FR::RXFF) {}
         let (mut bank, pins) = gpio::split(peripherals.gpio);
         let pins = (pins.gpio14.into_alternate(&mut bank), pins.gpio15.into_alternate(&mut bank));
-        let uart = Uart::new(peripherals.uart0, pins, CLOCK, 115_200);
+        let uart = Uart::new(peripherals.uart0, pins, uart_clock(), 115_200);
         let (handler, reader, _) = uart.with_rings(cx.local.rings);
         read::spawn().expect("it is the first");
         (Shared {}, Local { handler, reader })

@@ -1,8 +1,8 @@
 //! Sends back received lines, using interrupts, until it receives the line `bye`. Skips empty
 //! lines, because the first byte may have arrived before the UART was enabled.
 //!
-//! not-on: virt-a7, virt-a72: their UART has no pins of a Raspberry Pi
-//! thorough: raspi3b
+//! needs: raspberry-pi: it uses the UART's driver and pins
+//! sample: one board per instruction set
 #![no_std]
 #![no_main]
 
@@ -11,8 +11,9 @@ extern crate punctual_bare;
 #[punctual::app(report = "never")]
 mod app {
     use embedded_io::{Read, ReadReady, Write};
+    use programs::pins::uart_clock;
     use rpi_hal::gpio;
-    use rpi_hal::uart::{CLOCK, Handler, Reader, Rings, Uart, Writer};
+    use rpi_hal::uart::{Handler, Reader, Rings, Uart, Writer};
     use rpi_registers::Peripherals;
 
     #[shared]
@@ -31,7 +32,7 @@ mod app {
         let peripherals = Peripherals::take().expect("nobody has taken them before");
         let (mut bank, pins) = gpio::split(peripherals.gpio);
         let pins = (pins.gpio14.into_alternate(&mut bank), pins.gpio15.into_alternate(&mut bank));
-        let uart = Uart::new(peripherals.uart0, pins, CLOCK, 115_200);
+        let uart = Uart::new(peripherals.uart0, pins, uart_clock(), 115_200);
         let (handler, reader, writer) = uart.with_rings(cx.local.rings);
         // Handles the bytes that had arrived before.
         echo::spawn(handler.lost()).expect("it is the first");

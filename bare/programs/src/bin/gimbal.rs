@@ -8,7 +8,7 @@
 //! emulator: -smp 4
 //! allocates: its recording
 //! virtual-time: ends by the clock
-//! thorough: raspi2b, raspi3b, raspi4b, virt-a72
+//! sample: one board
 #![no_std]
 #![no_main]
 #![allow(

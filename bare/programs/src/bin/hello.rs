@@ -1,4 +1,4 @@
-//! Prints a greeting over the UART.
+//! Prints a greeting over the UART, and the clocks of the board.
 #![no_std]
 #![no_main]
 
@@ -8,5 +8,6 @@ punctual_bare::entry!(main);
 
 fn main() -> ! {
     println!("Hello from {}", board::NAME);
+    println!("{}", board::Conditions);
     punctual_bare::exit(0)
 }

@@ -1,7 +1,7 @@
 //! Counts instructions between two points of a program, without those of the measurement itself.
 //!
 //! unmonitored: as an app is that measures nothing
-//! not-on: raspi2b, raspi3b, raspi4b: their processors are those of virt, and no interrupt can be raised by hand
+//! needs: virt: the counts are those of its processors, and interrupts are raised by hand
 #![no_std]
 #![no_main]
 

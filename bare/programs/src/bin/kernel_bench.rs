@@ -1,14 +1,15 @@
 //! The benchmark of real-time operating systems by Zhang and Timmerman, as run by Cunningham, for
 //! `punctual-kernel`: its operations, delayed execution, pulses at a pin, and its rules. Prints the
-//! output of `punctual bench --json`.
+//! output of `punctual bench --json`, and its checksum.
 //!
 //! json: punctual-bench
-//! thorough: raspi2b, raspi3b, raspi4b
+//! sample: one board per instruction set
 #![no_std]
 #![no_main]
 
 use programs::bench::Report;
 use programs::kernel_bench::{latency, operations, rules};
+use programs::pins;
 
 punctual_bare::entry!(main);
 
@@ -17,7 +18,7 @@ fn main() -> ! {
     let mut report = Report::begin();
     operations::measure(&mut report);
     rules::check(&mut report);
-    latency::measure(&mut report);
+    latency::measure(&mut report, &mut pins::stimulus_and_response());
     report.end();
     punctual_bare::exit(0)
 }

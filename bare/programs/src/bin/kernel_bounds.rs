@@ -3,7 +3,7 @@
 //! the cost of a step. Counted in instructions, from the call to the first instruction of the code
 //! that runs next.
 //!
-//! not-on: raspi2b, raspi3b, raspi4b: their processors are those of virt
+//! needs: virt: the counts are those of its processors
 #![no_std]
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! The cost of the operations of `punctual-kernel` in instructions, from the call to the first
 //! instruction of the code that runs next, with interrupts unmasked and all checks enabled.
 //!
-//! not-on: raspi2b, raspi3b, raspi4b: their processors are those of virt, and no interrupt can be raised by hand
+//! needs: virt: the counts are those of its processors, and interrupts are raised by hand
 #![no_std]
 #![no_main]
 

@@ -2,7 +2,7 @@
 //! program.
 //!
 //! exit: 101
-//! thorough: raspi2b, raspi3b, raspi4b
+//! sample: one board per instruction set
 #![no_std]
 #![no_main]
 

@@ -2,20 +2,21 @@
 //! the four compare registers of the system timer, and the local timer. Also tests callbacks,
 //! one-shot and on a grid.
 //!
-//! not-on: virt-a7, virt-a72, raspi4b: they have no such timers, or another controller for them
-//! thorough: raspi3b
+//! needs: bcm2836-interrupts: it uses the timers of this controller
+//! sample: one board per instruction set
 #![no_std]
 #![no_main]
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use embedded_io::{Read, ReadReady};
+use programs::pins::uart_clock;
 use punctual_bare::{interrupt, println};
 use punctual_kernel_bare::Board;
 use rpi_hal::gpio;
 use rpi_hal::local_timer::LocalTimer;
 use rpi_hal::timer::{self, Alarm};
-use rpi_hal::uart::{CLOCK, Handler, Pins, Rings, Uart};
+use rpi_hal::uart::{Handler, Pins, Rings, Uart};
 use rpi_registers::Peripherals;
 
 type Kernel = punctual_kernel::Kernel<Board>;
@@ -43,7 +44,7 @@ fn subscribes(_: ()) {
     let peripherals = Peripherals::take().unwrap();
     let (mut bank, pins) = gpio::split(peripherals.gpio);
     let pins = (pins.gpio14.into_alternate(&mut bank), pins.gpio15.into_alternate(&mut bank));
-    receive(Uart::new(peripherals.uart0, pins, CLOCK, 115_200));
+    receive(Uart::new(peripherals.uart0, pins, uart_clock(), 115_200));
     let (timer, one, three) = timer::split(peripherals.system_timer);
     // SAFETY: in QEMU there is no VideoCore.
     let (zero, two) = unsafe { timer.alarms_of_the_videocore() };

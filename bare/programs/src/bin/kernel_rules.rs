@@ -1,7 +1,7 @@
 //! Threads of `punctual-kernel`: their order, priority inversion, a circular wait for resources,
 //! the sequence of a semaphore, and preempting interrupts with the registers that they preserve.
 //!
-//! thorough: raspi2b, raspi3b, raspi4b
+//! sample: one board per instruction set
 #![no_std]
 #![no_main]
 

@@ -4,7 +4,7 @@
 //! and counts the instructions from the edge to the first instruction of the task.
 //!
 //! unmonitored: as an app is that measures nothing
-//! not-on: raspi2b, raspi3b, raspi4b: QEMU models no events of their pins
+//! needs-in-qemu: virt: QEMU models no events of the pins of a Raspberry Pi
 #![no_std]
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! Answers a rising edge at one pin with an impulse at another, in the handler of the interrupt:
 //! the baseline for [`latency`](super).
 //!
-//! not-on: raspi2b, raspi3b, raspi4b: QEMU models no events of their pins
+//! needs-in-qemu: virt: QEMU models no events of the pins of a Raspberry Pi
 #![no_std]
 #![no_main]
 

@@ -3,7 +3,7 @@
 //! interrupt without a device. `instructions` measures the implementation of `punctual` for
 //! comparison.
 //!
-//! not-on: raspi2b, raspi3b, raspi4b: the controllers of two have no priorities, and no interrupt can be raised by hand
+//! needs: virt: it raises the interrupts of these devices by hand
 #![no_std]
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! An app that fails to start leaves no trace: it does not change how interrupts of its tasks are
 //! handled.
 //!
-//! not-on: raspi4b: it has a core for each partition, and passes every interrupt to any of them
+//! needs: virt, bcm2836-interrupts: a core is missing, or all interrupts are delivered to the first
 #![no_std]
 #![no_main]
 

@@ -1,7 +1,5 @@
 //! The timer interrupts locks, spawns and the dispatcher at as many points as possible. No job may
 //! get lost, and no resource may be shared.
-//!
-//! thorough: raspi3b, virt-a72
 #![no_std]
 #![no_main]
 

@@ -1,23 +1,22 @@
 //! Reads a thermometer at I2C1, address 0x48, with a driver that depends only on `embedded-hal`.
 //!
 //! emulator: -device tmp105,id=thermometer,bus=i2c-bus.1,address=0x48
-//! not-on: virt-a7, virt-a72: they have no I2C
-//! thorough: raspi3b
+//! needs: raspberry-pi: it uses I2C
+//! sample: one board per instruction set
 #![no_std]
 #![no_main]
 
 use embedded_hal::delay::DelayNs;
 use embedded_hal::i2c::I2c;
 use lm75::{Address, FaultQueue, Lm75};
-use punctual_bare::println;
+use punctual_bare::{println, raspberry_pi};
 use rpi_hal::i2c::Controller;
 use rpi_hal::{gpio, timer};
 use rpi_registers::Peripherals;
 
 punctual_bare::entry!(main);
 
-/// In Hz, for the slower boards. On a Raspberry Pi 4, the bus runs at twice its frequency.
-const CORE_CLOCK: u32 = 250_000_000;
+/// In Hz.
 const FREQUENCY: u32 = 50_000;
 
 fn main() -> ! {
@@ -25,7 +24,8 @@ fn main() -> ! {
     println!("taken twice: {}", Peripherals::take().is_some());
     let (mut bank, pins) = gpio::split(peripherals.gpio);
     let pins = (pins.gpio2.into_alternate(&mut bank), pins.gpio3.into_alternate(&mut bank));
-    let mut i2c = Controller::new(peripherals.i2c1, pins, CORE_CLOCK, FREQUENCY);
+    let core_clock = raspberry_pi::clocks().core.expect("the firmware reports it");
+    let mut i2c = Controller::new(peripherals.i2c1, pins, core_clock, FREQUENCY);
     println!("nobody answers at 0x49: {:?}", i2c.write(0x49, &[0]));
 
     let (mut delay, ..) = timer::split(peripherals.system_timer);

@@ -1,8 +1,8 @@
 //! Unexpected interrupts: a spurious one, one that no task binds, and one whose job panics.
 //!
 //! exit: 101
-//! not-on: raspi2b, raspi3b: no interrupt can be raised by hand
-//! thorough: raspi4b, virt-a72
+//! needs: gic: it raises interrupts by hand
+//! sample: one board
 #![no_std]
 #![no_main]
 

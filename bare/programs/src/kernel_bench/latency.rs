@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::{Callback, Kernel, STACKS, Semaphore, Server, Thread, WANTED, are_wanted, begin, end};
 use crate::bench::{self, Report, Row};
+use crate::pins::{self, Response, Stimulus};
 
 static SERVER: Server = Server::new();
 static DELAYED: Callback = Callback::new(&SERVER, runs, 0);
@@ -32,15 +33,16 @@ const PULSES: [(&str, &str, u32); 5] = [
     ("latency/pulse-2000", "Pulses of 2.00 ms", 2_000_000),
 ];
 
-/// Measures and prints both tables.
-pub fn measure(report: &mut Report) {
+/// Measures and prints both tables. Pulses need the pins of the latency program.
+pub fn measure(report: &mut Report, pins: &mut (Stimulus, Response)) {
     report.suite("latency", "Switching, locking, events, delays and pulses");
     SERVER.start(12, &STACKS[3]).unwrap();
     for (slug, operation, nominal) in DELAYS {
         row(report, slug, operation, nominal, delays);
     }
-    for (slug, operation, nominal) in PULSES {
-        pulses::row(report, slug, operation, nominal);
+    let wire = pins::check_wire(pins);
+    for pulse in PULSES {
+        pulses::row(report, wire, pulse);
     }
     report.checks();
 }
@@ -77,45 +79,39 @@ fn runs(_: usize) {
     DONE.v().unwrap();
 }
 
-#[cfg(feature = "raspberry-pi")]
-mod pulses {
-    use super::{Report, idle};
-
-    pub(super) fn row(report: &mut Report, slug: &str, operation: &str, nominal: u32) {
-        let why = "QEMU models no events of the pins of a Raspberry Pi";
-        report.unmeasured(&idle(slug, operation, nominal), why);
-    }
-}
-
 /// Edges at a pin, made by a periodic callback and counted by the handler of the pin's interrupt.
-#[cfg(not(feature = "raspberry-pi"))]
 mod pulses {
     use core::sync::atomic::Ordering;
 
-    use punctual_bare::interrupt::GPIO;
-
     use super::super::BEGAN;
-    use super::{Callback, DONE, Kernel, NOMINAL, Report, SERVER, are_wanted, begin};
+    use super::{Callback, DONE, Kernel, NOMINAL, Report, SERVER, are_wanted, begin, idle};
+    use crate::pins::EDGE;
     use crate::{bench, cycles, pins};
 
     static PULSE: Callback = Callback::new(&SERVER, |_| _ = pins::stimulate(), 0);
 
-    pub(super) fn row(report: &mut Report, slug: &str, operation: &str, nominal: u32) {
-        let _pins = pins::stimulus_and_response();
-        super::row(report, slug, operation, nominal, counts);
+    pub(super) fn row(
+        report: &mut Report,
+        wire: Result<(), &str>,
+        (slug, operation, nominal): (&str, &str, u32),
+    ) {
+        match wire {
+            Ok(()) => super::row(report, slug, operation, nominal, counts),
+            Err(why) => report.unmeasured(&idle(slug, operation, nominal), why),
+        }
     }
 
     fn counts(_: ()) {
         // The first edge ends no period.
-        Kernel::subscribe_irq(GPIO, first).unwrap();
+        Kernel::subscribe_irq(EDGE, first).unwrap();
         let period = u64::from(NOMINAL.load(Ordering::Relaxed));
         PULSE.every(Kernel::now() + period, period).unwrap();
         DONE.p().unwrap();
-        Kernel::unsubscribe_irq(GPIO);
-        Kernel::subscribe_irq(GPIO, edge).unwrap();
+        Kernel::unsubscribe_irq(EDGE);
+        Kernel::subscribe_irq(EDGE, edge).unwrap();
         DONE.p().unwrap();
         PULSE.cancel();
-        Kernel::unsubscribe_irq(GPIO);
+        Kernel::unsubscribe_irq(EDGE);
         Kernel::stop();
     }
 

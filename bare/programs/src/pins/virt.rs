@@ -114,6 +114,17 @@ impl Stimulus {
     }
 }
 
+/// The interrupt of the stimulus.
+pub const EDGE: u32 = punctual_bare::interrupt::GPIO;
+
+/// Returns why no edges can be made at the stimulus: never.
+///
+/// # Errors
+/// None.
+pub fn check_wire(_: &mut (Stimulus, Response)) -> Result<(), &'static str> {
+    Ok(())
+}
+
 /// Clears the interrupt of an edge at the input.
 #[inline]
 pub fn clear_stimulus() {

@@ -9,7 +9,8 @@ use core::cell::UnsafeCell;
 use aarch64_cpu::asm::barrier;
 use aarch64_cpu::registers::{MAIR_EL1, ReadWriteable, SCTLR_EL1, TCR_EL1, TTBR0_EL1, Writeable};
 
-use crate::board::{self, Kind};
+use crate::board::{self, Kind, Standalone, This};
+use crate::cores::StartCores;
 use crate::layout::{self, PAGE, PAGED, Page};
 
 const GIB: usize = 1 << 30;
@@ -29,16 +30,24 @@ struct Tables {
     blocks: [Table; GIBS],
     /// Entries of 4 KiB.
     pages: [Table; PAGE_TABLES],
+    /// Entries of 4 KiB from [`start_table`] on, of which only the first is used.
+    start: Table,
 }
 
 struct Shared(UnsafeCell<Tables>);
 
-// SAFETY: only `enable` and `forbid` write to it, while no other core runs.
+// SAFETY: `enable` writes to it while no other core runs. After that, `forbid` writes whole words,
+// always the same value.
 unsafe impl Sync for Shared {}
 
 static TABLES: Shared = {
     let empty = Table([0; 512]);
-    Shared(UnsafeCell::new(Tables { gibs: empty, blocks: [empty; GIBS], pages: [empty; PAGE_TABLES] }))
+    Shared(UnsafeCell::new(Tables {
+        gibs: empty,
+        blocks: [empty; GIBS],
+        pages: [empty; PAGE_TABLES],
+        start: empty,
+    }))
 };
 
 /// The attributes of a descriptor.
@@ -68,35 +77,25 @@ fn entry(address: usize) -> *mut u64 {
     unsafe { (&raw mut (*TABLES.0.get()).pages) }.cast::<u64>().wrapping_add(page)
 }
 
-/// Unmaps a page.
+/// Unmaps a page on all cores.
 ///
 /// # Safety
-/// The page is in the range mapped by pages, the MMU is on, nothing relies on the page, and no
-/// other core runs.
+/// The page is in the range mapped by pages, the MMU is on, and nothing relies on the page.
 pub(crate) unsafe fn forbid(address: usize) {
     // SAFETY: the entry exists, by this function's contract, and the write of a word is atomic.
     // Cached data of the page may be written to memory at any time, but nothing reads that memory.
     unsafe {
         entry(address).write_volatile(0);
-        asm!("dsb ishst", "tlbi vaae1, {}", "dsb ish", "isb", in(reg) address >> 12, options(nostack));
+        // In the inner shareable domain, which contains all cores: also those that have been
+        // started, and those that turn their MMU on later, which see the new entry.
+        asm!("dsb ishst", "tlbi vaae1is, {}", "dsb ish", "isb", in(reg) address >> 12, options(nostack));
     }
 }
 
-/// Maps the first page, which is otherwise inaccessible, while `f` runs.
-///
-/// # Safety
-/// Nothing else accesses the memory that `f` accesses there.
-#[cfg(any(feature = "raspi3b", feature = "raspi4b"))]
-pub(crate) unsafe fn with_first_page(f: impl FnOnce()) {
-    // SAFETY: on these boards, the first page is mapped by pages, and the write of a word is
-    // atomic. The TLB does not hold invalid entries.
-    unsafe {
-        entry(0).write_volatile(attributes::DATA);
-        asm!("dsb ishst", "isb", options(nostack));
-    }
-    f();
-    // SAFETY: as it was before; nothing relies on the page after `f`.
-    unsafe { forbid(0) };
+/// Returns the address at which [`StartCores::TABLE`] is mapped: behind the memory. The page is not
+/// mapped at its own address, so that null pointers are faults.
+pub(crate) fn start_table() -> usize {
+    This::RAM.end
 }
 
 /// Returns whether a page in the range mapped by pages is inaccessible.
@@ -111,7 +110,7 @@ pub(crate) fn is_forbidden(address: usize) -> bool {
 /// The MMU is off, the caches are empty, and no other core runs.
 pub(crate) unsafe fn enable() {
     // SAFETY: nothing else uses the tables, by this function's contract.
-    let Tables { gibs, blocks, pages } = unsafe { &mut *TABLES.0.get() };
+    let Tables { gibs, blocks, pages, start } = unsafe { &mut *TABLES.0.get() };
     for (i, table) in blocks.iter_mut().enumerate() {
         for (j, entry) in table.0.iter_mut().enumerate() {
             let address = i * GIB + j * BLOCK;
@@ -134,6 +133,11 @@ pub(crate) unsafe fn enable() {
             };
         }
         blocks[base / GIB].0[base % GIB / BLOCK] = (&raw const *table).addr() as u64 | attributes::TABLE;
+    }
+    if let Some(table) = <This as Standalone>::Cores::TABLE {
+        start.0[0] = table as u64 | attributes::DATA;
+        blocks[start_table() / GIB].0[start_table() % GIB / BLOCK] =
+            (&raw const *start).addr() as u64 | attributes::TABLE;
     }
     for (entry, table) in gibs.0.iter_mut().zip(&*blocks) {
         *entry = (&raw const *table).addr() as u64 | attributes::TABLE;

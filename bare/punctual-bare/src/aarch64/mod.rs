@@ -2,8 +2,15 @@
 
 use core::arch::{asm, global_asm};
 use core::fmt;
+#[cfg(not(feature = "amp"))]
+use core::ops::Range;
 
 use aarch64_cpu::registers::{ESR_EL1, FAR_EL1, MPIDR_EL1, Readable};
+
+#[cfg(not(feature = "amp"))]
+use crate::board::{Standalone, This};
+#[cfg(not(feature = "amp"))]
+use crate::cores::StartCores;
 
 #[cfg(not(feature = "amp"))]
 pub(crate) mod mmu;
@@ -15,34 +22,10 @@ pub(crate) mod timer;
 #[cfg(not(feature = "amp"))]
 global_asm!(include_str!("leave.s"), options(raw));
 #[cfg(not(feature = "amp"))]
-global_asm!(include_str!("start.s"), options(raw));
+global_asm!(include_str!("start.s"), park = sym <<This as Standalone>::Cores as StartCores>::park);
 #[cfg(feature = "amp")]
 global_asm!(include_str!("../amp/start.s"), options(raw));
 global_asm!(include_str!("vectors.s"), options(raw));
-
-// A secondary core that QEMU starts at the beginning of the image waits for its release word, as in
-// the firmware's loop: see `power_on`. x4 is the number of the core.
-#[cfg(any(feature = "raspi3b", feature = "raspi4b"))]
-global_asm!(
-    ".section .text.park, \"ax\"",
-    ".global __punctual_bare_park",
-    "__punctual_bare_park:",
-    "wfe",
-    "mov x0, #0xd8",
-    "ldr x0, [x0, x4, lsl #3]",
-    "cbz x0, __punctual_bare_park",
-    "br x0",
-);
-
-// On these boards, a secondary core is powered off until it is started.
-#[cfg(feature = "virt-a72")]
-global_asm!(
-    ".section .text.park, \"ax\"",
-    ".global __punctual_bare_park",
-    "__punctual_bare_park:",
-    "wfi",
-    "b __punctual_bare_park",
-);
 
 /// The registers at a fault. `vectors.s` fills them in.
 #[repr(C)]
@@ -72,7 +55,7 @@ impl Registers {
                 _ => "undefined instruction",
             },
             2 => "fast interrupt",
-            3 => "system error",
+            3 => "system error: an access failed after its instruction had completed",
             4 => "exception while reporting a fault",
             _ => "exception from a lower level",
         }
@@ -153,57 +136,33 @@ pub(crate) fn data_barrier() {
     unsafe { asm!("dsb sy", options(nostack, preserves_flags)) };
 }
 
-/// Writes the cache line of an address back to memory.
-#[cfg(any(feature = "raspi3b", feature = "raspi4b"))]
-pub(crate) fn clean(address: usize) {
-    // SAFETY: DC CVAC changes no value.
-    unsafe { asm!("dsb sy", "dc cvac, {}", "dsb sy", in(reg) address, options(nostack)) };
+/// Writes a range of addresses back to memory and removes it from the data caches.
+#[cfg(not(feature = "amp"))]
+pub(crate) fn flush(range: Range<usize>) {
+    data_barrier();
+    for line in (range.start & !(CACHE_LINE - 1)..range.end).step_by(CACHE_LINE) {
+        // SAFETY: DC CIVAC changes no value.
+        unsafe { asm!("dc civac, {}", in(reg) line, options(nostack)) };
+    }
+    data_barrier();
 }
 
-/// Starts another core at `entry`.
-#[cfg(any(feature = "raspi3b", feature = "raspi4b"))]
-pub(crate) fn power_on(core: u32, entry: usize) -> bool {
-    /// Address that the firmware's loop polls, for each core. *Devicetree* of both boards,
-    /// `cpu-release-addr`.
-    const RELEASE: usize = 0xD8;
-    let release = (RELEASE + 8 * core as usize) as *mut u64;
-    // SAFETY: the first page is memory. The firmware reserves these words for this purpose, and
-    // nothing else uses them. The core starts at an entry for secondary cores.
-    unsafe {
-        mmu::with_first_page(|| {
-            release.write_volatile(entry as u64);
-            clean(release.addr());
-        });
-        asm!("sev", options(nostack));
-    }
-    true
-}
-
-/// Starts another core at `entry`: PSCI's CPU_ON. *Arm Power State Coordination Interface*, DEN
-/// 0022, 5.6.
-#[cfg(feature = "virt-a72")]
-pub(crate) fn power_on(core: u32, entry: usize) -> bool {
-    const CPU_ON: u64 = 0xC400_0003;
-    let result: i64;
-    // SAFETY: the firmware changes only these registers, and the core starts at an entry for
-    // secondary cores.
-    unsafe {
-        asm!(
-            "hvc #0",
-            inout("x0") CPU_ON => result,
-            inout("x1") u64::from(core) => _,
-            inout("x2") entry => _,
-            inout("x3") 0_u64 => _,
-            options(nostack),
-        );
-    }
-    result == 0
-}
+/// The size of the smallest cache line in bytes.
+#[cfg(not(feature = "amp"))]
+const CACHE_LINE: usize = 32;
 
 #[inline]
 pub(crate) fn mask_interrupts() {
     // SAFETY: nothing relies on being interrupted.
     unsafe { asm!("msr daifset, #3", options(nostack)) };
+}
+
+/// Unmasks system errors on this core: a bus reports a failed write, and on some cores a failed
+/// read, only after the instruction has completed. The vectors must be installed, and the console
+/// must be able to print the report.
+pub(crate) fn unmask_errors() {
+    // SAFETY: the handler of a system error does not return.
+    unsafe { asm!("msr daifclr, #4", options(nostack)) };
 }
 
 /// Returns whether interrupts are masked.
@@ -234,9 +193,10 @@ pub(crate) fn restore_interrupts(before: u64) {
 
 #[inline]
 pub(crate) fn unmask_interrupts() {
+    // System errors as well, which an interrupt has masked.
     // SAFETY: the vectors preserve all that the interrupted code uses. Not `nomem`, because
     // handlers may change memory.
-    unsafe { asm!("msr daifclr, #2", options(nostack)) };
+    unsafe { asm!("msr daifclr, #6", options(nostack)) };
 }
 
 #[inline]

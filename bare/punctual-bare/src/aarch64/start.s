@@ -3,16 +3,21 @@
 // A Raspberry Pi's firmware enters it at EL2 on core 0 and keeps the other cores in a loop of the
 // firmware. QEMU's boards enter it at EL1, EL2 or EL3, and some do so on every core. Caches and MMU
 // are off. When `cores.rs` starts the other cores, they enter at `_start_other`: from the
-// firmware's loop, or from the equivalent `__punctual_bare_park`.
+// firmware's loop, or from the equivalent `park` of the board's `StartCores`.
 
     .section .text.start, "ax"
     .global _start
 _start:
+    b       first
+    // The loader rejects an image without room at its first block: see `punctual-boot`.
+    .ascii  "punctual"
+    .word   __image_size
+first:
     msr     daifset, #0xf
     mrs     x4, mpidr_el1
     and     x4, x4, #0xff
-    cbnz    x4, __punctual_bare_park    // Depends on the board: see mod.rs.
-    b       boot
+    cbz     x4, boot
+    b       {park}
 
     .global _start_other
 _start_other:
@@ -50,7 +55,8 @@ at_el2:
     msr     vpidr_el2, x0
     mrs     x0, mpidr_el1
     msr     vmpidr_el2, x0
-    mov     x0, #(1 << 31)              // EL1 has 64 bits.
+    ldr     x0, =__hcr                  // None, except in a test that injects an error.
+    orr     x0, x0, #(1 << 31)          // EL1 has 64 bits.
     msr     hcr_el2, x0
     mov     x0, #0x3c5                  // EL1 with its own stack pointer, D, A, I and F masked
     msr     spsr_el2, x0

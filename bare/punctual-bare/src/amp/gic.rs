@@ -10,9 +10,8 @@ use core::arch::asm;
 
 use super::shared::shared;
 use super::watch;
+use crate::interrupt::Controller;
 
-/// The interrupt of the virtual timer of each core.
-pub const TIMER: u32 = 27;
 /// The interrupt of the physical timer of each core, for [`watch`].
 const WATCH: u32 = 30;
 
@@ -47,6 +46,51 @@ fn own() -> usize {
     if is_v2() { shared().distributor as usize } else { shared().interface as usize + SGI_FRAME }
 }
 
+/// The parts of the controller that belong to this CPU. An acknowledged interrupt is its number.
+#[derive(Clone, Copy, Debug)]
+pub struct LinuxGic;
+
+impl Controller for LinuxGic {
+    const TIMER: u32 = 27;
+    /// There is no other core to ring, and no interrupt has this number.
+    const BELL: u32 = crate::cores::BELL;
+    type Acknowledged = u32;
+
+    unsafe fn init() {
+        init();
+    }
+
+    /// Does nothing: there is no other core.
+    unsafe fn init_core() {}
+
+    fn acknowledge() -> Option<u32> {
+        acknowledge()
+    }
+
+    fn number(acknowledged: u32) -> u32 {
+        acknowledged
+    }
+
+    /// Does nothing: an acknowledged interrupt has ended.
+    fn end(_: u32) {}
+
+    /// Does nothing: there is no other core.
+    fn ring(_: u32) {}
+
+    /// Every interrupt of the image is delivered to this core.
+    fn route(_: u32, _: u32) -> bool {
+        true
+    }
+
+    fn enable(number: u32) {
+        enable(number);
+    }
+
+    fn disable(number: u32) {
+        disable(number);
+    }
+}
+
 fn read(address: usize) -> u32 {
     // SAFETY: the loader of the image has mapped these registers as devices, and no memory depends
     // on them.
@@ -58,9 +102,7 @@ fn write(address: usize, value: u32) {
     unsafe { (address as *mut u32).write_volatile(value) };
 }
 
-/// # Safety
-/// As for [`init`](crate::interrupt::init).
-pub(crate) unsafe fn init() {
+fn init() {
     if !is_v2() {
         // The firmware may have put the redistributor to sleep along with the CPU.
         let waker = shared().interface as usize + WAKER;
@@ -120,20 +162,10 @@ pub(super) fn leave() {
     }
 }
 
-/// An interrupt by its number.
-#[derive(Clone, Copy)]
-pub(crate) struct Acknowledged(u32);
-
-impl Acknowledged {
-    pub(crate) fn number(self) -> u32 {
-        self.0
-    }
-}
-
 /// Acknowledges and immediately ends the next pending interrupt. Interrupts are masked until it has
 /// been handled, so none can occur in between. For a doorbell, version 2 requires the complete
 /// number that it returned, which includes the CPU that rang.
-pub(crate) fn acknowledge() -> Option<Acknowledged> {
+fn acknowledge() -> Option<u32> {
     loop {
         let number = if is_v2() {
             let given = read(shared().interface as usize + 0x0C);
@@ -156,23 +188,21 @@ pub(crate) fn acknowledge() -> Option<Acknowledged> {
             SPURIOUS.. => return None,
             WATCH => {
                 if watch::tick() {
-                    return Some(Acknowledged(STOP));
+                    return Some(STOP);
                 }
             }
-            number => return Some(Acknowledged(number)),
+            number => return Some(number),
         }
     }
 }
 
-pub(crate) fn end(_: Acknowledged) {}
-
-pub(crate) fn enable(number: u32) {
+fn enable(number: u32) {
     if number < 32 {
         write(own() + SET_ENABLE, 1 << number);
     }
 }
 
-pub(crate) fn disable(number: u32) {
+fn disable(number: u32) {
     if number < 32 {
         write(own() + CLEAR_ENABLE, 1 << number);
     }

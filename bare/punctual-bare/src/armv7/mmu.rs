@@ -20,9 +20,9 @@ struct PageTable([u32; SECTION / PAGE]);
 #[repr(C)]
 struct Pages(UnsafeCell<[PageTable; PAGE_TABLES]>);
 
-// SAFETY: only `enable` and `forbid` write to it, while no other core runs.
+// SAFETY: `enable` writes to it while no other core runs.
 unsafe impl Sync for Sections {}
-// SAFETY: as above.
+// SAFETY: as above; after that, `forbid` writes whole words, always the same value.
 unsafe impl Sync for Pages {}
 
 static SECTIONS: Sections = Sections(UnsafeCell::new([0; 4096]));
@@ -63,17 +63,27 @@ fn entry(address: usize) -> *mut u32 {
     PAGES.0.get().cast::<u32>().wrapping_add(page)
 }
 
-/// Unmaps a page.
+/// Unmaps a page on all cores.
 ///
 /// # Safety
-/// The page is in the range mapped by pages, the MMU is on, nothing relies on the page, and no
-/// other core runs.
+/// The page is in the range mapped by pages, the MMU is on, and nothing relies on the page.
 pub(crate) unsafe fn forbid(address: usize) {
     // SAFETY: the entry exists, by this function's contract, and the write of a word is atomic.
     // Cached data of the page may be written to memory at any time, but nothing reads that memory.
     unsafe {
         entry(address).write_volatile(page::NONE);
-        asm!("dsb", "mcr p15, 0, {}, c8, c7, 1", "dsb", "isb", in(reg) address, options(nostack)); // TLBIMVA
+        // TLBIMVAAIS, in the inner shareable domain, which contains all cores: also those that have
+        // been started, and those that turn their MMU on later, which see the new entry.
+        asm!(
+            "dsb ish",
+            "mcr p15, 0, {}, c8, c3, 3",
+            "mcr p15, 0, {zero}, c7, c1, 6", // BPIALLIS
+            "dsb ish",
+            "isb",
+            in(reg) address,
+            zero = in(reg) 0,
+            options(nostack),
+        );
     }
 }
 

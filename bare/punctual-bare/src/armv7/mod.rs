@@ -2,43 +2,21 @@
 
 use core::arch::{asm, global_asm};
 use core::fmt;
+#[cfg(feature = "raspberry-pi")]
+use core::ops::Range;
+
+use crate::board::{Standalone, This};
+use crate::cores::StartCores;
 
 pub(crate) mod mmu;
 pub(crate) mod timer;
 
 global_asm!(include_str!("leave.s"), options(raw));
-global_asm!(include_str!("start.s"), options(raw));
+global_asm!(include_str!("start.s"), park = sym <<This as Standalone>::Cores as StartCores>::park);
 global_asm!(include_str!("vectors.s"), options(raw));
 
-// A secondary core that QEMU starts at the beginning of the image waits for its mailbox 3, as in
-// the firmware's loop. *ARM Quad A7 core*, 4.8. r4 is the number of the core.
-#[cfg(feature = "raspi2b")]
-global_asm!(
-    ".section .text.park, \"ax\"",
-    ".arm",
-    ".global __punctual_bare_park",
-    "__punctual_bare_park:",
-    "wfi",
-    "ldr r0, =0x400000cc",
-    "add r0, r0, r4, lsl #4",
-    "ldr r1, [r0]",
-    "cmp r1, #0",
-    "beq __punctual_bare_park",
-    "str r1, [r0]",
-    "bx r1",
-    ".ltorg",
-);
-
-// On this board, a secondary core is powered off until it is started.
-#[cfg(feature = "virt-a7")]
-global_asm!(
-    ".section .text.park, \"ax\"",
-    ".arm",
-    ".global __punctual_bare_park",
-    "__punctual_bare_park:",
-    "wfi",
-    "b __punctual_bare_park",
-);
+/// Kind of a fault: see `vectors.s`.
+const DATA_ABORT: u32 = 3;
 
 /// The registers at a fault. `vectors.s` fills them in.
 #[repr(C)]
@@ -59,7 +37,21 @@ impl Registers {
         ["undefined instruction", "supervisor call", "prefetch abort", "data abort", "fast interrupt"];
 
     pub(crate) fn cause(&self) -> &'static str {
+        if self.is_asynchronous() {
+            return "asynchronous data abort: an access failed after its instruction had completed";
+        }
         Self::KINDS.get(self.kind as usize).copied().unwrap_or("unknown fault")
+    }
+
+    /// Returns whether the fault is a data abort that belongs to an earlier instruction.
+    fn is_asynchronous(&self) -> bool {
+        /// DFSR: the bits of the status, and its values for external aborts and parity errors.
+        const STATUS: u32 = 1 << 10 | 0xF;
+        const ASYNCHRONOUS: [u32; 2] = [1 << 10 | 0b0110, 1 << 10 | 0b1000];
+        let status: u32;
+        // SAFETY: reading DFSR changes nothing.
+        unsafe { asm!("mrc p15, 0, {}, c5, c0, 0", out(reg) status, options(nomem, nostack)) };
+        self.kind == DATA_ABORT && ASYNCHRONOUS.contains(&(status & STATUS))
     }
 
     /// Returns the accessed address if the fault has one.
@@ -69,7 +61,9 @@ impl Registers {
             // SAFETY: reading IFAR changes nothing.
             2 => unsafe { asm!("mrc p15, 0, {}, c6, c0, 2", out(reg) address, options(nomem, nostack)) },
             // SAFETY: reading DFAR changes nothing.
-            3 => unsafe { asm!("mrc p15, 0, {}, c6, c0, 0", out(reg) address, options(nomem, nostack)) },
+            DATA_ABORT if !self.is_asynchronous() => unsafe {
+                asm!("mrc p15, 0, {}, c6, c0, 0", out(reg) address, options(nomem, nostack))
+            },
             _ => return None,
         }
         Some(address)
@@ -147,52 +141,31 @@ pub(crate) fn data_barrier() {
     unsafe { asm!("dsb", options(nostack, preserves_flags)) };
 }
 
-/// Starts another core at `entry`.
-#[cfg(feature = "raspi2b")]
-pub(crate) fn power_on(core: u32, entry: usize) -> bool {
-    /// Core 0: mailbox 3, which the firmware's loop polls. *ARM Quad A7 core*, 4.8.
-    const MAILBOX: usize = 0x4000_008C;
-    /// Core 0: enables the interrupt of mailbox 0, so that the doorbell wakes a core that sleeps in
-    /// `__punctual_bare_park`. *ARM Quad A7 core*, 4.7.
-    const MAILBOX_CONTROL: usize = 0x4000_0050;
-    let mailbox = (MAILBOX + 0x10 * core as usize) as *mut u32;
-    let control = (MAILBOX_CONTROL + 4 * core as usize) as *mut u32;
-    // SAFETY: the registers exist on this board, and the core starts at an entry for secondary
-    // cores.
-    unsafe {
-        control.write_volatile(1);
-        mailbox.write_volatile(entry as u32);
-        asm!("dsb", "sev", options(nostack));
+/// Writes a range of addresses back to memory and removes it from the data caches.
+#[cfg(feature = "raspberry-pi")]
+pub(crate) fn flush(range: Range<usize>) {
+    /// The size of the smallest cache line in bytes.
+    const CACHE_LINE: usize = 32;
+    data_barrier();
+    for line in (range.start & !(CACHE_LINE - 1)..range.end).step_by(CACHE_LINE) {
+        // SAFETY: DCCIMVAC changes no value.
+        unsafe { asm!("mcr p15, 0, {}, c7, c14, 1", in(reg) line, options(nostack)) };
     }
-    true
-}
-
-/// Starts another core at `entry`: PSCI's CPU_ON. *Arm Power State Coordination Interface*, DEN
-/// 0022, 5.6.
-#[cfg(feature = "virt-a7")]
-pub(crate) fn power_on(core: u32, entry: usize) -> bool {
-    const CPU_ON: u32 = 0x8400_0003;
-    let result: i32;
-    // SAFETY: the firmware changes only these registers, and the core starts at an entry for
-    // secondary cores.
-    unsafe {
-        asm!(
-            ".arch_extension virt",
-            "hvc #0",
-            inout("r0") CPU_ON => result,
-            inout("r1") core => _,
-            inout("r2") entry => _,
-            inout("r3") 0 => _,
-            options(nostack),
-        );
-    }
-    result == 0
+    data_barrier();
 }
 
 #[inline]
 pub(crate) fn mask_interrupts() {
     // SAFETY: nothing relies on being interrupted.
     unsafe { asm!("cpsid if", options(nostack)) };
+}
+
+/// Unmasks asynchronous aborts on this core: a bus reports a failed write, and on some cores a
+/// failed read, only after the instruction has completed. The vectors must be installed, and the
+/// console must be able to print the report.
+pub(crate) fn unmask_errors() {
+    // SAFETY: the handler of an abort does not return.
+    unsafe { asm!("cpsie a", options(nostack)) };
 }
 
 /// Returns whether interrupts are masked.
@@ -207,9 +180,10 @@ pub(crate) fn are_interrupts_masked() -> bool {
 
 #[inline]
 pub(crate) fn unmask_interrupts() {
+    // Asynchronous aborts as well, which an interrupt has masked.
     // SAFETY: the vectors preserve all that the interrupted code uses. Not `nomem`, because
     // handlers may change memory.
-    unsafe { asm!("cpsie i", options(nostack)) };
+    unsafe { asm!("cpsie ai", options(nostack)) };
 }
 
 #[inline]

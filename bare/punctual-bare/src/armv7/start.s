@@ -4,7 +4,7 @@
 // A Raspberry Pi's firmware enters it in HYP mode on core 0 and keeps the other cores in a loop of
 // the firmware. QEMU's boards enter it in SVC or HYP mode, and some do so on every core. Caches and
 // MMU are off. When `cores.rs` starts the other cores, they enter at `_start_other`: from the
-// firmware's loop, or from the equivalent `__punctual_bare_park`.
+// firmware's loop, or from the equivalent `park` of the board's `StartCores`.
 
     .syntax unified
     .arch armv7-a
@@ -15,10 +15,15 @@
     .arm
     .global _start
 _start:
+    b       first
+    // The loader rejects an image without room at its first block: see `punctual-boot`.
+    .ascii  "punctual"
+    .word   __image_size
+first:
     cpsid   aif
     mrc     p15, 0, r4, c0, c0, 5       // MPIDR
     ands    r4, r4, #3
-    bne     __punctual_bare_park        // Depends on the board: see mod.rs.
+    bne     {park}
     b       boot
 
     .global _start_other
@@ -39,8 +44,9 @@ boot:
     mcr     p15, 4, r1, c14, c1, 0      // CNTHCTL
     mov     r1, #0
     mcrr    p15, 4, r1, r1, c14         // CNTVOFF
-    mcr     p15, 4, r1, c1, c1, 0       // HCR
     mcr     p15, 4, r1, c1, c1, 3       // HSTR
+    ldr     r1, =__hcr                  // None, except in a test that injects an error.
+    mcr     p15, 4, r1, c1, c1, 0       // HCR
     ldr     r1, =0x33ff
     mcr     p15, 4, r1, c1, c1, 2       // HCPTR: bits that are one
     mrc     p15, 0, r1, c0, c0, 0

@@ -6,71 +6,7 @@
 
 use core::arch::asm;
 
-/// A controller, given two addresses.
-macro_rules! controller {
-    ($name:ident, $distributor:expr, $interface:expr) => {
-        pub(crate) mod $name {
-            use super::{Acknowledged, Gic};
-
-            /// The interrupt of the virtual timer of each core.
-            pub const TIMER: u32 = 27;
-
-            /// The doorbell interrupt between cores.
-            pub const BELL: u32 = super::BELL;
-
-            const GIC: Gic = Gic { distributor: $distributor, interface: $interface };
-
-            /// # Safety
-            /// As for [`init`](crate::interrupt::init).
-            pub(crate) unsafe fn init() {
-                GIC.init();
-                GIC.init_core();
-            }
-
-            /// # Safety
-            /// As for [`init`](crate::interrupt::init), for a core besides the first.
-            pub(crate) unsafe fn init_core() {
-                GIC.init_core();
-            }
-
-            pub(crate) fn acknowledge() -> Option<Acknowledged> {
-                let acknowledged = GIC.acknowledge();
-                acknowledged.is_one().then_some(acknowledged)
-            }
-
-            pub(crate) fn end(acknowledged: Acknowledged) {
-                GIC.end(acknowledged);
-            }
-
-            pub(crate) fn ring(core: u32) {
-                GIC.ring(core);
-            }
-
-            pub(crate) fn route(number: u32, core: u32) -> bool {
-                GIC.route(number, core);
-                true
-            }
-
-            pub(crate) fn enable(number: u32) {
-                GIC.enable(number);
-            }
-
-            pub(crate) fn disable(number: u32) {
-                GIC.disable(number);
-            }
-
-            #[inline(always)]
-            pub(crate) fn pend(number: u32) {
-                GIC.pend(number);
-            }
-        }
-    };
-}
-
-#[cfg(feature = "raspi4b")]
-controller!(bcm2711, 0xFF84_1000, 0xFF84_2000);
-#[cfg(any(feature = "virt-a7", feature = "virt-a72"))]
-controller!(virt, 0x0800_0000, 0x0801_0000);
+use super::Controller;
 
 /// An acknowledged number from here on is not an interrupt: 1022 and 1023.
 const SPURIOUS: i32 = 1020;
@@ -99,8 +35,8 @@ const END: usize = 0x10;
 
 /// An acknowledged interrupt: its number and, for a software-generated interrupt, the core that
 /// raised it.
-#[derive(Clone, Copy)]
-pub(crate) struct Acknowledged(u32);
+#[derive(Clone, Copy, Debug)]
+pub struct Acknowledged(u32);
 
 impl Acknowledged {
     /// Returns whether there was an interrupt.
@@ -112,7 +48,7 @@ impl Acknowledged {
     }
 
     #[inline(always)]
-    pub(crate) fn number(self) -> u32 {
+    fn number(self) -> u32 {
         let number;
         // Not a mask: the compiler needs an additional instruction to compare its result.
         // SAFETY: copies the lowest ten bits.
@@ -126,83 +62,94 @@ impl Acknowledged {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Gic {
-    distributor: usize,
-    interface: usize,
-}
+/// A controller with the addresses of its distributor and of the interface of each core.
+#[derive(Clone, Copy, Debug)]
+pub struct Gic<const DISTRIBUTOR: usize, const INTERFACE: usize>;
 
-impl Gic {
-    fn init(self) {
-        self.write(self.distributor + CONTROL, 0);
-        let words = (self.read(self.distributor + TYPE) & 0x1F) as usize + 1;
+impl<const DISTRIBUTOR: usize, const INTERFACE: usize> Controller for Gic<DISTRIBUTOR, INTERFACE> {
+    const TIMER: u32 = 27;
+    const BELL: u32 = BELL;
+    type Acknowledged = Acknowledged;
+
+    unsafe fn init() {
+        write(DISTRIBUTOR + CONTROL, 0);
+        let words = (read(DISTRIBUTOR + TYPE) & 0x1F) as usize + 1;
         for word in 0..words {
-            self.write(self.distributor + CLEAR_ENABLE + 4 * word, u32::MAX);
+            write(DISTRIBUTOR + CLEAR_ENABLE + 4 * word, u32::MAX);
         }
         // The first 32 are private to each core.
         for number in 32..32 * words {
-            self.write_byte(self.distributor + PRIORITIES + number, PRIORITY);
-            self.write_byte(self.distributor + TARGETS + number, 1);
+            write_byte(DISTRIBUTOR + PRIORITIES + number, PRIORITY);
+            write_byte(DISTRIBUTOR + TARGETS + number, 1);
         }
-        self.write(self.distributor + CONTROL, 1);
+        write(DISTRIBUTOR + CONTROL, 1);
+        // SAFETY: by this function's contract.
+        unsafe { Self::init_core() };
     }
 
-    fn init_core(self) {
-        self.write(self.distributor + CLEAR_ENABLE, u32::MAX);
+    unsafe fn init_core() {
+        write(DISTRIBUTOR + CLEAR_ENABLE, u32::MAX);
         for number in 0..32 {
-            self.write_byte(self.distributor + PRIORITIES + number, PRIORITY);
+            write_byte(DISTRIBUTOR + PRIORITIES + number, PRIORITY);
         }
-        self.enable(BELL);
-        self.write(self.interface + PRIORITY_MASK, 0xFF);
-        self.write(self.interface + INTERFACE_CONTROL, 1);
+        Self::enable(BELL);
+        write(INTERFACE + PRIORITY_MASK, 0xFF);
+        write(INTERFACE + INTERFACE_CONTROL, 1);
     }
 
-    fn acknowledge(self) -> Acknowledged {
-        Acknowledged(self.read(self.interface + ACKNOWLEDGE))
-    }
-
-    fn end(self, acknowledged: Acknowledged) {
-        self.write(self.interface + END, acknowledged.0);
-    }
-
-    fn ring(self, core: u32) {
-        self.write(self.distributor + SOFTWARE, 1 << (16 + core) | BELL);
-    }
-
-    fn route(self, number: u32, core: u32) {
-        // The first 32 are private to each core.
-        if number >= 32 {
-            self.write_byte(self.distributor + TARGETS + number as usize, 1 << core);
-        }
-    }
-
-    fn enable(self, number: u32) {
-        self.write(self.distributor + SET_ENABLE + 4 * (number / 32) as usize, 1 << (number % 32));
-    }
-
-    fn disable(self, number: u32) {
-        self.write(self.distributor + CLEAR_ENABLE + 4 * (number / 32) as usize, 1 << (number % 32));
+    fn acknowledge() -> Option<Acknowledged> {
+        let acknowledged = Acknowledged(read(INTERFACE + ACKNOWLEDGE));
+        acknowledged.is_one().then_some(acknowledged)
     }
 
     #[inline(always)]
-    fn pend(self, number: u32) {
-        self.write(self.distributor + SET_PENDING + 4 * (number / 32) as usize, 1 << (number % 32));
+    fn number(acknowledged: Acknowledged) -> u32 {
+        acknowledged.number()
     }
 
-    fn read(self, address: usize) -> u32 {
-        // SAFETY: the board has a controller at this address, mapped as a device, and no memory
-        // depends on it.
-        unsafe { (address as *const u32).read_volatile() }
+    fn end(acknowledged: Acknowledged) {
+        write(INTERFACE + END, acknowledged.0);
     }
 
-    fn write(self, address: usize, value: u32) {
-        // SAFETY: as in `read`. The code that unmasks an interrupt is responsible for its effects
-        // on the program.
-        unsafe { (address as *mut u32).write_volatile(value) };
+    fn ring(core: u32) {
+        write(DISTRIBUTOR + SOFTWARE, 1 << (16 + core) | BELL);
     }
 
-    fn write_byte(self, address: usize, value: u8) {
-        // SAFETY: as in `write`; these registers support byte accesses.
-        unsafe { (address as *mut u8).write_volatile(value) };
+    fn route(number: u32, core: u32) -> bool {
+        // The first 32 are private to each core.
+        if number >= 32 {
+            write_byte(DISTRIBUTOR + TARGETS + number as usize, 1 << core);
+        }
+        true
     }
+
+    fn enable(number: u32) {
+        write(DISTRIBUTOR + SET_ENABLE + 4 * (number / 32) as usize, 1 << (number % 32));
+    }
+
+    fn disable(number: u32) {
+        write(DISTRIBUTOR + CLEAR_ENABLE + 4 * (number / 32) as usize, 1 << (number % 32));
+    }
+
+    #[inline(always)]
+    fn pend(number: u32) {
+        write(DISTRIBUTOR + SET_PENDING + 4 * (number / 32) as usize, 1 << (number % 32));
+    }
+}
+
+fn read(address: usize) -> u32 {
+    // SAFETY: the board has a controller at this address, mapped as a device, and no memory depends
+    // on it.
+    unsafe { (address as *const u32).read_volatile() }
+}
+
+fn write(address: usize, value: u32) {
+    // SAFETY: as in `read`. The code that unmasks an interrupt is responsible for its effects on
+    // the program.
+    unsafe { (address as *mut u32).write_volatile(value) };
+}
+
+fn write_byte(address: usize, value: u8) {
+    // SAFETY: as in `write`; these registers support byte accesses.
+    unsafe { (address as *mut u8).write_volatile(value) };
 }

@@ -14,18 +14,78 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use core::{mem, ptr};
 
 use crate::arch;
-use crate::board::controller;
+use crate::board::Interrupts;
 pub use crate::board::interrupts::*;
-pub use controller::TIMER;
 
-#[cfg(any(feature = "raspi2b", feature = "raspi3b"))]
-pub(crate) mod bcm2836;
-#[cfg(any(feature = "raspi4b", feature = "virt-a7", feature = "virt-a72"))]
+#[cfg(not(feature = "amp"))]
+pub mod bcm2836;
+#[cfg(not(feature = "amp"))]
 mod gic;
-#[cfg(feature = "raspi4b")]
-pub(crate) use gic::bcm2711 as gic_of_bcm2711;
-#[cfg(any(feature = "virt-a7", feature = "virt-a72"))]
-pub(crate) use gic::virt as gic_of_virt;
+#[cfg(not(feature = "amp"))]
+pub mod virt;
+
+#[cfg(not(feature = "amp"))]
+pub use bcm2836::Bcm2836;
+#[cfg(not(feature = "amp"))]
+pub use gic::Gic;
+
+/// The interrupt of the virtual timer of each core.
+pub const TIMER: u32 = Interrupts::TIMER;
+
+/// An interrupt controller. Each core has a private part of it.
+pub trait Controller {
+    /// The interrupt of the virtual timer of each core.
+    const TIMER: u32;
+
+    /// The doorbell interrupt between cores.
+    const BELL: u32;
+
+    /// An acknowledged interrupt.
+    type Acknowledged: Copy;
+
+    /// Disables every interrupt and enables the controller to interrupt this core.
+    ///
+    /// # Safety
+    /// Called once, with interrupts masked.
+    unsafe fn init();
+
+    /// Enables the controller to interrupt this core, which is not the first.
+    ///
+    /// # Safety
+    /// Called once on each core, with interrupts masked.
+    unsafe fn init_core();
+
+    /// Acknowledges the next pending interrupt, if any.
+    fn acknowledge() -> Option<Self::Acknowledged>;
+
+    /// Returns the number of an interrupt.
+    fn number(acknowledged: Self::Acknowledged) -> u32;
+
+    /// Ends the handling of an interrupt, which can then occur again.
+    fn end(acknowledged: Self::Acknowledged);
+
+    /// Interrupts another core with [`BELL`](Self::BELL).
+    fn ring(core: u32);
+
+    /// Routes an interrupt to this core instead of the first. Returns `false` if the controller
+    /// cannot.
+    fn route(number: u32, core: u32) -> bool;
+
+    /// Enables an interrupt.
+    fn enable(number: u32);
+
+    /// Disables an interrupt.
+    fn disable(number: u32);
+
+    /// Makes an interrupt pending, as its line would.
+    ///
+    /// # Panics
+    /// If the controller cannot.
+    #[inline(always)]
+    fn pend(number: u32) {
+        panic!("interrupt {number} cannot be made pending: the board's controller has no register for it")
+    }
+}
 
 /// The functions that a program runs on interrupts.
 #[derive(Debug)]
@@ -69,22 +129,22 @@ pub fn handle(handler: &Handler) {
 /// Enables an interrupt in the interrupt controller.
 #[inline]
 pub fn enable(number: u32) {
-    controller::enable(number);
+    Interrupts::enable(number);
 }
 
 /// Disables an interrupt in the interrupt controller.
 #[inline]
 pub fn disable(number: u32) {
-    controller::disable(number);
+    Interrupts::disable(number);
 }
 
 /// Makes an interrupt pending, as its line would.
 ///
-/// Not supported on the Raspberry Pi 2 and 3, whose controllers cannot do so.
-#[cfg(any(feature = "raspi4b", feature = "virt-a7", feature = "virt-a72"))]
+/// # Panics
+/// On the Raspberry Pi 2 and 3, whose controllers cannot do so.
 #[inline(always)]
 pub fn pend(number: u32) {
-    controller::pend(number);
+    Interrupts::pend(number);
 }
 
 /// Unmasks interrupts on this core.
@@ -115,7 +175,7 @@ pub fn wait() {
 pub(crate) unsafe fn init() {
     handle(&Handler { timer: unhandled, interrupt: |_| unhandled(), after: unhandled });
     // SAFETY: this is the only call, with interrupts masked, by this function's contract.
-    unsafe { controller::init() };
+    unsafe { Interrupts::init() };
 }
 
 /// Entry point of the vectors, with interrupts masked, as they are on return.
@@ -123,10 +183,10 @@ pub(crate) unsafe fn init() {
 extern "C" fn __punctual_bare_interrupt() {
     // One at a time: checking for another pending interrupt would cost each interrupt as much as it
     // saves for the second one.
-    if let Some(acknowledged) = controller::acknowledge() {
+    if let Some(acknowledged) = Interrupts::acknowledge() {
         // Before the handler, which may take a long time and then allows other interrupts.
-        controller::end(acknowledged);
-        let number = acknowledged.number();
+        Interrupts::end(acknowledged);
+        let number = Interrupts::number(acknowledged);
         if number == TIMER {
             // SAFETY: no interrupt arrives before `init`, and `handle` has stored functions of this
             // type since then.

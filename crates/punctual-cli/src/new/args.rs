@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
+
+use super::board::Board;
 
 /// Make a crate to start from: an app with two tests in virtual time, a systemd unit and a README
 #[derive(Debug, Args)]
@@ -23,8 +26,8 @@ pub(crate) struct New {
     pub(crate) template: Template,
 
     /// The board of the template `bare` [default: raspi4b]
-    #[arg(long, value_name = "BOARD")]
-    pub(crate) board: Option<Board>,
+    #[arg(long, value_name = "BOARD", value_parser = PossibleValuesParser::new(Board::all().map(Board::name)))]
+    pub(crate) board: Option<String>,
 
     /// The checkout of Punctual that the crate depends on [default: the one this command was built
     /// from; if it was installed from a registry, the released version]
@@ -42,53 +45,4 @@ pub(crate) enum Template {
     Ros2,
     /// A task on a board without an operating system
     Bare,
-}
-
-/// The boards of `punctual-bare`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "kebab-case")]
-pub(crate) enum Board {
-    /// Raspberry Pi 2B
-    Raspi2b,
-    /// Raspberry Pi 3B
-    Raspi3b,
-    /// Raspberry Pi 4B
-    #[default]
-    Raspi4b,
-    /// QEMU's virtual board with a Cortex-A7
-    VirtA7,
-    /// QEMU's virtual board with a Cortex-A72
-    VirtA72,
-}
-
-impl Board {
-    /// Returns the feature of `punctual-bare`.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Raspi2b => "raspi2b",
-            Self::Raspi3b => "raspi3b",
-            Self::Raspi4b => "raspi4b",
-            Self::VirtA7 => "virt-a7",
-            Self::VirtA72 => "virt-a72",
-        }
-    }
-
-    /// Returns the compiler's target.
-    pub(crate) const fn target(self) -> &'static str {
-        match self {
-            Self::Raspi2b | Self::VirtA7 => "armv7a-none-eabihf",
-            Self::Raspi3b | Self::Raspi4b | Self::VirtA72 => "aarch64-unknown-none",
-        }
-    }
-
-    /// Returns the QEMU command line for it.
-    pub(crate) const fn runner(self) -> &'static str {
-        match self {
-            Self::Raspi2b => "qemu-system-arm -machine raspi2b",
-            Self::Raspi3b => "qemu-system-aarch64 -machine raspi3b",
-            Self::Raspi4b => "qemu-system-aarch64 -machine raspi4b",
-            Self::VirtA7 => "qemu-system-arm -machine virt -cpu cortex-a7",
-            Self::VirtA72 => "qemu-system-aarch64 -machine virt -cpu cortex-a72",
-        }
-    }
 }

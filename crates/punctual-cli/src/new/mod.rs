@@ -1,13 +1,15 @@
 //! `punctual new`: creates a crate from a template.
 
 pub(crate) mod args;
+mod board;
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use self::args::{Board, New, Template};
+use self::args::{New, Template};
+use self::board::Board;
 use crate::output::{print, say};
 
 /// The command line is invalid, or the crate cannot be created there.
@@ -134,14 +136,14 @@ fn write(
     arguments: &New,
 ) -> Result<(), (PathBuf, io::Error)> {
     let node = name.replace('-', "_");
-    let board = arguments.board.unwrap_or_default();
+    let board = Board::named(arguments.board.as_deref());
     let words = [
         ("@NAME@", name),
         ("@NODE@", &node),
         ("@DEPENDENCIES@", dependencies),
         ("@BOARD@", board.name()),
         ("@TARGET@", board.target()),
-        ("@RUNNER@", board.runner()),
+        ("@RUNNER@", &board.runner()),
     ];
     for (path, text) in arguments.template.files() {
         let path = directory.join(path.replace("@NAME@", name));
@@ -198,7 +200,8 @@ fn dependencies(arguments: &New, checkout: Option<&Path>) -> Result<String, Stri
             (_, false) => format!("{name} = {{ {at}, {more} }}"),
         })
     };
-    let lines = arguments.template.dependencies(arguments.board.unwrap_or_default()).into_iter().map(line);
+    let lines =
+        arguments.template.dependencies(Board::named(arguments.board.as_deref())).into_iter().map(line);
     Ok(lines.collect::<Result<Vec<_>, String>>()?.join("\n"))
 }
 

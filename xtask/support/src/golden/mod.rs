@@ -37,7 +37,8 @@ pub struct Golden {
     pub header: Header,
     /// The path of its source.
     pub source: PathBuf,
-    expected: PathBuf,
+    /// The file with its expected output.
+    pub expected: PathBuf,
 }
 
 /// How the output of a run is compared.

@@ -61,6 +61,32 @@ pub(crate) fn rtos(name: &str) -> Vec<Published> {
     }
 }
 
+/// Returns the lines for a row of a board's run, by its identifier.
+pub(crate) fn of_row(id: &str) -> Vec<Published> {
+    let mut parts = id.split('/');
+    let (suite, slug) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let number = |prefix: &str| slug.strip_prefix(prefix)?.parse().ok();
+    let name = match (suite, slug) {
+        ("rtos", "tracing") => "Tracing",
+        ("rtos", "create-lower") => "Thread Creation (L)",
+        ("rtos", "create-higher") => "Thread Creation (H)",
+        ("rtos", "switch") => "Thread Switch",
+        ("rtos", "mutex-create") => "Mutex Create",
+        ("rtos", "mutex-destroy") => "Mutex Destroy",
+        ("rtos", "lock") => "Mutex Lock (NC)",
+        ("rtos", "lock-contended") => "Mutex Lock (C)",
+        ("rtos", "unlock") => "Mutex Unlock",
+        ("rtos", "semaphore-p") => "Semaphore P",
+        ("rtos", "semaphore-v") => "Semaphore V",
+        ("rtos", "semaphore-v-nz") => "Semaphore V (NZ)",
+        ("latency", _) => {
+            return number("delay-").map(delay).or_else(|| number("pulse-").map(pulse)).unwrap_or_default();
+        }
+        _ => return Vec::new(),
+    };
+    rtos(name)
+}
+
 /// Mean, σ, minimum, maximum in µs.
 type Span = (f64, f64, f64, f64);
 
@@ -160,6 +186,16 @@ pub(crate) fn edges() -> Vec<Published> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn finds_the_lines_of_a_row_of_a_board() {
+        assert_eq!(of_row("rtos/switch/kernel"), rtos("Thread Switch"));
+        assert_eq!(of_row("latency/delay-50/kernel/idle"), delay(50));
+        assert_eq!(of_row("latency/pulse-160/kernel/idle"), pulse(160));
+        for unknown in ["rtos/hand-over/kernel", "latency/delay-x/kernel", "board/memory", ""] {
+            assert!(of_row(unknown).is_empty(), "{unknown}");
+        }
+    }
 
     #[test]
     fn names_position_in_each_error() {

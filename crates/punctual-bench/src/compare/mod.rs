@@ -10,12 +10,15 @@
 //! never judged: they are rare events, and differ between runs by chance. For rows with a requested
 //! time that is never undercut, only the excess is compared.
 
+mod capture;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::model::{Check, FORMAT, Row, Run, Suite, VERSION, Verdict};
 use crate::options::SuiteName;
+use crate::published;
 use crate::stats::Distribution;
 use crate::subject::{AS_BY_DEFAULT_IN_SHORT, PEER};
 use crate::suites;
@@ -50,7 +53,7 @@ pub enum LoadError {
     },
 }
 
-/// Reads a run from a JSON file.
+/// Reads a run from a JSON file, or from the captured output of a board.
 ///
 /// # Errors
 ///
@@ -62,6 +65,19 @@ pub fn load(path: &Path) -> Result<Run, LoadError> {
 }
 
 fn parse(text: &str, path: &Path) -> Result<Run, LoadError> {
+    let not_a_run = |reason: String| LoadError::NotARun { path: path.to_owned(), reason };
+    let captured = capture::extract(text).map_err(not_a_run)?;
+    let is_captured = captured.is_some();
+    let mut run = parse_json(captured.as_deref().unwrap_or(text), path)?;
+    if is_captured {
+        for row in run.suites.iter_mut().flat_map(|suite| &mut suite.rows) {
+            row.published = published::of_row(&row.id);
+        }
+    }
+    Ok(run)
+}
+
+fn parse_json(text: &str, path: &Path) -> Result<Run, LoadError> {
     let not_a_run = |reason: String| LoadError::NotARun { path: path.to_owned(), reason };
     let value: serde_json::Value =
         serde_json::from_str(text).map_err(|error| not_a_run(error.to_string()))?;

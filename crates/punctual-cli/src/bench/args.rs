@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use punctual_bench::{GpioLines, LoadKind, Options, SuiteName, suites};
 
 use crate::parse::seconds;
@@ -14,14 +14,21 @@ use crate::parse::seconds;
 /// and predecessor crates. Run it as root or with CAP_SYS_NICE: rows measured without real-time
 /// priorities are marked as such. All changes to the system are undone at the end.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   punctual bench --quick                             all suites, in less than a minute
   punctual bench latency --html latency.html         one suite, with an HTML page
   punctual bench latency --only eventfd              selected steps of a suite
   punctual bench --json new.json --compare old.json  what changed since an earlier run
-  punctual bench endurance --seconds 28800           latency under load for eight hours")]
+  punctual bench endurance --seconds 28800           latency under load for eight hours
+  punctual bench compare qemu.json report.txt        what a board sent, next to a run in QEMU"
+)]
 pub(crate) struct Bench {
+    #[command(subcommand)]
+    pub(crate) action: Option<Action>,
+
     #[arg(value_name = "SUITE", help = suites_help())]
     suites: Vec<SuiteName>,
 
@@ -75,6 +82,18 @@ pub(crate) struct Bench {
 fn suites_help() -> String {
     let summaries = suites::ALL.map(|suite| format!("{}: {}", suite.name, suite.summary));
     format!("Suites to run [default: all]: {}", summaries.join("; "))
+}
+
+/// An alternative to measuring.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Show a run next to an earlier one and to published figures, without measuring
+    Compare {
+        /// The earlier run: a file of --json, or the captured output of a board
+        old: PathBuf,
+        /// The run to show: a file of the same kinds
+        new: PathBuf,
+    },
 }
 
 impl Bench {
@@ -131,6 +150,20 @@ mod tests {
         assert!(options("punctual bench --compare old.json --fail-on-regression").is_ok());
         let error = options("punctual bench --fail-on-regression").unwrap_err();
         assert!(error.to_string().contains("--compare"), "{error}");
+    }
+
+    #[test]
+    fn compares_two_saved_runs_without_measuring() {
+        let parse = |line: &str| match Punctual::try_parse_from(line.split(' ')).map(|it| it.command) {
+            Ok(Command::Bench(bench)) => bench.action,
+            other => panic!("{other:?}"),
+        };
+        let Some(Action::Compare { old, new }) = parse("punctual bench compare qemu.json board.txt") else {
+            panic!("no comparison");
+        };
+        assert_eq!((old, new), ("qemu.json".into(), "board.txt".into()));
+        assert!(parse("punctual bench rtos").is_none());
+        assert!(options("punctual bench compare qemu.json").is_err());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use punctual_bench::model::Run;
 use punctual_bench::{BadOptions, Options, Silent, Stop, html, text};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use self::args::Bench;
+use self::args::{Action, Bench};
 use crate::display::Display;
 use crate::output::{self, print, say};
 
@@ -34,6 +34,9 @@ pub(crate) fn run(arguments: &Bench) -> ExitCode {
 
 /// Returns the exit code, or an error in the command line.
 fn measure(arguments: &Bench) -> Result<u8, String> {
+    if let Some(Action::Compare { old, new }) = &arguments.action {
+        return show(old, new);
+    }
     let old = match &arguments.compare {
         Some(path) => Some(compare::load(path).map_err(|error| format!("--compare: {error}"))?),
         None => None,
@@ -60,6 +63,18 @@ fn measure(arguments: &Bench) -> Result<u8, String> {
         print(&format!("{}\n", text::comparison(comparison)));
     }
     Ok(finish(arguments, &run, comparison.as_ref()))
+}
+
+/// Shows a saved run and what differs from an earlier one.
+fn show(old: &Path, new: &Path) -> Result<u8, String> {
+    let load = |path| compare::load(path).map_err(|error| error.to_string());
+    let (old, new) = (load(old)?, load(new)?);
+    print(&format!("{}\n", text::head(&new)));
+    for suite in &new.suites {
+        print(&format!("{}\n", text::suite(suite, new.overhead.p50_ns)));
+    }
+    print(&format!("{}\n", text::comparison(&Comparison::new(&old, &new))));
+    Ok(if new.failures() > 0 { FAILED } else { 0 })
 }
 
 /// Number of repeated measurements of an apparent regression: something else may have used the CPU,

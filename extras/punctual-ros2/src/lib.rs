@@ -565,6 +565,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn messages_keep_their_encoding() {
+        use RepresentationIdentifier as Encoding;
+        for (encoding, second) in [(Encoding::CDR_BE, 0), (Encoding::CDR_LE, 1), (Encoding::XCDR2_LE, 2)] {
+            let Ok(Whole(bytes)) = Raw.decode_bytes(&[7], encoding);
+            assert_eq!(bytes, [0, second, 0, 0, 7], "{encoding:?}");
+        }
+    }
+
+    #[test]
     fn time_is_in_parts_of_a_second() {
         assert_eq!(timestamp(3_500_000_000).to_ticks(), (3 << 32) + (1 << 31));
     }

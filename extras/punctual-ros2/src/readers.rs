@@ -70,14 +70,36 @@ impl Readers {
         }
         let all = self.participant.discovered_writers();
         let found = all.iter().find(|found| found.publication_topic_data.key == writer);
-        // No longer announced: its last messages.
-        let Some(found) = found else { return false };
-        let reliability = found.publication_topic_data.reliability;
-        let is_reliable = matches!(reliability, Some(Reliability::Reliable { .. }));
+        let announced = found.map(|found| found.publication_topic_data.reliability);
+        let is_reliable = offers_reliability(announced);
+        if announced.is_none() {
+            return is_reliable;
+        }
         if known.len() >= MAX_KNOWN {
             known.clear();
         }
         known.insert(writer, is_reliable);
         is_reliable
+    }
+}
+
+/// Returns `true` if a publisher with this announcement offers reliability. One that is no longer
+/// announced, and whose last messages arrive, counts as best effort: receiving a message twice is
+/// better than losing it.
+const fn offers_reliability(announced: Option<Option<Reliability>>) -> bool {
+    matches!(announced, Some(Some(Reliability::Reliable { .. })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_announced_reliability_leaves_messages_to_the_reliable_reader() {
+        let max_blocking_time = ros2_client::dds::rustdds::Duration::ZERO;
+        assert!(offers_reliability(Some(Some(Reliability::Reliable { max_blocking_time }))));
+        assert!(!offers_reliability(Some(Some(Reliability::BestEffort))));
+        assert!(!offers_reliability(Some(None)));
+        assert!(!offers_reliability(None), "the publisher has just left");
     }
 }

@@ -158,20 +158,31 @@ type Handler = dyn Fn(&Request) -> Response + Send + Sync;
 
 async fn serve(listener: std::net::TcpListener, handler: Arc<Handler>) -> io::Result<Infallible> {
     let listener = TcpListener::from_std(listener)?;
-    let mut connections: VecDeque<tokio::task::JoinHandle<()>> = VecDeque::new();
+    let mut open = Open::default();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // The process has no descriptor left, or the client has gone.
             sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        connections.retain(|open| !open.is_finished());
-        if connections.len() >= MAX_CONNECTIONS
-            && let Some(oldest) = connections.pop_front()
+        open.add(tokio::spawn(converse(stream, Arc::clone(&handler))));
+    }
+}
+
+/// The open connections, oldest first.
+#[derive(Default)]
+struct Open(VecDeque<tokio::task::JoinHandle<()>>);
+
+impl Open {
+    /// Adds a connection, and closes the oldest one if there are too many.
+    fn add(&mut self, connection: tokio::task::JoinHandle<()>) {
+        self.0.retain(|open| !open.is_finished());
+        if self.0.len() >= MAX_CONNECTIONS
+            && let Some(oldest) = self.0.pop_front()
         {
             oldest.abort();
         }
-        connections.push_back(tokio::spawn(converse(stream, Arc::clone(&handler))));
+        self.0.push_back(connection);
     }
 }
 
@@ -311,11 +322,12 @@ mod tests {
     #[test]
     fn rejects_bodies_beyond_the_limit_that_announce_no_length() {
         let address = server();
-        let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000));
+        let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000)).repeat(super::MAX_BODY_BYTES / 0x1000);
         let head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
-        let request = format!("{head}{}0\r\n\r\n", chunk.repeat(300));
-        let answer = ask(address, request.as_bytes());
-        assert!(!answer.contains(" 200 "), "{answer}");
+        // Ends with the first byte beyond the limit: bytes that the server has not read would reset
+        // the connection, and with it the answer.
+        let answer = ask(address, format!("{head}{chunk}1\r\nx\r\n").as_bytes());
+        assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
         assert!(ask(address, &post(&call("<i4>7</i4>"))).contains(" 200 "), "it goes on");
     }
 
@@ -351,6 +363,27 @@ mod tests {
         for deep in [&deep, &hidden, &instructed, "<?xml", &format!("<?xml?>{deep}"), &slashed] {
             assert!(!super::is_flat(deep.as_bytes()), "{deep:.80}");
         }
+    }
+
+    #[test]
+    fn closes_the_oldest_connection_beyond_the_limit() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let mut open = super::Open::default();
+            let (alive, is_closed) = tokio::sync::oneshot::channel::<()>();
+            open.add(tokio::spawn(async move {
+                std::future::pending::<()>().await;
+                drop(alive);
+            }));
+            for _ in 0..super::MAX_CONNECTIONS {
+                open.add(tokio::spawn(std::future::pending()));
+            }
+            let limit = std::time::Duration::from_secs(60);
+            assert!(tokio::time::timeout(limit, is_closed).await.is_ok(), "the oldest one is open");
+            tokio::task::yield_now().await;
+            assert_eq!(open.0.len(), super::MAX_CONNECTIONS);
+            assert!(open.0.iter().all(|connection| !connection.is_finished()));
+        });
     }
 
     #[test]

@@ -88,11 +88,19 @@ impl Drop for Machine {
     }
 }
 
+/// Sets loopback up.
+const UP: &str = "ip link set lo up && ip link set lo multicast on";
+
 /// Runs `test` of this program with loopback as the only interface; `None` if that, or cyclonedds,
 /// is not available.
 pub(crate) fn alone(test: &str) -> Option<bool> {
-    let up = "ip link set lo up && ip link set lo multicast on";
-    crate::alone::run(test, up, "python3 -c 'import cyclonedds.domain'")
+    crate::alone::run(test, UP, "python3 -c 'import cyclonedds.domain'")
+}
+
+/// Runs `test` as [`alone`] does; `None` also if there are no cables to another [`Machine`].
+pub(crate) fn beside_another_machine(test: &str) -> Option<bool> {
+    let cable = "ip link add cable type veth && ip link delete cable";
+    crate::alone::run(test, UP, &format!("python3 -c 'import cyclonedds.domain' && nsenter -V && {cable}"))
 }
 
 /// Reports a skipped test.

@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
-use cyclone::{Machine, PATIENCE, Peer, alone};
+use cyclone::{Machine, PATIENCE, Peer, alone, beside_another_machine};
 use node::{SETPOINT, of_real_time};
 use punctual_bridge::message::Text;
 use punctual_bridge::messages::{JointState, Vector3};
@@ -97,7 +97,7 @@ fn exchanges_messages_with_cyclonedds() {
 
 #[test]
 fn reaches_interfaces_that_come_up_later() {
-    match alone("with_another_machine") {
+    match beside_another_machine("with_another_machine") {
         Some(went_well) => assert!(went_well, "see above"),
         None => cyclone::skip("NO NETWORK INTERFACE CAME UP LATER"),
     }

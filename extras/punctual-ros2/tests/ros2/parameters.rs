@@ -16,7 +16,7 @@ use ros2_client::rcl_interfaces::{
 };
 use ros2_client::{Message, Name, NodeName, NodeOptions, ServiceTypeName};
 
-use super::cyclone::{Machine, PATIENCE, Peer, alone, skip};
+use super::cyclone::{Machine, PATIENCE, Peer, alone, beside_another_machine, skip};
 use super::node::of_real_time;
 
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
@@ -206,7 +206,7 @@ fn are_set_as_fast_dds_has_services() {
 
 #[test]
 fn are_served_on_interfaces_that_come_up_later() {
-    match alone("parameters::with_another_machine") {
+    match beside_another_machine("parameters::with_another_machine") {
         Some(went_well) => assert!(went_well, "see above"),
         None => skip("NO PARAMETERS WERE SERVED ON ANOTHER INTERFACE"),
     }

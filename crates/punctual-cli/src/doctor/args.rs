@@ -30,6 +30,10 @@ pub(crate) struct Doctor {
     #[arg(long, conflicts_with_all = ["fix", "undo"])]
     pub(super) json: bool,
 
+    /// Also list every check with its status and value
+    #[arg(long, conflicts_with_all = ["json", "undo"])]
+    pub(super) all: bool,
+
     /// Make the changes that can be undone, asking before each
     #[arg(long)]
     pub(super) fix: bool,

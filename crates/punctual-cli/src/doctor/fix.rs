@@ -2,7 +2,8 @@
 
 use std::io::{self, BufRead};
 
-use punctual_isolate::doctor::Report;
+use punctual_isolate::change::Settings;
+use punctual_isolate::doctor::{Finding, Report};
 use punctual_report::format::format_counted;
 
 use super::{FOUND, Place};
@@ -37,22 +38,44 @@ pub(super) fn fix(report: &Report, is_agreed: bool, place: &mut Place) -> Result
     let name = format!("{JOURNAL}-{number}");
     let mut journal =
         place.store.begin(&name, PURPOSE, true, &mut place.settings).map_err(|error| error.to_string())?;
-    let mut code = 0;
+    let (mut changed, mut refused) = (0, 0);
     for (finding, fix) in agreed {
-        let mut is_done = true;
+        let mut refusals = Vec::new();
         for change in &fix.changes {
-            if let Err(error) = journal.apply(change, &mut place.settings) {
-                say!("error: {}: {error}", finding.check);
-                is_done = false;
+            let old = place.settings.get(&change.setting).unwrap_or_default();
+            match journal.apply(change, &mut place.settings) {
+                Ok(()) => {
+                    changed += 1;
+                    print(&format!("changed: {}: `{old}` to `{}`\n", change.setting, change.new));
+                }
+                Err(error) => {
+                    refused += 1;
+                    print(&format!("refused: {error}\n"));
+                    refusals.push(change);
+                }
             }
         }
-        match is_done {
+        match refusals.is_empty() {
             true => print(&format!("fixed: {}\n", finding.found)),
-            false => code = FOUND,
+            false => print(&unfixed(finding, refusals.len(), fix.changes.len())),
         }
     }
-    print("to undo it: punctual doctor --undo, or a reboot\n");
-    Ok(code)
+    print(&format!(
+        "{} changed, {refused} refused; to undo it: punctual doctor --undo, or a reboot\n",
+        format_counted(changed, "setting")
+    ));
+    Ok(if refused > 0 { FOUND } else { 0 })
+}
+
+/// Describes a finding whose remedy the kernel refused, with the remedies that are left.
+fn unfixed(finding: &Finding, refused: usize, of: usize) -> String {
+    let left = finding.fixes.iter().filter(|fix| fix.changes.is_empty());
+    let left: Vec<&str> = left.map(|fix| fix.command.as_str()).collect();
+    let remedy = match left.is_empty() {
+        true => "no other remedy is known".to_owned(),
+        false => left.join(", or "),
+    };
+    format!("not fixed: {}: {refused} of {of} changes were refused; {remedy}\n", finding.found)
 }
 
 fn is_taken(place: &Place, number: u32) -> bool {
@@ -92,4 +115,26 @@ pub(super) fn undo(place: &mut Place) -> Result<u8, String> {
     }
     print(&format!("{} restored\n", format_counted(restored as u64, "setting")));
     Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_isolate::doctor::{Scene, examine};
+    use punctual_isolate::facts::Machine;
+    use punctual_isolate::tree::Tree;
+
+    use super::*;
+
+    #[test]
+    fn refused_finding_lists_the_remedies_that_are_left() {
+        let tree = Tree::parse("")
+            .with("/sys/devices/system/cpu/online", "0-1")
+            .with("/proc/interrupts", "CPU0 CPU1\n24: 5 1234 PCI-MSI nvme0q1\n");
+        let machine = Machine::look(tree.with("/proc/irq/24/effective_affinity_list", "1"));
+        let report = examine(&Scene::new(&machine));
+        let finding = report.findings.iter().find(|finding| finding.check == "interrupts").unwrap();
+        let text = unfixed(finding, 1, 1);
+        assert!(text.starts_with("not fixed: CPU 1 handle interrupts: 24 "), "{text}");
+        assert!(text.contains("1 of 1 changes were refused; boot with irqaffinity=0"), "{text}");
+    }
 }

@@ -76,6 +76,9 @@ fn doctor(arguments: &Doctor) -> Result<u8, String> {
         true => print(&format!("{}\n", json::json(&scene, &report))),
         false => print(&text::text(&scene, &report)),
     }
+    if arguments.all {
+        print(&format!("\n{}", text::checks(&report)));
+    }
     let mut code = if report.is_fit() { 0 } else { FOUND };
     if let Some(path) = &arguments.record {
         match punctual_files::write(path, machine.tree.recording().as_ref()) {

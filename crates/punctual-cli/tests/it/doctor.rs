@@ -75,6 +75,30 @@ fn json_of_this_machine_follows_its_schema() {
 }
 
 #[test]
+fn lists_every_check_with_its_status_and_value() {
+    let pi = machine("rt-pi");
+    let json = run(&["doctor", "--json", "--machine", pi.to_str().unwrap()]);
+    let document: Value = serde_json::from_slice(&json.stdout).unwrap();
+    let checks = document["checks"].as_array().unwrap();
+    let status = |name: &str| checks.iter().find(|check| check["check"] == name).unwrap();
+    assert_eq!(
+        status("preempt-rt"),
+        &serde_json::json!({ "check": "preempt-rt", "status": "good", "value": "PREEMPT_RT" })
+    );
+    assert_eq!(status("throttling")["status"], "finding");
+    assert_eq!(status("preemption")["status"], "not applicable");
+    assert_eq!(
+        status("timers"),
+        &serde_json::json!({ "check": "timers", "status": "unknown", "value": null })
+    );
+    let all = text(&run(&["doctor", "--all", "--machine", pi.to_str().unwrap()]).stdout);
+    for check in checks {
+        let name = check["check"].as_str().unwrap();
+        assert!(all.lines().any(|line| line.split_whitespace().next() == Some(name)), "{name}: {all}");
+    }
+}
+
+#[test]
 fn what_was_recorded_can_be_examined_elsewhere() {
     let scratch = Scratch::new("doctor-record");
     let path = scratch.file("machine.txt");
@@ -97,6 +121,9 @@ fn fixes_are_gone_from_the_next_report_and_back_after_undo() {
     assert!(text(&first.stdout).contains("check  interrupts"));
     let fixed = doctor(&["--fix", "--yes"]);
     assert_eq!(fixed.status.code(), Some(0), "{}", text(&fixed.stderr));
+    let report = text(&fixed.stdout);
+    assert!(report.contains("changed: /proc/irq/24/smp_affinity_list: `0-3` to `0-2`\n"), "{report}");
+    assert!(report.contains("4 settings changed, 0 refused; to undo it: punctual doctor --undo"), "{report}");
     assert_eq!(fs::read_to_string(root.join("proc/irq/24/smp_affinity_list")).unwrap(), "0-2\n");
     let after = doctor(&[]);
     assert!(!text(&after.stdout).contains("--fix applies it"), "{}", text(&after.stdout));

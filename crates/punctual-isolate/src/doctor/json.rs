@@ -20,8 +20,16 @@ struct Document<'a> {
     band: [u8; 2],
     app: Option<&'a str>,
     fit: bool,
+    checks: Vec<Checked<'a>>,
     findings: Vec<Item<'a>>,
     unknown: Vec<Gap<'a>>,
+}
+
+#[derive(Serialize)]
+struct Checked<'a> {
+    check: &'static str,
+    status: &'static str,
+    value: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -105,6 +113,15 @@ pub fn json(scene: &Scene, report: &Report) -> String {
         band: [*scene.band.start(), *scene.band.end()],
         app: scene.app.as_ref().map(|app| app.name.as_str()),
         fit: report.is_fit(),
+        checks: report
+            .outcomes
+            .iter()
+            .map(|outcome| Checked {
+                check: outcome.check,
+                status: outcome.status.as_str(),
+                value: outcome.value.as_deref(),
+            })
+            .collect(),
         findings: findings.collect(),
         unknown: unknown.map(|gap| Gap { check: gap.check, what: &gap.what, why: &gap.why }).collect(),
     };

@@ -10,6 +10,9 @@ pub(super) const SYSTEM_CALL: &str = "/measured/system_call_ns";
 /// The path of the clock cost in a recording.
 pub(super) const CLOCK: &str = "/measured/clock_ns";
 
+/// The path of the timers' resolution in a recording.
+pub(super) const TIMER_RESOLUTION: &str = "/measured/timer_resolution_ns";
+
 /// The number of rounds, of which the quickest counts: interruptions of a round are not the cost of
 /// a call.
 const ROUNDS: usize = 32;
@@ -28,6 +31,19 @@ pub(super) fn clock(tree: &Tree) -> Option<u64> {
     of(tree, CLOCK, || {
         black_box(Instant::now());
     })
+}
+
+/// Returns the resolution of kernel timers, in ns, on a running system or from a recording: that of
+/// the clock with high-resolution timers, otherwise the period of the tick.
+pub(super) fn timer_resolution(tree: &Tree) -> Option<u64> {
+    if !tree.is_live() {
+        return tree.number(TIMER_RESOLUTION);
+    }
+    let resolution = rustix::time::clock_getres(rustix::time::ClockId::Monotonic);
+    let ns =
+        u64::try_from(resolution.tv_sec).ok()? * 1_000_000_000 + u64::try_from(resolution.tv_nsec).ok()?;
+    tree.keep(TIMER_RESOLUTION, &ns.to_string());
+    Some(ns)
 }
 
 fn of(tree: &Tree, path: &str, call: impl Fn()) -> Option<u64> {

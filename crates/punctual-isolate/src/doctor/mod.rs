@@ -95,8 +95,52 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// The unknown properties, with reasons.
     pub unknown: Vec<Unknown>,
+    /// The result of every check, in execution order.
+    pub outcomes: Vec<Outcome>,
     /// The current check.
     check: &'static str,
+    /// The value that the current check examines.
+    value: Option<String>,
+    /// The reason why the current check does not apply.
+    inapplicable: Option<String>,
+}
+
+/// The result of a check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The name of the check.
+    pub check: &'static str,
+    /// The status.
+    pub status: Status,
+    /// The examined value, or the reason why the check does not apply. `None` if nothing could be
+    /// read.
+    pub value: Option<String>,
+}
+
+/// The status of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// There is nothing to improve.
+    Good,
+    /// There are findings.
+    Finding,
+    /// A value is unknown.
+    Unknown,
+    /// The machine lacks the examined feature.
+    NotApplicable,
+}
+
+impl Status {
+    /// Returns the status in words.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Finding => "finding",
+            Self::Unknown => "unknown",
+            Self::NotApplicable => "not applicable",
+        }
+    }
 }
 
 /// A check.
@@ -117,8 +161,7 @@ pub fn checks() -> impl Iterator<Item = (&'static str, &'static str)> {
 pub fn examine(scene: &Scene) -> Report {
     let mut report = Report::default();
     for check in checks::ALL {
-        report.check = check.name;
-        (check.look)(scene, &mut report);
+        report.run(check, scene);
     }
     // Stable, so that equal findings stay in the order of the checks.
     report.findings.sort_by_key(|finding| {
@@ -137,6 +180,35 @@ impl Report {
     #[must_use]
     pub fn is_fit(&self) -> bool {
         self.findings.iter().all(|finding| finding.severity == Severity::Note)
+    }
+
+    /// Runs a check, and records its outcome.
+    fn run(&mut self, check: &Check, scene: &Scene) {
+        let (findings, unknown) = (self.findings.len(), self.unknown.len());
+        (self.check, self.value, self.inapplicable) = (check.name, None, None);
+        (check.look)(scene, self);
+        let status = match () {
+            () if self.findings.len() > findings => Status::Finding,
+            () if self.unknown.len() > unknown => Status::Unknown,
+            () if self.inapplicable.is_some() => Status::NotApplicable,
+            () if self.value.is_some() => Status::Good,
+            () => Status::Unknown,
+        };
+        let value = match status {
+            Status::NotApplicable => self.inapplicable.take(),
+            _ => self.value.take(),
+        };
+        self.outcomes.push(Outcome { check: check.name, status, value });
+    }
+
+    /// Sets the value that the current check examines.
+    fn value(&mut self, value: impl AsRef<str>) {
+        self.value = Some(clean(value.as_ref()));
+    }
+
+    /// Sets the reason why the current check does not apply.
+    fn not_applicable(&mut self, why: &str) {
+        self.inapplicable = Some(why.to_owned());
     }
 
     fn add(&mut self, finding: Finding) {

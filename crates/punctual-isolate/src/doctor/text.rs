@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use punctual_report::table::{Cell, Column, Table};
 use punctual_report::text::wrapped;
 
 use super::{Chosen, Report, Scene, Severity};
@@ -72,6 +73,17 @@ fn head(scene: &Scene) -> String {
     let band = format!("priorities {} to {}", scene.band.start(), scene.band.end());
     let _ = writeln!(out, "Checking {} ({why}), {band}", scene.cpus.named());
     super::finding::clean(out.trim_end()).replace("\\n", "\n") + "\n"
+}
+
+/// Returns a table with the status and the value of every check.
+#[must_use]
+pub fn checks(report: &Report) -> String {
+    let mut table = Table::new([Column::left("check"), Column::left("status"), Column::left("value")]);
+    for outcome in &report.outcomes {
+        let value = outcome.value.as_deref().map_or_else(Cell::none, Cell::new);
+        table.row([Cell::new(outcome.check), Cell::new(outcome.status.as_str()), value]);
+    }
+    table.to_string()
 }
 
 fn verdict(report: &Report) -> String {

@@ -14,12 +14,19 @@ pub(crate) const PERIOD: &str = "/proc/sys/kernel/sched_rt_period_us";
 const MAX_CONFIGURATION: usize = 4 << 20;
 
 /// The options that are queried.
-const OPTIONS: [&str; 11] = [
+const OPTIONS: [&str; 18] = [
     "CONFIG_HZ",
     "CONFIG_NO_HZ_FULL",
     "CONFIG_NO_HZ_IDLE",
     "CONFIG_PREEMPT_RT",
+    "CONFIG_PREEMPT",
     "CONFIG_PREEMPT_DYNAMIC",
+    "CONFIG_PREEMPT_LAZY",
+    "CONFIG_PREEMPT_NONE",
+    "CONFIG_PREEMPT_VOLUNTARY",
+    "CONFIG_KASAN",
+    "CONFIG_KCSAN",
+    "CONFIG_PROVE_LOCKING",
     "CONFIG_RCU_NOCB_CPU",
     "CONFIG_RT_GROUP_SCHED",
     "CONFIG_CPUSETS",

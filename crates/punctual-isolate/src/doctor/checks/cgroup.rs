@@ -8,6 +8,7 @@ pub(super) const CHECK: Check =
 fn look(scene: &Scene, report: &mut Report) {
     let machine = scene.machine;
     if let Some(allowed) = &machine.process.cpus {
+        report.value(format!("{} allowed", allowed.named()));
         // Isolated CPUs may still be requested.
         let missing = scene.cpus.without(allowed).without(&machine.topology.isolated);
         if !missing.is_empty() {

@@ -11,6 +11,7 @@ const MIGRATION: &str = "/proc/sys/kernel/timer_migration";
 
 fn look(scene: &Scene, report: &mut Report) {
     if let Some(source) = report.read(scene, CLOCK_SOURCE) {
+        report.value(&source);
         let is_slow = matches!(source.as_str(), "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies");
         if is_slow {
             let cost = measure::clock(&scene.machine.tree).map(|ns| Cost::measured(ns, "for a reading"));

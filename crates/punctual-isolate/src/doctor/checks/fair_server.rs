@@ -25,9 +25,15 @@ fn look(scene: &Scene, report: &mut Report) {
                 "the time that the fair server takes",
                 "reading it requires root and debugfs (mount -t debugfs none /sys/kernel/debug); the default is 50 ms per second",
             );
+        } else if !scene.machine.kernel.release.is_empty() {
+            report.not_applicable("kernels before 6.12 have no fair server");
         }
         return;
     }
+    report.value(match served.iter().map(|(_, ns)| ns).max() {
+        Some(&longest) => format!("{} in every second", format_nanos(longest as f64)),
+        None => "off".into(),
+    });
     let Some(&(_, longest)) = served.iter().max_by_key(|(_, ns)| ns) else { return };
     let which: Cpus = served.iter().map(|&(cpu, _)| cpu).collect();
     let commands: Vec<String> = which.iter().map(|cpu| format!("echo 0 > {}", path(cpu))).collect();

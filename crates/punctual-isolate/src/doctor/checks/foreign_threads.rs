@@ -7,6 +7,7 @@ pub(super) const CHECK: Check =
 
 fn look(scene: &Scene, report: &mut Report) {
     let own = scene.app.as_ref().and_then(|app| app.process);
+    let mut count = 0;
     for thread in &scene.machine.threads {
         let is_here = !thread.is_kernel && Some(thread.process) != own && thread.may_run_on(&scene.cpus);
         let Some(priority) =
@@ -14,6 +15,7 @@ fn look(scene: &Scene, report: &mut Report) {
         else {
             continue;
         };
+        count += 1;
         let change = Change {
             setting: Setting::Affinity { thread: thread.id, started: thread.started },
             new: scene.others().to_string(),
@@ -36,6 +38,7 @@ fn look(scene: &Scene, report: &mut Report) {
             false => finding.set(format!("taskset -cp {} {}", scene.others(), thread.id), vec![change]),
         });
     }
+    report.value(format_counted(count, "thread"));
 }
 
 #[cfg(test)]

@@ -9,6 +9,11 @@ const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 
 fn look(scene: &Scene, report: &mut Report) {
     let cpus = scene.machine.topology.cpus.iter().filter(|cpu| scene.cpus.has(cpu.number));
+    let governors = cpus.clone().find_map(|cpu| cpu.governor.clone());
+    match governors {
+        Some(governor) => report.value(format!("governor {governor}")),
+        None => report.not_applicable("the kernel does not control the frequency"),
+    }
     let slow = |governor: &String| governor != "performance" && governor != "userspace";
     let slowed: Vec<_> = cpus.filter(|cpu| cpu.governor.as_ref().is_some_and(slow)).collect();
     if let Some(first) = slowed.first() {

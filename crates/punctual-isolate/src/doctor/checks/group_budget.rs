@@ -6,9 +6,13 @@ use super::*;
 pub(super) const CHECK: Check = Check { name: "group-budget", examines: "budgets of RT_GROUP_SCHED", look };
 
 fn look(scene: &Scene, report: &mut Report) {
-    let Some(directory) = scene.machine.cgroups.own_cpu.clone() else { return };
+    let without = "control groups have no real-time budgets here";
+    let Some(directory) = scene.machine.cgroups.own_cpu.clone() else {
+        return report.not_applicable(without);
+    };
     let path = format!("{directory}/cpu.rt_runtime_us");
-    let Some(budget) = report.number(scene, &path) else { return };
+    let Some(budget) = report.number(scene, &path) else { return report.not_applicable(without) };
+    report.value(format!("{budget} µs"));
     if budget == 0 {
         report.add(
             Finding::new(

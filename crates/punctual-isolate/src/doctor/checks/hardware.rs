@@ -12,11 +12,14 @@ fn look(scene: &Scene, report: &mut Report) {
     let machine = scene.machine;
     if machine.hypervisor.is_some() || machine.tree.text("/sys/class/dmi/id/sys_vendor").is_none() {
         // A guest sees only its host's interruptions, and boards without such firmware have none.
-        return;
+        return report.not_applicable("the firmware of guests and boards does not interrupt CPUs");
     }
     let tracing = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
     let latency =
         tracing.iter().find_map(|place| machine.tree.number::<i64>(&format!("{place}/hwlat_detector/max")));
+    if let Some(us) = latency {
+        report.value(format!("{us} µs at most"));
+    }
     // Written by the tracer when it has run.
     match latency {
         Some(us) if us > LONG => report.add(

@@ -10,7 +10,13 @@ const LONG: u64 = 20;
 fn look(scene: &Scene, report: &mut Report) {
     let cpus = scene.machine.topology.cpus.iter().filter(|cpu| scene.cpus.has(cpu.number));
     let states = cpus.flat_map(|cpu| cpu.idle_states.iter().map(move |state| (cpu.number, state)));
-    let deep: Vec<_> = states.filter(|(_, state)| !state.is_disabled && state.exit_us > LONG).collect();
+    let states: Vec<_> = states.collect();
+    match states.iter().filter(|(_, state)| !state.is_disabled).map(|(_, state)| state.exit_us).max() {
+        Some(us) => report.value(format!("{us} µs to leave the deepest enabled state")),
+        None => report.not_applicable("there are no enabled idle states"),
+    }
+    let deep: Vec<_> =
+        states.into_iter().filter(|(_, state)| !state.is_disabled && state.exit_us > LONG).collect();
     let Some((_, deepest)) = deep.iter().max_by_key(|(_, state)| state.exit_us) else { return };
     let which: Cpus = deep.iter().map(|&(cpu, _)| cpu).collect();
     let disable = |&(cpu, state): &(usize, &crate::facts::IdleState)| {

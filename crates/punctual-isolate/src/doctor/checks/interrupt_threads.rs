@@ -13,6 +13,9 @@ pub(super) const CHECK: Check = Check {
 const USUAL: u8 = 50;
 
 fn look(scene: &Scene, report: &mut Report) {
+    let serving = |thread: &&crate::facts::Thread| thread.name.starts_with("irq/") || is_driver(&thread.name);
+    let count = scene.machine.threads.iter().filter(|thread| thread.is_kernel).filter(serving).count();
+    report.value(format_counted(count as u64, "thread"));
     for thread in scene.machine.threads.iter().filter(|thread| thread.is_kernel) {
         let name = &thread.name;
         let is_interrupt = name.starts_with("irq/");

@@ -18,30 +18,48 @@ fn look(scene: &Scene, report: &mut Report) {
     };
     here.retain(|interrupt| count(interrupt) > 0);
     here.sort_by_key(|interrupt| std::cmp::Reverse(count(interrupt)));
-    let Some(worst) = here.first() else { return };
-    let mut names: Vec<String> = here
-        .iter()
-        .take(NAMED)
-        .map(|interrupt| {
+    report.value(format_counted(here.len() as u64, "interrupt"));
+    // The kernel refuses to move interrupts that it manages. Only root with debugfs sees which.
+    let is_managed = |interrupt: &&&crate::facts::Interrupt| {
+        let state = scene.machine.tree.text(&format!("/sys/kernel/debug/irq/irqs/{}", interrupt.number));
+        state.is_some_and(|state| state.contains("IRQD_AFFINITY_MANAGED"))
+    };
+    let (managed, movable): (Vec<_>, Vec<_>) = here.into_iter().partition(|interrupt| is_managed(&interrupt));
+    let names = |interrupts: &[&crate::facts::Interrupt]| {
+        let named = interrupts.iter().take(NAMED).map(|interrupt| {
             format!("{} ({}, {} so far)", interrupt.number, interrupt.name, format_count(count(interrupt)))
-        })
-        .collect();
-    if here.len() > NAMED {
-        names.push(format!("{} more", here.len() - NAMED));
+        });
+        let mut names: Vec<String> = named.collect();
+        if interrupts.len() > NAMED {
+            names.push(format!("{} more", interrupts.len() - NAMED));
+        }
+        names.join(", ")
+    };
+    let finding = |what: &str, interrupts: &[&crate::facts::Interrupt]| {
+        Finding::new(
+            Severity::Medium,
+            format!("{} handle {what}: {}", scene.cpus.named(), names(interrupts)),
+        )
+        .why("Each interrupts the running thread, including real-time threads, for the duration of its handler.")
+        .costs(Cost::typical(10_000, "for each"))
+    };
+    if !managed.is_empty() {
+        let finding = finding("interrupts that the kernel manages and refuses to move", &managed);
+        report.add(match others.is_empty() {
+            true => finding,
+            false => finding
+                .fix(Lasts::FromReboot, format!("boot with isolcpus=managed_irq,domain,{}", scene.cpus)),
+        });
     }
-    let finding = Finding::new(
-        Severity::Medium,
-        format!("{} handle interrupts: {}", scene.cpus.named(), names.join(", ")),
-    )
-    .why("Each interrupts the running thread, including real-time threads, for the duration of its handler.")
-    .costs(Cost::typical(10_000, "for each"));
+    let Some(worst) = movable.first() else { return };
+    let finding = finding("interrupts", &movable);
     if others.is_empty() {
         report.add(finding);
         return;
     }
     let path = |number: u32| format!("/proc/irq/{number}/smp_affinity_list");
     let changes =
-        here.iter().map(|interrupt| Change::file(&path(interrupt.number), &others.to_string())).collect();
+        movable.iter().map(|interrupt| Change::file(&path(interrupt.number), &others.to_string())).collect();
     report.add(finding.set(format!("echo {others} > {}   # and so on", path(worst.number)), changes).fix(
         Lasts::FromReboot,
         format!("boot with irqaffinity={others} isolcpus=managed_irq,domain,{}", scene.cpus),
@@ -67,5 +85,17 @@ mod tests {
             "{said}"
         );
         assert_eq!(found(CHECK, &[(COUNTS, rows), (GOES, "0")]), NOTHING);
+    }
+
+    #[test]
+    fn promises_no_change_of_managed_interrupts() {
+        let rows = "CPU0 CPU1 CPU2 CPU3\n24: 5 0 0 1234 PCI-MSI nvme0q4\n25: 9 9 9 7 GPIO y\n";
+        let managed = ("/sys/kernel/debug/irq/irqs/24", "dstate: 0x1\n IRQD_AFFINITY_MANAGED\n");
+        let files = [(COUNTS, rows), (GOES, "3"), ("/proc/irq/25/effective_affinity_list", "3"), managed];
+        assert_eq!(found(CHECK, &files), ["medium", "medium"]);
+        assert_eq!(fixed(CHECK, &files), [("/proc/irq/25/smp_affinity_list", "0-2")]);
+        assert!(
+            text(CHECK, &files).contains("that the kernel manages and refuses to move: 24 (PCI-MSI nvme0q4")
+        );
     }
 }

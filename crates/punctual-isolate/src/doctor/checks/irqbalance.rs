@@ -12,6 +12,7 @@ fn look(scene: &Scene, report: &mut Report) {
         // Reads the file, so that a recording contains it.
         is_it && tree.text(&path).is_some()
     });
+    report.value(if runs { "running" } else { "not running" });
     if runs {
         let banned = scene.cpus.mask();
         report.add(

@@ -11,6 +11,10 @@ pub(super) const CHECK: Check = Check {
 fn look(scene: &Scene, report: &mut Report) {
     let machine = scene.machine;
     let parameters = &machine.kernel.parameters;
+    report.value(match machine.isolated() {
+        isolated if isolated.is_empty() => "no CPU isolated".into(),
+        isolated => format!("{} isolated", isolated.named()),
+    });
     let open = scene.cpus.without(&machine.isolated());
     if !open.is_empty() && !scene.others().is_empty() {
         report.add(

@@ -8,7 +8,7 @@ pub(super) const CHECK: Check =
 fn look(scene: &Scene, report: &mut Report) {
     let others = scene.others();
     if others.is_empty() {
-        return;
+        return report.not_applicable("there is no other CPU to move threads to");
     }
     let is_here = |thread: &&crate::facts::Thread| {
         // A worker's mask is where it may work, not where it sleeps; an interrupt thread follows
@@ -21,6 +21,7 @@ fn look(scene: &Scene, report: &mut Report) {
             && thread.may_run_on(&scene.cpus)
     };
     let here: Vec<_> = scene.machine.threads.iter().filter(is_here).collect();
+    report.value(format!("{} movable", format_counted(here.len() as u64, "thread")));
     let Some(first) = here.first() else { return };
     let changes = here.iter().map(|thread| Change {
         setting: Setting::Affinity { thread: thread.id, started: thread.started },

@@ -12,7 +12,11 @@ const COMPACTION: &str = "/proc/sys/vm/compaction_proactiveness";
 const UNEVICTABLE: &str = "/proc/sys/vm/compact_unevictable_allowed";
 
 fn look(scene: &Scene, report: &mut Report) {
-    if report.read(scene, "/proc/swaps").is_some_and(|text| text.lines().count() > 1) {
+    let swaps = report.read(scene, "/proc/swaps").map(|text| text.lines().count().saturating_sub(1));
+    if let Some(swaps) = swaps {
+        report.value(format_counted(swaps as u64, "swap area"));
+    }
+    if swaps.is_some_and(|swaps| swaps > 0) {
         report.add(
             Finding::new(Severity::Medium, "swap is enabled")
                 .why("Memory that is not locked is written to disk, and read again on access.")

@@ -24,6 +24,9 @@ fn look(scene: &Scene, report: &mut Report) {
         tree.text(&format!("{DIRECTORY}/{name}")).is_some_and(|text| text.starts_with("Mitigation"))
     });
     let active: Vec<&str> = active.collect();
+    if !tree.list(DIRECTORY).is_empty() {
+        report.value(format!("{} at system calls", format_counted(active.len() as u64, "mitigation")));
+    }
     if active.is_empty() {
         return;
     }

@@ -3,31 +3,38 @@
 
 mod cgroup;
 mod clock;
+mod console;
+mod debugging;
 mod fair_server;
 mod foreign_threads;
 mod frequency;
 mod group_budget;
 mod hardware;
+mod high_resolution;
+mod hung_tasks;
 mod idle_states;
 mod interrupt_threads;
 mod interrupts;
 mod irqbalance;
 mod isolation;
 mod kernel_threads;
+mod machine_checks;
 mod memory;
 mod mitigations;
 mod network;
 mod preempt_rt;
+mod preemption;
 mod rights;
 mod smt;
 mod soft_interrupts;
 mod steal;
+mod thermal;
 mod throttling;
 mod tick;
 mod watchdogs;
 mod workqueues;
 
-use punctual_report::format::format_count;
+use punctual_report::format::{format_count, format_counted, format_nanos};
 
 #[cfg(test)]
 use super::App;
@@ -37,7 +44,7 @@ use crate::change::{Change, Setting};
 use crate::cpus::Cpus;
 use crate::facts::{Container, Policy};
 #[cfg(test)]
-use tests::{NOTHING, fixed, found, found_on, report_of, text};
+use tests::{NOTHING, fixed, found, found_on, report_of, status, text};
 
 /// All checks, in execution order: a problem that makes others irrelevant comes first.
 pub(super) const ALL: &[Check] = &[
@@ -45,6 +52,8 @@ pub(super) const ALL: &[Check] = &[
     group_budget::CHECK,
     cgroup::CHECK,
     preempt_rt::CHECK,
+    preemption::CHECK,
+    high_resolution::CHECK,
     steal::CHECK,
     hardware::CHECK,
     throttling::CHECK,
@@ -62,8 +71,13 @@ pub(super) const ALL: &[Check] = &[
     idle_states::CHECK,
     frequency::CHECK,
     smt::CHECK,
+    thermal::CHECK,
     memory::CHECK,
     watchdogs::CHECK,
+    hung_tasks::CHECK,
+    machine_checks::CHECK,
+    console::CHECK,
+    debugging::CHECK,
     clock::CHECK,
     mitigations::CHECK,
 ];
@@ -73,7 +87,7 @@ mod tests {
     //! The common parts of the check tests: a machine of four CPUs whose last one is checked, with
     //! additional files.
 
-    use super::super::text as page;
+    use super::super::{Outcome, text as page};
     use super::*;
     use crate::facts::Machine;
     use crate::tree::Tree;
@@ -86,9 +100,19 @@ mod tests {
     }
 
     fn looked(check: &Check, scene: &Scene) -> Report {
-        let mut report = Report { check: check.name, ..Report::default() };
-        (check.look)(scene, &mut report);
+        let mut report = Report::default();
+        report.run(check, scene);
         report
+    }
+
+    /// Returns the status of one check, with its value.
+    pub(super) fn status(check: Check, files: &[(&str, &str)]) -> String {
+        let report = report_of(check, files, None);
+        let Outcome { status, value, .. } = &report.outcomes[0];
+        match value {
+            Some(value) => format!("{}: {value}", status.as_str()),
+            None => status.as_str().to_owned(),
+        }
     }
 
     fn severities(report: &Report) -> Vec<&'static str> {

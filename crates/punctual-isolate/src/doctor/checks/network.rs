@@ -21,6 +21,7 @@ fn look(scene: &Scene, report: &mut Report) {
             }
         }
     }
+    report.value(format!("{} steered here", format_counted(steered.len() as u64, "queue")));
     if let Some((_, path, mask)) = steered.first() {
         let mut devices: Vec<&str> = steered.iter().map(|(device, ..)| device.as_str()).collect();
         devices.dedup();

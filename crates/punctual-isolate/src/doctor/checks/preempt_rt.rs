@@ -5,6 +5,9 @@ use super::*;
 pub(super) const CHECK: Check = Check { name: "preempt-rt", examines: "PREEMPT_RT", look };
 
 fn look(scene: &Scene, report: &mut Report) {
+    if let Some(preempt_rt) = scene.machine.kernel.preempt_rt {
+        report.value(if preempt_rt { "PREEMPT_RT" } else { "not PREEMPT_RT" });
+    }
     match scene.machine.kernel.preempt_rt {
         Some(true) => {}
         Some(false) => report.add(

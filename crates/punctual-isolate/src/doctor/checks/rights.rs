@@ -12,6 +12,11 @@ fn look(scene: &Scene, report: &mut Report) {
     let process = &scene.machine.process;
     let highest = u64::from(*scene.band.end());
     match (process.may_schedule(), process.rtprio) {
+        (Some(true), _) => report.value("any real-time priority"),
+        (_, Some(limit)) => report.value(format!("real-time priorities up to {limit}")),
+        _ => {}
+    }
+    match (process.may_schedule(), process.rtprio) {
         (Some(true), _) => {}
         (None, None) => report.unknown("the real-time priorities allowed to this user", "/proc/self/status and limits do not show them"),
         (_, limit) if limit.is_some_and(|limit| limit >= highest) => {}

@@ -5,6 +5,9 @@ use super::*;
 pub(super) const CHECK: Check = Check { name: "smt", examines: "sibling threads of the core", look };
 
 fn look(scene: &Scene, report: &mut Report) {
+    let shared =
+        scene.machine.topology.cpus.iter().any(|cpu| scene.cpus.has(cpu.number) && cpu.siblings.len() > 1);
+    report.value(if shared { "cores with several threads" } else { "one thread per core" });
     for cpu in scene.machine.topology.cpus.iter().filter(|cpu| scene.cpus.has(cpu.number)) {
         let others = cpu.siblings.without(&scene.cpus).common(&scene.machine.topology.online);
         if others.is_empty() {

@@ -10,7 +10,7 @@ pub(super) const CHECK: Check = Check {
 
 fn look(scene: &Scene, report: &mut Report) {
     if scene.machine.kernel.preempt_rt != Some(true) {
-        return;
+        return report.not_applicable("their threads serve timers only under PREEMPT_RT");
     }
     let mut raised = Vec::new();
     for thread in scene.machine.threads.iter().filter(|thread| thread.is_kernel) {
@@ -20,6 +20,7 @@ fn look(scene: &Scene, report: &mut Report) {
             raised.push((thread, cpu));
         }
     }
+    report.value(format!("{} at the app's priorities", format_counted(raised.len() as u64, "thread")));
     for (thread, cpu) in raised {
         let below = scene.band.start().saturating_sub(1).max(1);
         let change = Change {

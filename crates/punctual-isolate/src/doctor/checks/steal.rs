@@ -8,7 +8,10 @@ pub(super) const CHECK: Check =
 
 fn look(scene: &Scene, report: &mut Report) {
     let machine = scene.machine;
-    let Some(name) = &machine.hypervisor else { return };
+    let Some(name) = &machine.hypervisor else {
+        return report.not_applicable("no hypervisor was detected");
+    };
+    report.value(name);
     let statistics = Statistics::look(&machine.tree);
     let spent = scene.cpus.iter().filter_map(|cpu| {
         let spent = statistics.cpu(cpu)?;

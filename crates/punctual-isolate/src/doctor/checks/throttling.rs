@@ -8,7 +8,11 @@ pub(super) const CHECK: Check =
 
 fn look(scene: &Scene, report: &mut Report) {
     let period = report.number(scene, PERIOD).unwrap_or(1_000_000);
-    if let Some(runtime) = report.number(scene, RUNTIME).filter(|&runtime| runtime >= 0 && runtime < period) {
+    let runtime = report.number(scene, RUNTIME);
+    if let Some(runtime) = runtime {
+        report.value(if runtime < 0 { "off".into() } else { format!("{runtime} of {period} µs") });
+    }
+    if let Some(runtime) = runtime.filter(|&runtime| runtime >= 0 && runtime < period) {
         let taken = (period - runtime).unsigned_abs();
         report.add(
             Finding::new(Severity::Medium, format!("real-time threads may use {runtime} of every {period} µs"))

@@ -7,6 +7,10 @@ pub(super) const CHECK: Check = Check { name: "tick", examines: "HZ and nohz", l
 fn look(scene: &Scene, report: &mut Report) {
     let kernel = &scene.machine.kernel;
     let ticking = scene.cpus.without(&scene.machine.topology.tickless);
+    report.value(match &ticking {
+        ticking if ticking.is_empty() => "no tick on busy CPUs".into(),
+        ticking => format!("tick on {}", ticking.named()),
+    });
     if kernel.parameters.value("nohz") == Some("off") && !ticking.is_empty() {
         report.add(
             Finding::new(Severity::Low, "`nohz=off`: every CPU has a tick, even when idle")

@@ -9,7 +9,17 @@ const MASK: &str = "/proc/sys/kernel/watchdog_cpumask";
 const HARD: &str = "/proc/sys/kernel/nmi_watchdog";
 
 fn look(scene: &Scene, report: &mut Report) {
-    if report.number(scene, WATCHDOG) == Some(1)
+    let hard = report.number(scene, HARD);
+    let soft = report.number(scene, WATCHDOG);
+    let word = |value: Option<i64>| match value {
+        Some(0) => "off",
+        Some(_) => "on",
+        None => "absent",
+    };
+    if soft.is_some() || hard.is_some() {
+        report.value(format!("soft-lockup {}, hard-lockup {}", word(soft), word(hard)));
+    }
+    if soft == Some(1)
         && let Some(watched) = report.read(scene, MASK)
     {
         let watched = Cpus::of_list(&watched).common(&scene.cpus);
@@ -27,7 +37,7 @@ fn look(scene: &Scene, report: &mut Report) {
             });
         }
     }
-    if report.number(scene, HARD) == Some(1) {
+    if hard == Some(1) {
         report.add(
             Finding::new(Severity::Low, "the hard-lockup watchdog is enabled")
                 .why("It occupies a performance counter and sends busy CPUs non-maskable interrupts.")

@@ -12,6 +12,7 @@ fn look(scene: &Scene, report: &mut Report) {
     let mut masks = Vec::new();
     for path in ["cpumask", "writeback/cpumask"].map(|name| format!("{DIRECTORY}/{name}")) {
         let Some(set) = report.read(scene, &path).map(|mask| Cpus::of_mask(&mask)) else { continue };
+        report.value(format!("unbound work on {}", set.named()));
         let rest = set.without(&scene.cpus);
         if set.meets(&scene.cpus) && !rest.is_empty() {
             masks.push((path, rest.mask()));

@@ -228,6 +228,7 @@ fn report_settings(
     let mut idle = settings::ordinary("idle");
     idle.missing.extend(inherited.missing.clone());
     let mut notes = [marks.notes(), &inherited.notes].concat();
+    notes.extend(linux::coarse_timers());
     for partition in runtime.partitions {
         let Some(cpu) = plan.cpu(partition) else { continue };
         notes.extend(cpu::isolation(cpu));

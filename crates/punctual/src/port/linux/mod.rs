@@ -68,6 +68,25 @@ pub(crate) fn kernel() -> String {
     format!("Linux {release}, {kind}")
 }
 
+/// Longest resolution of high-resolution timers, in ns; the tick takes at least 1 ms.
+const FINE_RESOLUTION_NS: i64 = 1_000;
+
+/// Returns a note for the report if kernel timers expire with the tick only.
+pub(crate) fn coarse_timers() -> Option<String> {
+    let resolution = rustix::time::clock_getres(rustix::time::ClockId::Monotonic);
+    note_of_resolution(resolution.tv_sec.saturating_mul(1_000_000_000).saturating_add(resolution.tv_nsec))
+}
+
+fn note_of_resolution(ns: i64) -> Option<String> {
+    (ns > FINE_RESOLUTION_NS).then(|| {
+        format!(
+            "high-resolution timers are off, so releases by the clock are up to {} µs late: boot without highres=off, and \
+             with a kernel with CONFIG_HIGH_RES_TIMERS",
+            ns / 1_000
+        )
+    })
+}
+
 /// Returns the caller's TID.
 pub(crate) fn kernel_thread() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get() as u32
@@ -121,5 +140,17 @@ pub(crate) fn exit_process(code: i32) -> ! {
     match ended {
         Ok(_) => std::process::exit(code),
         Err(_) => end_process(code),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_timers_that_expire_with_the_tick() {
+        assert_eq!(note_of_resolution(1), None);
+        let note = note_of_resolution(4_000_000).unwrap();
+        assert!(note.contains("up to 4000 µs late: boot without highres=off"), "{note}");
     }
 }

@@ -1,0 +1,69 @@
+//! The preemption mode of a kernel that can change it (PREEMPT_DYNAMIC).
+
+use super::*;
+
+pub(super) const CHECK: Check =
+    Check { name: "preemption", examines: "the mode of PREEMPT_DYNAMIC (`preempt=`)", look };
+
+/// The modes, with the current one in parentheses.
+const MODE: &str = "/sys/kernel/debug/sched/preempt";
+
+fn look(scene: &Scene, report: &mut Report) {
+    let kernel = &scene.machine.kernel;
+    if kernel.preempt_rt == Some(true) {
+        return report.not_applicable("PREEMPT_RT preempts the kernel in every mode");
+    }
+    if kernel.option("CONFIG_PREEMPT_DYNAMIC") == Some("n") {
+        return report.not_applicable("the kernel has a fixed mode");
+    }
+    let current = scene.machine.tree.text(MODE);
+    let current = current.as_deref().and_then(|modes| Some(modes.split_once('(')?.1.split_once(')')?.0));
+    let built = [
+        ("CONFIG_PREEMPT_NONE", "none"),
+        ("CONFIG_PREEMPT_VOLUNTARY", "voluntary"),
+        ("CONFIG_PREEMPT_LAZY", "lazy"),
+        ("CONFIG_PREEMPT", "full"),
+    ];
+    let built =
+        || built.into_iter().find(|(option, _)| kernel.option(option) == Some("y")).map(|(_, mode)| mode);
+    let Some(mode) = current.or(kernel.parameters.value("preempt")).or_else(built) else {
+        return report.unknown(
+            "the preemption mode",
+            "neither the boot parameters nor the configuration names it; as root, with debugfs mounted: cat \
+             /sys/kernel/debug/sched/preempt",
+        );
+    };
+    report.value(mode);
+    if mode == "full" {
+        return;
+    }
+    report.add(
+        Finding::new(Severity::Medium, format!("the kernel preempts its own code in the mode `{mode}` only"))
+            .why("A real-time thread waits until the running system call reaches a preemption point or ends.")
+            .costs(Cost::typical(500_000, "for a long system call"))
+            .fix(Lasts::UntilReboot, format!("echo full > {MODE}"))
+            .fix(Lasts::FromReboot, "boot with preempt=full"),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_modes_other_than_full() {
+        assert_eq!(found(CHECK, &[(MODE, "none (voluntary) full")]), ["medium"]);
+        assert_eq!(found(CHECK, &[(MODE, "none voluntary (full)")]), NOTHING);
+        assert_eq!(found(CHECK, &[("/proc/cmdline", "preempt=none")]), ["medium"]);
+        assert!(text(CHECK, &[("/proc/cmdline", "preempt=none")]).contains("boot with preempt=full"));
+        assert_eq!(found(CHECK, &[]), ["unknown"]);
+    }
+
+    #[test]
+    fn does_not_apply_to_preempt_rt_and_fixed_modes() {
+        let rt = [("/sys/kernel/realtime", "1"), ("/proc/cmdline", "preempt=none")];
+        assert_eq!(status(CHECK, &rt), "not applicable: PREEMPT_RT preempts the kernel in every mode");
+        let fixed = [("/proc/sys/kernel/osrelease", "6.1"), ("/boot/config-6.1", "CONFIG_HZ=250")];
+        assert_eq!(status(CHECK, &fixed), "not applicable: the kernel has a fixed mode");
+    }
+}

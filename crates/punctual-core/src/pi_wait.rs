@@ -75,7 +75,15 @@ impl<P: Port> Partition<P> {
     ///
     /// Real-time safety: blocks in the kernel until the holder has left its critical section;
     /// otherwise a few instructions, or a wake.
+    #[inline]
     pub fn boost_ordinary_holder(&self, me: CurrentWorker, level: u8) -> bool {
+        // Usually no level waits.
+        self.load(Ordering::Relaxed).highest_ready() != 0 && self.boost_for_ready(me, level)
+    }
+
+    /// [`boost_ordinary_holder`](Self::boost_ordinary_holder) if a level is ready.
+    #[inline(never)]
+    fn boost_for_ready(&self, me: CurrentWorker, level: u8) -> bool {
         let blocked = |word: Word| word.is_ready(level) && word.level() >= level;
         let seen = self.changes.load(Ordering::Acquire);
         // A first check; registering repeats it.

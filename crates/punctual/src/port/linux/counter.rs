@@ -23,8 +23,9 @@ use super::clock;
 /// an anchor's validity.
 pub(crate) const ERROR: Duration = Duration::from_micros(2);
 
-/// Validity of an anchor, in ns.
-const VALID_NS: u64 = 1_000_000;
+/// Validity of an anchor, in ns: more than a period of 1 ms, whose every job would otherwise set an
+/// anchor.
+const VALID_NS: u64 = 2_000_000;
 /// Minimum duration of the first rate measurement and of later ones, and the age at which a new
 /// measurement starts.
 const FIRST_WINDOW_NS: u64 = 4_000_000;
@@ -250,13 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn counts_on_from_the_last_anchor_for_a_millisecond() {
+    fn extrapolates_from_an_anchor_for_two_milliseconds() {
         let (shared, stamps) = (Counter::new(), Stamps::new());
         stamps.lay(at(5 * MS), &shared);
         assert_eq!(shown(&stamps, 15 * MS + 3), None, "the rate is not known");
         stamps.lay(at(9 * MS), &shared);
         assert!(shown(&stamps, 27 * MS + 3_000).unwrap().abs_diff(9 * MS + 1_000) <= 1);
-        assert_eq!(shown(&stamps, 3 * (10 * MS + 1_000)), None, "the anchor is too old");
+        assert_eq!(shown(&stamps, 3 * (11 * MS + 1_000)), None, "the anchor is too old");
         assert_eq!(shown(&stamps, 27 * MS - 3), None, "the counter has gone back");
         // An adjustment set the clock forward; errors do not accumulate.
         stamps.lay(Sample { counter: 30 * MS, time: 10 * MS + 500 }, &shared);

@@ -5,7 +5,7 @@
 //! A thread *occupies* a level from setting the level's bit in the word until clearing it. A thread
 //! runs a job of level `l` while it occupies `l`, and enters a critical section of ceiling `c > l`
 //! by occupying `c` as well. Let a thread's own level be the highest it occupies. Two rules, each
-//! one compare-and-swap:
+//! one atomic change of the word:
 //!
 //! * **Start**: a job of level `l` starts only if `l` is above every occupied level.
 //! * **Raise**: a thread occupies a ceiling `c` above its own level only if its own level is the

@@ -6,16 +6,18 @@
 //!
 //! Real-time safety: nothing here allocates, blocks or enters the kernel.
 
+mod spare;
+
 use core::mem::{ManuallyDrop, MaybeUninit};
 
 use crate::Instant;
-#[cfg(not(any(loom, target_pointer_width = "64")))]
-use crate::atomic::AtomicU32;
 #[cfg(any(loom, target_pointer_width = "64"))]
 use crate::atomic::AtomicU64;
-use crate::atomic::{Ordering, UnsafeCell};
+use crate::atomic::{AtomicU32, Ordering, UnsafeCell};
+use crate::current::CurrentWorker;
 use crate::level::Level;
 use crate::timer::Node;
+use crate::word_cell::WordCell;
 
 /// A register of free bits, the unit of an atomic change.
 #[cfg(any(loom, target_pointer_width = "64"))]
@@ -47,6 +49,8 @@ const fn bits(slots: usize, word: usize) -> Register {
 pub struct Slots<A, const N: usize, const W: usize> {
     /// One bit per slot, set if the slot is free.
     free: [[Bits; 64 / WIDTH]; W],
+    /// The spare slot plus 1, 0 for no spare, or [`WITHHELD`](spare::WITHHELD).
+    spare: AtomicU32,
     level: &'static Level,
     /// The node of slot 0; the nodes of a task are adjacent.
     base: u32,
@@ -119,6 +123,14 @@ impl Arguments {
     }
 }
 
+/// Records the release of a job that waits at `node`, if it is known.
+#[inline(always)]
+fn write_release(node: &Node, release: Option<u64>) {
+    if let Some(release) = release {
+        node.write_time(release);
+    }
+}
+
 impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// Creates slots whose nodes start at `base` in `level`.
     ///
@@ -148,6 +160,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
                 }
                 free
             },
+            spare: AtomicU32::new(0),
             args: [const { UnsafeCell::new(MaybeUninit::uninit()) }; N],
         }
     }
@@ -163,6 +176,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
             level,
             base,
             free: core::array::from_fn(|word| [Bits::new(bits(N, word))]),
+            spare: AtomicU32::new(0),
             args: core::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit())),
         }
     }
@@ -199,40 +213,72 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// moved.
     #[inline]
     pub unsafe fn put_from(&self, args: *const A, release: u64) -> Option<u32> {
-        // SAFETY: by this function's contract.
-        unsafe { self.place(args, |node| node.set_time(release)) }
-    }
-
-    /// [`put_from`](Self::put_from) on the CPU of the level, in whose cache the node is or will be.
-    /// Without a release, [`take`](Self::take) returns an arbitrary time.
-    ///
-    /// # Safety
-    /// As for [`put_from`](Self::put_from).
-    #[inline(always)]
-    pub unsafe fn put_here(&self, args: *const A, release: Option<u64>) -> Option<u32> {
-        let note = |node: &Node| {
-            if let Some(release) = release {
-                node.write_time(release);
-            }
-        };
-        // SAFETY: by this function's contract.
-        unsafe { self.place(args, note) }
-    }
-
-    /// # Safety
-    /// As for [`put_from`](Self::put_from).
-    #[inline(always)]
-    unsafe fn place(&self, args: *const A, note: impl FnOnce(&Node)) -> Option<u32> {
         // Read before the slot is claimed, so that both may be constants.
         let (level, base) = (self.level, self.base);
         let slot = self.claim()?;
-        // SAFETY: this thread has just claimed the slot, and may move the arguments, by this
-        // function's contract. The level has a node for each slot, as `new` has checked.
+        // SAFETY: by this function's contract, and this thread has just claimed the slot.
+        Some(unsafe { self.place((level, base), slot, args, |node| node.set_time(release)) })
+    }
+
+    /// [`put_from`](Self::put_from) from a job of the level, in the spare slot or the only one;
+    /// `None` if that is not free. Without a release, [`take`](Self::take) returns an arbitrary time.
+    ///
+    /// # Safety
+    /// As for [`put_from`](Self::put_from). The calling thread, `me`, has
+    /// [joined](crate::Partition::join) the partition of the level, whose cell is `cell`, and runs a
+    /// job of the level.
+    #[inline(always)]
+    pub unsafe fn put_in_spare(
+        &self,
+        args: *const A,
+        release: Option<u64>,
+        cell: &impl WordCell,
+        me: CurrentWorker,
+    ) -> Option<u32> {
+        // As in `put_from`.
+        let (level, base) = (self.level, self.base);
+        // SAFETY: by this function's contract.
+        let slot = if N == 1 { self.claim() } else { unsafe { self.claim_spare(cell, me) } }?;
+        // SAFETY: by this function's contract, and this thread has just claimed the slot.
+        Some(unsafe { self.place((level, base), slot, args, |node| write_release(node, release)) })
+    }
+
+    /// [`put_in_spare`](Self::put_in_spare) in any free slot.
+    ///
+    /// # Safety
+    /// As for [`put_in_spare`](Self::put_in_spare).
+    #[inline]
+    pub unsafe fn put_here(&self, args: *const A, release: Option<u64>) -> Option<u32> {
+        // As in `put_from`.
+        let (level, base) = (self.level, self.base);
+        let slot = self.claim()?;
+        if N > 1 {
+            self.allow_spares();
+        }
+        // SAFETY: by this function's contract, and this thread has just claimed the slot.
+        Some(unsafe { self.place((level, base), slot, args, |node| write_release(node, release)) })
+    }
+
+    /// Fills a slot; returns its node.
+    ///
+    /// # Safety
+    /// As for [`put_from`](Self::put_from). This thread owns the slot; level and base are those of
+    /// these slots.
+    #[inline(always)]
+    unsafe fn place(
+        &self,
+        (level, base): (&'static Level, u32),
+        slot: u32,
+        args: *const A,
+        note: impl FnOnce(&Node),
+    ) -> u32 {
+        // SAFETY: by this function's contract. The level has a node for each slot, as `new` has
+        // checked.
         unsafe {
             self.write(slot, args);
             note(level.node_unchecked(base + slot));
         }
-        Some(base + slot)
+        base + slot
     }
 
     /// Stores the arguments of a job to be released at `time`.
@@ -253,15 +299,18 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     ///
     /// # Safety
     /// As for [`put_from`](Self::put_from).
+    #[inline]
     pub unsafe fn arm_from(&self, args: *const A, time: Instant) -> Option<Armed> {
+        // As in `put_from`.
+        let (level, base) = (self.level, self.base);
         let slot = self.claim()?;
         // SAFETY: this thread has just claimed the slot, and may move the arguments, by this
         // function's contract.
         unsafe { self.write(slot, args) };
-        let index = self.base + slot;
+        let index = base + slot;
         // SAFETY: the level has a node for each slot, as `new` has checked.
-        let node = unsafe { self.level.node_unchecked(index) };
-        Some(Armed { node, key: self.level.arm(node, index, time) })
+        let node = unsafe { level.node_unchecked(index) };
+        Some(Armed { node, key: level.arm(node, index, time) })
     }
 
     /// Cancels an armed job that has not been released yet. Returns `None` for a job of other
@@ -338,19 +387,6 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         Arguments { place: unsafe { self.place_of(node - self.base) }.cast(), node }
     }
 
-    /// Frees the slot of the arguments, if they are in one.
-    ///
-    /// # Safety
-    /// The arguments are those of a job of this task, which the caller owns and has moved out or
-    /// dropped.
-    #[inline(always)]
-    pub unsafe fn free(&self, args: Arguments) {
-        if args.node != NO_NODE {
-            // SAFETY: by this function's contract.
-            unsafe { self.free_slot(args.node - self.base) };
-        }
-    }
-
     /// Returns the release time of the job of `node`, as [`take`](Self::take) does.
     ///
     /// # Safety
@@ -373,6 +409,8 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// # Safety
     /// No other thread uses the task or its level.
     pub unsafe fn clear(&self, mut each: impl FnMut(*mut A)) -> u32 {
+        // SAFETY: by this function's contract.
+        unsafe { self.clear_spare() };
         let mut cleared = 0;
         for slot in 0..N as u32 {
             let free = &self.free.as_flattened()[slot as usize / WIDTH];
@@ -467,136 +505,4 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::{Jobs, Node, Queue, Worker};
-
-    static WORKER: Worker = Worker::new(1);
-    const JOBS: Jobs = Jobs::of(&|_, _, _| None);
-
-    /// A level that no other test uses.
-    fn level(nodes: &'static [Node]) -> &'static Level {
-        let queue = Box::leak(Box::new(Queue::new()));
-        Box::leak(Box::new(Level::new(1, &WORKER, queue, nodes, &[], JOBS)))
-    }
-
-    /// Slots whose nodes follow one of another task.
-    fn slots<A, const N: usize, const W: usize>() -> Slots<A, N, W> {
-        let nodes: &'static [Node] = (0..=N).map(|_| Node::new()).collect::<Vec<_>>().leak();
-        // SAFETY: nothing else uses the level.
-        unsafe { Slots::new(level(nodes), 1) }
-    }
-
-    fn every_slot_is_used<const N: usize, const W: usize>() {
-        let slots = slots::<u32, N, W>();
-        let n = N as u32;
-        for node in 1..=n {
-            assert_eq!(slots.put(node, node.into()), Ok(node), "the lowest free slot is taken first");
-        }
-        assert_eq!(slots.put(0, 0), Err(0));
-        for node in 1..=n {
-            // SAFETY: the job was put there, and is taken once.
-            assert_eq!(unsafe { slots.take(node) }, (node, node.into()));
-            assert_eq!(slots.put(n + node, 7), Ok(node), "a slot that was emptied is free");
-        }
-        assert_eq!(
-            (slots.owns(0), slots.owns(1), slots.owns(n), slots.owns(n + 1)),
-            (false, true, true, false)
-        );
-        // SAFETY: there is one thread.
-        assert_eq!(unsafe { slots.clear(|_| {}) }, n);
-        assert_eq!(slots.put(1, 0), Ok(1));
-    }
-
-    #[test]
-    fn every_slot_is_used_up_to_the_capacity() {
-        every_slot_is_used::<1, 1>();
-        every_slot_is_used::<63, 1>();
-        every_slot_is_used::<64, 1>();
-        every_slot_is_used::<65, 2>();
-        every_slot_is_used::<127, 2>();
-        every_slot_is_used::<128, 2>();
-        every_slot_is_used::<130, 3>();
-    }
-
-    #[test]
-    fn what_waits_is_dropped_once() {
-        let (slots, argument) = (slots::<Arc<()>, 70, 2>(), Arc::new(()));
-        let mut armed = Vec::new();
-        for time in 0..70 {
-            armed.push(slots.arm(Arc::clone(&argument), Instant::from_ticks(time)).unwrap());
-        }
-        assert!(slots.arm(Arc::clone(&argument), Instant::from_ticks(0)).is_err());
-        for armed in [armed[0], armed[63], armed[64]] {
-            assert!(slots.reschedule(armed, Instant::from_ticks(100)));
-            assert!(slots.cancel(armed).is_some());
-            assert!(slots.cancel(armed).is_none() && !slots.reschedule(armed, Instant::from_ticks(100)));
-        }
-        assert_eq!(Arc::strong_count(&argument), 68);
-        // SAFETY: there is one thread.
-        let cleared = unsafe { slots.clear(|args| args.drop_in_place()) };
-        assert_eq!((cleared, Arc::strong_count(&argument)), (67, 1));
-        // SAFETY: there is one thread.
-        assert_eq!(unsafe { slots.clear(|_| unreachable!()) }, 0);
-    }
-
-    #[test]
-    fn rejects_handle_of_another_task() {
-        let of_four = || level((0..4).map(|_| Node::new()).collect::<Vec<_>>().leak());
-        let (here, elsewhere) = (of_four(), of_four());
-        // SAFETY: no two of these share a node.
-        let (one, two, next, other) = unsafe {
-            (
-                Slots::<Arc<()>, 1, 1>::new(here, 0),
-                Slots::<Arc<()>, 2, 1>::new(here, 1),
-                Slots::<Arc<()>, 1, 1>::new(here, 3),
-                Slots::<Arc<()>, 4, 1>::new(elsewhere, 0),
-            )
-        };
-        let (argument, time) = (Arc::new(()), Instant::from_ticks(5));
-        let armed = || Arc::clone(&argument);
-        let first = one.arm(armed(), time).unwrap();
-        let both = [two.arm(armed(), time).unwrap(), two.arm(armed(), time).unwrap()];
-        let last = next.arm(armed(), time).unwrap();
-        // In the same slots and under the same keys as the jobs above.
-        let others = [(); 4].map(|()| other.arm(armed(), time).unwrap());
-        for foreign in [first, last].into_iter().chain(others) {
-            assert!(two.cancel(foreign).is_none(), "{foreign:?}");
-            assert!(!two.reschedule(foreign, time), "{foreign:?}");
-        }
-        for foreign in both {
-            assert!(one.cancel(foreign).is_none() && next.cancel(foreign).is_none());
-            assert!(other.cancel(foreign).is_none() && !other.reschedule(foreign, time));
-        }
-        assert_eq!(Arc::strong_count(&argument), 9, "every job is still armed");
-        for own in both {
-            assert!(two.reschedule(own, time) && two.cancel(own).is_some());
-        }
-        assert!(others.into_iter().all(|own| other.cancel(own).is_some()));
-        assert!(one.cancel(first).is_some() && next.cancel(last).is_some());
-        assert_eq!(Arc::strong_count(&argument), 1);
-    }
-
-    #[test]
-    fn what_was_moved_after_a_look_is_looked_at_again() {
-        let slots = slots::<u8, 2, 1>();
-        let at = Instant::from_ticks;
-        let armed = [1, 2].map(|argument| slots.arm(argument, at(50)).unwrap());
-        // SAFETY: a single thread.
-        let next = || unsafe { slots.level().next() };
-        assert_eq!(next(), 50);
-        assert!(slots.reschedule(armed[1], at(40)));
-        assert_eq!(next(), 40);
-        assert_eq!(slots.cancel(armed[1]), Some(2));
-        assert_eq!(next(), 50);
-    }
-
-    #[test]
-    #[should_panic(expected = "a node for each slot")]
-    fn slots_without_nodes_are_refused() {
-        // SAFETY: nothing else uses the level.
-        unsafe { Slots::<(), 1, 1>::new(level(&[]), 0) };
-    }
-}
+mod tests;

@@ -126,6 +126,25 @@ pub unsafe trait WordCell: Debug + Sync {
         self.fetch_and(!u64::from(M::BIT), Ordering::Release) & M::WORK != 0
     }
 
+    /// Replaces `from` in `number` with 0, on a thread of the partition. Returns whether it has; may
+    /// fail without need.
+    ///
+    /// # Safety
+    /// As for [`set_unless`](Self::set_unless).
+    #[inline(always)]
+    unsafe fn take(&self, number: &AtomicU32, from: u32, token: isize) -> bool {
+        let _ = token;
+        // Acquire: this thread sees what the one that set it did before.
+        number.compare_exchange(from, 0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Replaces `number` with `to`, from any thread; returns the previous value. Linearizable with
+    /// [`take`](Self::take).
+    fn withdraw(&self, number: &AtomicU32, to: u32) -> u32 {
+        // Acquire: as in `take`.
+        number.swap(to, Ordering::Acquire)
+    }
+
     /// Sets the word to 0 and discards all other state.
     ///
     /// # Safety

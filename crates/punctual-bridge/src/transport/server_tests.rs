@@ -211,7 +211,11 @@ fn a_stopped_transport_is_reported_until_it_continues() {
     assert!(server.seats[0].silent_since.is_some());
     let report = server.seats[0].report(&server.rings);
     let capacity = server.topics[0].capacity as u64;
-    assert_eq!((report.taken, report.lost), (0, 1_000 - (capacity - 1)), "losses are counted during the stop");
+    assert_eq!(
+        (report.taken, report.lost),
+        (0, 1_000 - (capacity - 1)),
+        "losses are counted during the stop"
+    );
     let taken = numbers(&mut transport).len() as u64;
     server.supervise(now + Duration::from_millis(600));
     assert!(server.seats[0].silent_since.is_none());

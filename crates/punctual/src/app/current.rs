@@ -181,12 +181,20 @@ pub(crate) fn enter(runtime: &'static Runtime) -> Option<Entry<'static>> {
 #[inline(always)]
 pub(crate) fn visit(partition: &'static PartitionState) -> Option<Entry<'static>> {
     if is_in(partition) {
-        // The run waits for this thread, unless this is the thread that ends the run. Then it has
-        // closed the gate itself.
-        partition.runtime.has_open_gate().then_some(Entry::Member)
+        ends_after_this_thread(partition.runtime).then_some(Entry::Member)
     } else {
         Some(Entry::Foreign { _pass: partition.runtime.pass_gate()? })
     }
+}
+
+/// Returns whether the run of `runtime` ends after an operation of the calling thread, which belongs
+/// to it.
+///
+/// The run waits for this thread, unless this is the thread that ends the run. Then it has closed the
+/// gate itself.
+#[inline(always)]
+pub(crate) fn ends_after_this_thread(runtime: &Runtime) -> bool {
+    runtime.has_open_gate()
 }
 
 /// Returns whether the calling thread belongs to `runtime`.

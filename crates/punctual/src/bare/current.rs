@@ -55,6 +55,12 @@ pub(crate) fn visit(partition: &'static PartitionState) -> Option<Pass> {
     partition.runtime.pass_gate()
 }
 
+/// Returns whether the app is running.
+#[inline(always)]
+pub(crate) fn ends_after_this_thread(runtime: &'static Runtime) -> bool {
+    runtime.pass_gate().is_some()
+}
+
 /// Returns whether `partition` is that of the core and no handler runs.
 #[inline(always)]
 pub(crate) fn is_in(partition: &'static PartitionState) -> bool {

@@ -78,7 +78,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// Frees the slot of the arguments, if they are in one.
     ///
     /// # Safety
-    /// As for [`Body::free`].
+    /// As for [`Body::free`]; the calling thread occupies the level.
     #[inline(always)]
     pub unsafe fn free(&self, args: Arguments) {
         // SAFETY: by this function's contract.
@@ -149,7 +149,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             let me = current::worker();
             // A spawn at the running level never preempts.
             if me.running() == B::LEVEL {
-                self.release_own(args)
+                self.release_own(me, args)
             } else {
                 self.release_other(me, Passed::of(args))
             }
@@ -161,7 +161,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// # Safety
     /// As for [`release`](Self::release), and the calling thread's innermost job is of the level.
     #[inline(always)]
-    unsafe fn release_own(&'static self, args: *mut B::Args) -> Result<(), Refusal> {
+    unsafe fn release_own(&'static self, me: CurrentWorker, args: *mut B::Args) -> Result<(), Refusal> {
         let (core, level) = (B::partition().core(), B::place().0);
         if needs_care::<B>() || level.has_inbox() {
             let mut room = Room::uninit();
@@ -169,11 +169,40 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             return unsafe { self.any().queue(Caller::SameLevel, spilled(args, &mut room)) };
         }
         let release = needs_release::<B>().then(stamp::<B>);
-        // SAFETY: by this function's contract.
-        let node = unsafe { self.slots().put_here(args, release) }.ok_or(Refusal::Full)?;
-        // SAFETY: the level is the partition's, by `new`'s contract, the node was just handed out,
-        // and this thread runs a job of the level.
-        unsafe { core.append_own(level, node) };
+        let cell = core.word_cell();
+        // SAFETY: by this function's contract; this thread has joined as `me`, which is its current
+        // worker. The level is the partition's, by `new`'s contract, and the node was just handed
+        // out.
+        unsafe {
+            if let Some(node) = self.slots().put_in_spare(args, release, cell, me) {
+                core.append_own(level, node);
+                return Ok(());
+            }
+            let mut room = Room::uninit();
+            self.release_own_without_spare(spilled(args, &mut room).cast(), release)
+        }
+    }
+
+    /// [`release_own`](Self::release_own) unless it could take a spare slot.
+    ///
+    /// # Safety
+    /// As for [`release_own`](Self::release_own).
+    // Separate from the common case, which then joins no other path.
+    #[inline(never)]
+    unsafe fn release_own_without_spare(
+        &'static self,
+        args: *mut B::Args,
+        release: Option<u64>,
+    ) -> Result<(), Refusal> {
+        // SAFETY: by this function's contract; the level is the partition's, by `new`'s contract, and
+        // the node was just handed out.
+        unsafe {
+            let Some(node) = self.slots().put_here(args, release) else {
+                // There may be a spare that this thread could not take at once.
+                return self.any().queue(Caller::SameLevel, args.cast());
+            };
+            B::partition().core().append_own(B::place().0, node);
+        }
         Ok(())
     }
 
@@ -227,8 +256,12 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     ) -> Result<SpawnHandle<B::Args>, SpawnError<B::Args>> {
         let unwinding = AbortOnUnwind;
         // SAFETY: the arguments are used again only if this fails.
-        let arm = || unsafe { self.slots().arm_from(args, time) };
-        let armed = release::arm(B::partition(), B::place().0, time, arm);
+        let armed = unsafe {
+            match self.arm_here(time, args) {
+                Some(armed) => Ok(armed),
+                None => self.any().arm(time, args.cast_const().cast()),
+            }
+        };
         if B::PROFILE && armed.is_ok() {
             profile::spawned_in_time(&self.monitor.profile);
         }
@@ -240,6 +273,36 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
                 refusal.answer(&self.monitor, args, SpawnHandle { task: self, armed: None })
             },
         }
+    }
+
+    /// Arms a job for `time`, on a thread of the partition while the app runs; `None` if it has to
+    /// be armed in another way, or not at all.
+    ///
+    /// # Safety
+    /// As for [`release`](Self::release).
+    // Never: the code of a caller with several spawns has more registers.
+    #[inline(never)]
+    unsafe fn arm_here(&'static self, time: Instant, args: *mut B::Args) -> Option<Armed> {
+        let core = B::partition().core();
+        let arms = current::is_in(B::partition())
+            && current::ends_after_this_thread(B::runtime())
+            && !core.is_stopping();
+        // SAFETY: by this function's contract.
+        let armed = if arms { unsafe { self.slots().arm_from(args, time) } } else { None }?;
+        core.armed(B::place().0, time);
+        Some(armed)
+    }
+
+    /// Cancels an armed job on a thread of another partition or app, or on a foreign thread.
+    ///
+    /// # Safety
+    /// As for [`Timed::cancel`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn cancel_foreign(&self, armed: Armed, args: *mut B::Args) -> bool {
+        let Some(_pass) = B::runtime().pass_gate() else { return false };
+        // SAFETY: by this function's contract.
+        unsafe { self.slots().cancel_into(armed, args) }
     }
 
     /// Arms a job for `after` from now.
@@ -291,9 +354,12 @@ impl<B: Body, const N: usize, const W: usize> Timed<B::Args> for Task<B, N, W> {
     }
 
     unsafe fn cancel(&self, armed: Armed, args: *mut B::Args) -> bool {
-        let Some(_visit) = current::visit(B::partition()) else { return false };
+        if !current::is_in(B::partition()) {
+            // SAFETY: by this function's contract.
+            return unsafe { self.cancel_foreign(armed, args) };
+        }
         // SAFETY: by this function's contract.
-        unsafe { self.slots().cancel_into(armed, args) }
+        current::ends_after_this_thread(B::runtime()) && unsafe { self.slots().cancel_into(armed, args) }
     }
 
     fn reschedule(&self, armed: Armed, time: Instant) -> bool {

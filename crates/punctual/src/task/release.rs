@@ -6,7 +6,7 @@
 
 use core::mem::{ManuallyDrop, MaybeUninit};
 
-use punctual_core::{Arguments, Armed, CurrentWorker, Instant, Level, Port, Slots};
+use punctual_core::{Arguments, Armed, CurrentWorker, Instant, Port, Slots};
 
 use crate::app::current;
 use crate::app::fault;
@@ -139,6 +139,9 @@ pub(crate) trait AnySlots: Sync {
     /// As there.
     unsafe fn arm(&self, args: *const (), time: Instant) -> Option<Armed>;
 
+    /// See [`Slots::reclaim`].
+    fn reclaim(&self, partition: &'static PartitionState) -> bool;
+
     /// See [`Slots::clear`].
     ///
     /// # Safety
@@ -155,6 +158,11 @@ impl<A: Send, const N: usize, const W: usize> AnySlots for Slots<A, N, W> {
     unsafe fn arm(&self, args: *const (), time: Instant) -> Option<Armed> {
         // SAFETY: by this function's contract.
         unsafe { self.arm_from(args.cast(), time) }
+    }
+
+    fn reclaim(&self, partition: &'static PartitionState) -> bool {
+        // SAFETY: the thread has joined as its current worker.
+        unsafe { self.reclaim(partition.core().word_cell(), current::worker_of(partition)) }
     }
 
     unsafe fn clear(&self, each: &mut dyn FnMut(*mut ())) -> u32 {
@@ -241,7 +249,6 @@ impl AnyTask {
             interval.count();
             return Err(Refusal::TooEarly);
         };
-        let level = (self.monitor.declared.place)().0;
         let released = if time <= now {
             // SAFETY: by this function's contract.
             unsafe { self.release(args) }
@@ -249,7 +256,7 @@ impl AnyTask {
             Err(Refusal::Stopping)
         } else {
             // SAFETY: by this function's contract.
-            let armed = arm(self.partition(), level, time, || unsafe { self.slots.arm(args, time) });
+            let armed = unsafe { self.arm(time, args) };
             if armed.is_ok() && self.monitor.declared.is_profiled {
                 profile::spawned_in_time(&self.monitor.profile);
             }
@@ -259,6 +266,28 @@ impl AnyTask {
             interval.withdraw(noted);
         }
         released
+    }
+
+    /// Arms a job for `time`.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    ///
+    /// # Safety
+    /// As for [`AnySlots::arm`].
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn arm(self, time: Instant, args: *const ()) -> Result<Armed, Refusal> {
+        let partition = self.partition();
+        let core = partition.core();
+        let Some(_visit) = current::visit(partition).filter(|_| !core.is_stopping()) else {
+            return Err(Refusal::Stopping);
+        };
+        // SAFETY: by this function's contract; the arguments are moved once.
+        let arm = || unsafe { self.slots.arm(args, time) };
+        let armed = arm().or_else(|| self.slots.reclaim(partition).then(arm)?).ok_or(Refusal::Full)?;
+        core.armed((self.monitor.declared.place)().0, time);
+        Ok(armed)
     }
 
     /// Queues a job, also in an app that is stopping, or whose jobs are marked, or behind jobs from
@@ -278,8 +307,10 @@ impl AnyTask {
             _ if core.is_stopping() => return Err(Refusal::Stopping),
             _ => None,
         };
-        // SAFETY: by this function's contract.
-        let node = unsafe { self.slots.put(args, stamp_any(self.monitor)) }.ok_or(Refusal::Full)?;
+        let time = stamp_any(self.monitor);
+        // SAFETY: by this function's contract; the arguments are moved once.
+        let put = || unsafe { self.slots.put(args, time) };
+        let node = put().or_else(|| self.slots.reclaim(partition).then(put)?).ok_or(Refusal::Full)?;
         // SAFETY: the level is the partition's, by the contract of `Task::new`, and the node was
         // just handed out. At the same level, this thread runs a job of it.
         unsafe {
@@ -325,26 +356,6 @@ impl AnyTask {
         preemption.finish(end);
         Ok(())
     }
-}
-
-/// Arms a job of `level` for `time`.
-///
-/// # Errors
-/// See [`Refusal`]; it is full if `arm` fails.
-#[inline(always)]
-pub(crate) fn arm(
-    partition: &'static PartitionState,
-    level: &'static Level,
-    time: Instant,
-    arm: impl FnOnce() -> Option<Armed>,
-) -> Result<Armed, Refusal> {
-    let core = partition.core();
-    let Some(_visit) = current::visit(partition).filter(|_| !core.is_stopping()) else {
-        return Err(Refusal::Stopping);
-    };
-    let armed = arm().ok_or(Refusal::Full)?;
-    core.armed(level, time);
-    Ok(armed)
 }
 
 /// Room for small arguments.

@@ -10,6 +10,7 @@ use super::due;
 use super::timers::{self, TimersOfTask};
 use crate::app::current;
 use crate::app::fault;
+use crate::app::partition::PartitionState;
 use crate::app::profile;
 use crate::app::runtime::{Registered, TaskInfo};
 use crate::app::stop::Culprit;
@@ -77,6 +78,22 @@ impl Drop for Unmade<'_> {
     fn drop(&mut self) {
         self.0.end_polls();
     }
+}
+
+/// Ends a preemption of `level` that has run no job.
+///
+/// # Safety
+/// As for [`Partition::resume`](punctual_core::Partition::resume).
+#[cold]
+#[inline(never)]
+unsafe fn finish_unused(
+    partition: &'static PartitionState,
+    me: CurrentWorker,
+    level: &'static Level,
+    outer: u8,
+) {
+    // SAFETY: by this function's contract.
+    unsafe { partition.core().resume(me, level, outer) }.finish(None);
 }
 
 /// Room for a future of `SIZE` bytes.
@@ -292,14 +309,15 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             return false;
         };
         // Must follow `preempt`: a fault that vacated the level is visible only after it.
-        let polls = !needs_care::<B>() && self.activation.waits();
-        let mut end = None;
-        if polls {
-            // SAFETY: this thread occupies the level; there is a future, which `call` polls.
-            end = unsafe { execute_plain::<B>(&self.monitor, me, Arguments::none(), AT_ITS_START, None) };
+        if needs_care::<B>() || !self.activation.waits() {
+            // SAFETY: the preemption is of this level.
+            unsafe { finish_unused(B::partition(), me, B::place().0, preemption.suspend()) };
+            return false;
         }
+        // SAFETY: this thread occupies the level; there is a future, which `call` polls.
+        let end = unsafe { execute_plain::<B>(&self.monitor, me, Arguments::none(), AT_ITS_START, None) };
         preemption.finish_at::<LevelOf<B>>(end);
-        polls
+        true
     }
 
     /// [`wake`](Self::wake) on any thread and in any state.

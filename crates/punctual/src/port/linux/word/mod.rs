@@ -77,6 +77,16 @@
 //!   so the count overflows only if as many threads again are between two instructions of
 //!   `BiasedWord::enter`.
 //!
+//! # Other locations under the gate
+//!
+//! [`take`](WordCell::take) changes another location by a sequence, and
+//! [`withdraw`](WordCell::withdraw) by a locked instruction between entering and leaving the gate. The
+//! proof holds for that location as for the word: two sequences do not interleave, and one that ends
+//! with a store has found the word biased, so it is over, and its store visible, before a thread that
+//! has entered changes the location. While the gate is revoked, `take` fails. The thread that sets the
+//! location does so by a plain store where it has found 0. Other threads do not set it; a `withdraw` in
+//! between leaves a mark, which may be lost.
+//!
 //! # What a sequence leaves behind
 //!
 //! A sequence of `set_unless` or `clear` leaves its descriptor in the thread's record. The kernel
@@ -491,6 +501,27 @@ unsafe impl WordCell for BiasedWord {
             }
             Cleared::Failed => self.clear_slowly(!u64::from(M::BIT), M::WORK),
         }
+    }
+
+    #[inline(always)]
+    unsafe fn take(&self, number: &AtomicU32, from: u32, rseq: isize) -> bool {
+        // SAFETY: as in `set_unless`.
+        if unsafe { sequence::take(self, rseq, number, from) } {
+            return true;
+        }
+        let take = || number.compare_exchange(from, 0, Ordering::Acquire, Ordering::Relaxed);
+        self.is_plain() && take().is_ok()
+    }
+
+    #[cold]
+    fn withdraw(&self, number: &AtomicU32, to: u32) -> u32 {
+        if self.is_plain() {
+            return number.swap(to, Ordering::Acquire);
+        }
+        self.enter();
+        let before = number.swap(to, Ordering::Acquire);
+        self.gate.fetch_sub(ONE, Ordering::Release);
+        before
     }
 
     unsafe fn reset(&self) {

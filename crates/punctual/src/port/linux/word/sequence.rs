@@ -13,6 +13,7 @@
 //! leaves the app.
 
 use std::arch::asm;
+use std::sync::atomic::AtomicU32;
 
 use punctual_core::Masks;
 
@@ -265,6 +266,32 @@ pub(super) unsafe fn clear<M: Masks>(cell: &BiasedWord, rseq: isize) -> Cleared 
         }
     }
     Cleared::Done
+}
+
+/// Replaces `from` in `number` with 0 by a plain store, if the word is biased to this CPU.
+///
+/// # Safety
+/// As for [`set_unless`].
+#[inline(always)]
+pub(super) unsafe fn take(cell: &BiasedWord, rseq: isize, number: &AtomicU32, from: u32) -> bool {
+    // SAFETY: as in `set_unless`. The number is an atomic, which is loaded and stored as a whole.
+    unsafe {
+        asm!(
+            begin!(),
+            "cmp dword ptr [{number}], {from:e}",
+            "jne {failed}",
+            "mov dword ptr [{number}], 0",
+            end!(),
+            cell = in(reg) cell,
+            rseq = in(reg) rseq,
+            number = in(reg) number,
+            from = in(reg) from,
+            t = out(reg) _,
+            failed = label { return false },
+            options(nostack),
+        );
+    }
+    true
 }
 
 /// Clears the pointer to the descriptor of the calling thread's last sequence.

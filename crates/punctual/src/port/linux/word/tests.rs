@@ -289,9 +289,17 @@ struct Load {
     over: AtomicBool,
     /// Protected by the lowest bit of the word.
     protected: std::cell::UnsafeCell<u64>,
+    /// 1 if set by the thread that has set the lowest bit, or [`WITHDRAWN`].
+    number: AtomicU32,
+    /// Number of times that `number` was set, taken and withdrawn.
+    set: AtomicU64,
+    taken: AtomicU64,
+    withdrawn: AtomicU64,
     /// Number of times that the word was found biased and not.
     found: [AtomicU64; 2],
 }
+
+const WITHDRAWN: u32 = u32::MAX;
 
 // SAFETY: `protected` is used by the thread that has set the lowest bit, one at a time; this is
 // what the test checks.
@@ -356,6 +364,8 @@ impl Load {
                         // SAFETY: this thread has set the bit, see `Load`.
                         unsafe { *self.protected.get() += 1 };
                         locked += 1;
+                        // SAFETY: this thread has set the bit.
+                        unsafe { self.set_or_take() };
                         let work = clear::<Lock>(&self.cell);
                         assert!(work || held == 0, "`clear` missed bits that were set before");
                         check(self.cell.load(Ordering::Relaxed), held);
@@ -374,10 +384,33 @@ impl Load {
                     }
                 }
             }
+            // Without the lock, as a thread of the partition that needs the slot.
+            // SAFETY: the token is that of this thread.
+            if number == 1 && round % 64 == 0 && unsafe { self.cell.take(&self.number, 1, self.cell.token()) }
+            {
+                self.taken.fetch_add(1, Ordering::Relaxed);
+            }
+            if number == 3 && self.cell.withdraw(&self.number, WITHDRAWN) == 1 {
+                self.withdrawn.fetch_add(1, Ordering::Relaxed);
+            }
             self.found[usize::from(gate(&self.cell) == 0)].fetch_add(1, Ordering::Relaxed);
             now_and_then(round);
         }
         locked
+    }
+
+    /// Sets the number, or takes it if it is set.
+    ///
+    /// # Safety
+    /// The calling thread has set the lowest bit of the word.
+    unsafe fn set_or_take(&self) {
+        if self.number.load(Ordering::Relaxed) != 1 {
+            self.number.store(1, Ordering::Release);
+            self.set.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the token is that of this thread.
+        } else if unsafe { self.cell.take(&self.number, 1, self.cell.token()) } {
+            self.taken.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -413,6 +446,10 @@ fn no_change_is_lost_however_threads_are_moved() {
         ends: OnceLock::new(),
         over: AtomicBool::new(false),
         protected: std::cell::UnsafeCell::new(0),
+        number: AtomicU32::new(0),
+        set: AtomicU64::new(0),
+        taken: AtomicU64::new(0),
+        withdrawn: AtomicU64::new(0),
         found: [const { AtomicU64::new(0) }; 2],
     }));
     let rounds = match std::env::var("PUNCTUAL_STRESS_SECONDS") {
@@ -472,6 +509,11 @@ fn no_change_is_lost_however_threads_are_moved() {
     let locked: u64 = threads.into_iter().map(|thread| thread.join().expect("it found no fault")).sum();
     // SAFETY: all threads have ended.
     assert_eq!(unsafe { *load.protected.get() }, locked, "two threads held the lock at the same time");
+    let [set, taken, withdrawn] =
+        [&load.set, &load.taken, &load.withdrawn].map(|count| count.load(Ordering::Relaxed));
+    let left = u64::from(load.number.load(Ordering::Relaxed) == 1);
+    assert_eq!(set, taken + withdrawn + left, "a number was lost, or two threads have it");
+    println!("a number was taken {taken} times and withdrawn {withdrawn} times");
     let [revoked, biased] = load.found.each_ref().map(|found| found.load(Ordering::Relaxed));
     println!("found biased {biased} times, otherwise {revoked} times");
     assert!(biased > 0 && revoked > 0, "both happen: {biased}, {revoked}");

@@ -1,0 +1,113 @@
+//! The spare slot of a task, which the occupant of its level frees and claims without a locked
+//! instruction.
+//!
+//! A job frees its slot at its start, and often the next spawn of the task is its own. So the slot
+//! becomes the *spare* of the level's occupant instead of a free bit, and a spawn from a job of the
+//! level takes it, both without the bit set.
+//!
+//! * *At most one owner.* Only the occupant makes a slot the spare, and only if the task has no spare
+//!   yet; one thread at a time occupies the level, and the word of the partition hands the spare over
+//!   with the level. The occupant or another thread of the partition [takes](WordCell::take) it, or
+//!   a foreign thread [withdraws](WordCell::withdraw) it; the cell makes these linearizable.
+//! * *No slot is hidden.* A thread that finds no free bit takes or withdraws the spare, and makes it a
+//!   free bit, before it reports that every slot is taken.
+//! * *No contention.* After a withdrawal the occupant makes no spares until one of its spawns finds two free
+//!   bits: a task whose slots are all in use has no spare to be withdrawn.
+
+use super::{Arguments, NO_NODE, Slots};
+use crate::atomic::Ordering;
+use crate::current::CurrentWorker;
+use crate::word_cell::WordCell;
+
+/// Value of a spare: the occupant makes no spare.
+pub(super) const WITHHELD: u32 = u32::MAX;
+
+impl<A, const N: usize, const W: usize> Slots<A, N, W> {
+    /// Frees the slot of the arguments, if they are in one: makes it the spare, or a free bit.
+    ///
+    /// # Safety
+    /// The arguments are those of a job of this task, which the caller owns and has moved out or
+    /// dropped. The calling thread occupies the level.
+    #[inline(always)]
+    pub unsafe fn free(&self, args: Arguments) {
+        if args.node == NO_NODE {
+            return;
+        }
+        let slot = args.node - self.base;
+        if N > 1 && self.spare.load(Ordering::Relaxed) == 0 {
+            // Not an exchange: a thread that withdraws in between leaves `WITHHELD`, which may be
+            // lost. Release: the next owner writes the slot after this one has read it.
+            self.spare.store(slot + 1, Ordering::Release);
+        } else {
+            // SAFETY: by this function's contract.
+            unsafe { self.free_slot(slot) };
+        }
+    }
+
+    /// Makes the spare a free bit, on a thread that has found none; returns whether there was a
+    /// spare. `cell` is that of the level's partition.
+    ///
+    /// Real-time safety: enters the kernel only if the thread does not belong to the partition, or an
+    /// administrator has moved it to another CPU.
+    ///
+    /// # Safety
+    /// `me` is `None`, or the calling thread has [joined](crate::Partition::join) the partition as
+    /// `me`.
+    #[cold]
+    #[inline(never)]
+    pub unsafe fn reclaim(&self, cell: &impl WordCell, me: Option<CurrentWorker>) -> bool {
+        let spare = self.spare.load(Ordering::Relaxed);
+        let Some(slot) = Self::spare_slot(spare) else { return false };
+        // SAFETY: by this function's contract.
+        let taken = me.is_some_and(|me| unsafe { cell.take(&self.spare, spare, me.token()) });
+        let slot = if taken { Some(slot) } else { Self::spare_slot(cell.withdraw(&self.spare, WITHHELD)) };
+        if let Some(slot) = slot {
+            // SAFETY: this thread owns the slot now, and its arguments were moved out before.
+            unsafe { self.free_slot(slot) };
+        }
+        slot.is_some()
+    }
+
+    /// Returns the slot for a value of `spare`.
+    #[inline(always)]
+    fn spare_slot(spare: u32) -> Option<u32> {
+        let slot = spare.wrapping_sub(1);
+        (slot < N as u32).then_some(slot)
+    }
+
+    /// Claims the spare, if there is one; for a job of the level.
+    ///
+    /// # Safety
+    /// As for [`put_in_spare`](Self::put_in_spare).
+    #[inline(always)]
+    pub(super) unsafe fn claim_spare(&self, cell: &impl WordCell, me: CurrentWorker) -> Option<u32> {
+        let spare = self.spare.load(Ordering::Relaxed);
+        // SAFETY: the token is that of this thread, which has joined.
+        Self::spare_slot(spare).filter(|_| unsafe { cell.take(&self.spare, spare, me.token()) })
+    }
+
+    /// Allows spares again after one was withdrawn, if there are free slots; for a job of the level
+    /// that has just claimed a slot.
+    #[inline]
+    pub(super) fn allow_spares(&self) {
+        if self.spare.load(Ordering::Relaxed) == WITHHELD && self.has_free() {
+            self.spare.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn has_free(&self) -> bool {
+        self.free.as_flattened().iter().any(|bits| bits.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Makes the spare a free bit, between two runs.
+    ///
+    /// # Safety
+    /// No other thread uses the task or its level.
+    pub(super) unsafe fn clear_spare(&self) {
+        if let Some(slot) = Self::spare_slot(self.spare.load(Ordering::Relaxed)) {
+            // SAFETY: the spare is a slot without arguments, which no other thread uses.
+            unsafe { self.free_slot(slot) };
+        }
+        self.spare.store(0, Ordering::Relaxed);
+    }
+}

@@ -1,4 +1,4 @@
-//! The pins that the programs use, for each board.
+//! Support for the programs: pins, measurements, and the items of `std` that examples use.
 #![no_std]
 
 #[cfg(feature = "alloc")]
@@ -11,6 +11,7 @@ pub use allocation::{collections, rc};
 #[doc(hidden)]
 pub use core::*;
 
+#[cfg(feature = "app")]
 #[doc(hidden)]
 pub mod process {
     pub use crate::own_main::ExitCode;
@@ -31,16 +32,23 @@ pub mod prelude {
 #[cfg(feature = "raspberry-pi")]
 #[path = "pins/raspberry_pi.rs"]
 pub mod pins;
-#[cfg(not(feature = "raspberry-pi"))]
+#[cfg(all(feature = "app", not(feature = "raspberry-pi")))]
 #[path = "pins/virt.rs"]
 pub mod pins;
 
+#[cfg(feature = "app")]
 pub mod acceptance;
+#[cfg(feature = "app")]
 pub mod bench;
+#[cfg(feature = "app")]
 pub mod bystander;
+#[cfg(feature = "app")]
 pub mod cycles;
+#[cfg(feature = "app")]
 pub mod float;
+#[cfg(feature = "app")]
 pub mod kernel_bench;
-#[cfg(not(feature = "raspberry-pi"))]
+#[cfg(all(feature = "app", not(feature = "raspberry-pi")))]
 pub mod latency;
+#[cfg(feature = "app")]
 pub mod own_main;

@@ -11,6 +11,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::toolchain;
 use crate::golden::{self, Golden};
@@ -109,14 +110,17 @@ fn manifest() -> Result<String> {
     let mut text = format!(
         "[package]\nname = \"{NAME}\"\nedition = {}\npublish = false\n\n[workspace]\n\n\
          [features]\nsemihosting = [\"{PROGRAMS}/semihosting\"]\n\n[dependencies]\n{PROGRAMS} = {{ path = {:?}, \
-         features = [\"alloc\", \"monitoring\", \"virtual-time\"] }}\n",
+         features = [\"alloc\", \"app\", \"monitoring\", \"virtual-time\"] }}\n",
         package["edition"],
         toolchain::workspace().join(PROGRAMS),
     );
     let dependencies = package["dependencies"].as_array().into_iter().flatten();
-    text.push_str(&variants::dependencies(
-        dependencies.filter(|dependency| dependency["optional"] == false),
-    )?);
+    let of_apps = package["features"]["app"].as_array().ok_or("`programs` has no feature `app`")?;
+    let is_of_apps = |dependency: &&Value| {
+        let feature = format!("dep:{}", dependency["name"].as_str().unwrap_or_default());
+        dependency["optional"] == false || of_apps.iter().any(|other| *other == *feature)
+    };
+    text.push_str(&variants::dependencies(dependencies.filter(is_of_apps))?);
     let workspace = fs::read_to_string(toolchain::workspace().join("Cargo.toml"))?;
     let mut workspace: toml::Table = toml::from_str(&workspace)?;
     workspace.retain(|key, _| key == "profile");

@@ -31,6 +31,8 @@ pub(super) struct Program {
     pub(super) input: Option<String>,
     /// Further options for QEMU.
     pub(super) emulator: Vec<String>,
+    /// Whether it contains neither an app nor threads.
+    is_plain: bool,
     /// Whether its tasks are measured.
     monitored: bool,
     /// Whether it needs an allocator or virtual time.
@@ -80,6 +82,7 @@ impl Program {
                 input: None,
                 // One for each partition.
                 emulator: ["-smp", "4"].map(str::to_owned).into(),
+                is_plain: false,
                 monitored: true,
                 allocates: true,
                 needs: None,
@@ -101,6 +104,7 @@ impl Program {
             is_benchmark,
             input: input.exists().then(|| read(input)).transpose()?,
             emulator: options.collect(),
+            is_plain: lines(source, "plain").next().is_some(),
             monitored: lines(source, "unmonitored").next().is_none(),
             allocates: lines(source, "allocates").chain(lines(source, "virtual-time")).next().is_some(),
             exit: Header::parse(source)?.exit,
@@ -131,11 +135,12 @@ impl Program {
         let mut add = |wanted: bool, name: &str| features.extend(wanted.then(|| name.to_owned()));
         add(place == Place::Emulator, "semihosting");
         if !self.is_example {
-            add(self.monitored, "monitoring");
+            add(!self.is_plain, "app");
+            add(!self.is_plain && self.monitored, "monitoring");
             // Both, even for a program that needs only one: a different set of features requires
             // another build.
             add(self.allocates, "alloc,virtual-time");
-            if let Some(chip) = board.chip() {
+            if let Some(chip) = board.chip().filter(|_| !self.is_plain) {
                 add(true, &format!("raspberry-pi,rpi-hal/{chip}"));
             }
         }

@@ -1,9 +1,11 @@
 //! Builds for a board, with any toolchain that can.
 //!
 //! With rustup, the target must be added to the stable toolchain. Debian's own compiler has no such
-//! targets but includes the sources of the standard library, so `core` can be built for them.
+//! targets but includes the sources of the standard library, from which `core` is built once.
 
 use std::env;
+use std::fs;
+use std::hash::Hasher as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,6 +15,7 @@ use super::board::Board;
 use super::examples;
 use super::programs::{Place, Program};
 use crate::process::TOOL_LIMIT;
+use crate::scratch::Scratch;
 use crate::{Result, cargo, process};
 
 /// Path of the cargo in Debian's packages `rustc-web`, `cargo-web` and `rust-web-src`.
@@ -124,7 +127,12 @@ fn command_for(target: &str) -> Result<Command> {
     let mut command = if has_target(target)? {
         cargo::command()
     } else if [DEBIAN_CARGO, DEBIAN_RUSTC, DEBIAN_SOURCES].iter().all(|path| Path::new(path).exists()) {
-        debian(target)?
+        let sysroot = sysroot(&mut debian(target)?, target)?;
+        let mut command = debian(target)?;
+        command
+            .arg("--config")
+            .arg(format!("target.{target}.rustflags=[\"--sysroot={}\"]", sysroot.display()));
+        command
     } else {
         return Err(format!(
             "no compiler for {target}: run `rustup target add {target}`, or, on Debian, `bash .ci/packages.sh --bare`"
@@ -159,10 +167,93 @@ fn debian(target: &str) -> Result<Command> {
     command
         .env("RUSTC", DEBIAN_RUSTC)
         .env("RUSTC_BOOTSTRAP", "1")
-        .env(variable, if linker.exists() { linker } else { "ld.lld".into() })
-        .arg("-Zbuild-std=core,alloc");
+        .env(variable, if linker.exists() { linker } else { "ld.lld".into() });
     Ok(command)
 }
+
+/// Returns a sysroot with `core` and `alloc` for a target. `cargo`, which can build them from source,
+/// does so once for each compiler; all checkouts of the user share the result.
+fn sysroot(cargo: &mut Command, target: &str) -> Result<PathBuf> {
+    let version = Command::new(DEBIAN_RUSTC).arg("-vV").output_within(TOOL_LIMIT)?;
+    let mut hash = fnv::FnvHasher::default();
+    hash.write(&version.stdout);
+    hash.write(SYSROOT_MANIFEST.as_bytes());
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let cache = cache.or_else(home).unwrap_or_else(target_dir).join("punctual-core");
+    let sysroot = cache.join(format!("{target}-{:016x}", hash.finish()));
+    if sysroot.exists() {
+        return Ok(sysroot);
+    }
+    let scratch = Scratch::new("bare-core")?;
+    fs::write(scratch.path().join("Cargo.toml"), SYSROOT_MANIFEST)?;
+    fs::write(scratch.path().join("lib.rs"), SYSROOT_SOURCE)?;
+    cargo.current_dir(scratch.path()).env("CARGO_TARGET_DIR", scratch.path().join("target"));
+    process::succeed(cargo.args(["build", "-Zbuild-std=core,alloc", "--release", "--target", target]))?;
+    // Written beside its place and renamed, because another process may build it at the same time.
+    fs::create_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display()))?;
+    let new = cache.join(format!("{target}-{}", std::process::id()));
+    let libraries = new.join("lib/rustlib").join(target).join("lib");
+    fs::create_dir_all(&libraries)?;
+    for entry in fs::read_dir(scratch.path().join("target").join(target).join("release/deps"))? {
+        let path = entry?.path();
+        if let Some(name) = path.file_name().filter(|_| path.extension().is_some_and(|it| it == "rlib")) {
+            fs::copy(&path, libraries.join(name))?;
+        }
+    }
+    if let Err(error) = fs::rename(&new, &sysroot) {
+        fs::remove_dir_all(&new)?;
+        if !sysroot.exists() {
+            return Err(format!("{}: {error}", sysroot.display()).into());
+        }
+    }
+    Ok(sysroot)
+}
+
+/// A package that depends on nothing else, with the profile of the workspace for boards.
+const SYSROOT_MANIFEST: &str = "\
+[package]
+name = \"sysroot\"
+version = \"0.0.0\"
+edition = \"2024\"
+
+[lib]
+path = \"lib.rs\"
+crate-type = [\"staticlib\"]
+
+[workspace]
+
+[profile.release]
+panic = \"abort\"
+opt-level = \"s\"
+lto = true
+codegen-units = 1
+debug = \"line-tables-only\"
+";
+
+/// Links, so that cargo builds the libraries for use in a program.
+const SYSROOT_SOURCE: &str = "\
+#![no_std]
+extern crate alloc;
+
+struct Nothing;
+
+#[global_allocator]
+static NOTHING: Nothing = Nothing;
+
+unsafe impl core::alloc::GlobalAlloc for Nothing {
+    unsafe fn alloc(&self, _: core::alloc::Layout) -> *mut u8 {
+        core::ptr::null_mut()
+    }
+
+    unsafe fn dealloc(&self, _: *mut u8, _: core::alloc::Layout) {}
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    loop {}
+}
+";
 
 /// Returns the output of rustc.
 fn rustc(arguments: &[&str]) -> Result<String> {

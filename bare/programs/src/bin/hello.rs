@@ -1,4 +1,6 @@
 //! Prints a greeting over the UART, and the clocks of the board.
+//!
+//! plain: it contains neither an app nor threads
 #![no_std]
 #![no_main]
 

@@ -5,18 +5,22 @@ use std::process::Command;
 
 use crate::{Result, cargo, process};
 
-/// Each transport: its crate, and the feature of the gimbal that uses it.
-const TRANSPORTS: [(&str, &str); 3] =
-    [("punctual-ros1", "ros1"), ("punctual-ros2", "ros2"), ("punctual-zenoh", "zenoh")];
+/// Each transport: its crate, and the feature of the gimbal that uses it, unless the transport is a
+/// separate process.
+const TRANSPORTS: [(&str, Option<&str>); 3] =
+    [("punctual-ros1", None), ("punctual-ros2", Some("ros2")), ("punctual-zenoh", Some("zenoh"))];
 
 pub(crate) fn run() -> Result {
     process::succeed(in_extras().args(["fmt", "--all", "--check"]))?;
     for (name, feature) in TRANSPORTS {
-        let features = format!("gimbal-ros/{feature}");
-        let both = ["--locked", "-p", name, "-p", "gimbal-ros", "--features", &features];
+        let features = feature.map(|feature| format!("gimbal-ros/{feature}"));
+        let mut both = vec!["--locked", "-p", name];
+        if let Some(features) = &features {
+            both.extend(["-p", "gimbal-ros", "--features", features]);
+        }
         let lints = ["--all-targets", "--", "-Dwarnings"];
-        process::succeed(in_extras().arg("clippy").args(both).args(lints))?;
-        process::succeed(in_extras().arg("test").args(both).args(["--", "--nocapture"]))?;
+        process::succeed(in_extras().arg("clippy").args(&both).args(lints))?;
+        process::succeed(in_extras().arg("test").args(&both).args(["--", "--nocapture"]))?;
     }
     // A crate of the template takes its dependencies from those already downloaded for the others.
     let template = ["-p", "punctual-cli", "--test", "it", "--", "--ignored", "the_node_of_ros_2"];

@@ -10,7 +10,7 @@ pub const MAX_SECONDS: f64 = 3600.0;
 /// Control a simulated two-axis camera gimbal in real time and report how well it follows its
 /// setpoints
 #[derive(Debug, Clone, PartialEq, Parser)]
-#[command(version, group = ArgGroup::new("source").args(["setpoints", "stdin", "udp"]))]
+#[command(version, group = ArgGroup::new("source").args(["setpoints", "stdin", "udp", "transports"]))]
 pub struct Args {
     /// Length of the run in seconds, up to 3600
     #[arg(long, value_name = "SECONDS", default_value = "10")]
@@ -46,6 +46,11 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "127.0.0.1:9870", conflicts_with = "virtual_time")]
     pub udp: Option<SocketAddr>,
+
+    /// Admit transports, such as `punctual-ros1 gimbal`: separate processes that receive all topics
+    /// and send setpoints to /setpoint
+    #[arg(long, conflicts_with = "virtual_time")]
+    pub transports: bool,
 
     /// Control the gimbal at an SPI device, /dev/spidevB.C, or at the socket of a gimbal-plant,
     /// instead of a simulated one in this process
@@ -111,7 +116,7 @@ mod tests {
         assert_eq!(args.seconds, 10.0);
         assert!(!args.virtual_time && !args.stdin);
         assert_eq!((args.report, args.json, args.mcap, args.setpoints), (None, None, None, None));
-        assert_eq!((args.udp, args.tune), (None, None));
+        assert_eq!((args.udp, args.tune, args.transports), (None, None, false));
     }
 
     #[test]

@@ -76,7 +76,8 @@ impl From<StartError> for Failure {
 
 fn try_run(args: &Args, network: Option<Box<dyn Network>>) -> Result<ExitCode, Failure> {
     let (timeline, setpoints) = setpoints(args, network.as_deref())?;
-    let by_hand = (args.stdin && !args.virtual_time) || args.udp.is_some() || network.is_some();
+    let by_hand =
+        (args.stdin && !args.virtual_time) || args.udp.is_some() || args.transports || network.is_some();
     if let Some(Some(file)) = &args.tune {
         tuning::check(file).map_err(Failure::input)?;
     }
@@ -89,7 +90,8 @@ fn try_run(args: &Args, network: Option<Box<dyn Network>>) -> Result<ExitCode, F
     let recording = args.mcap.as_ref().map(Recording::create).transpose().map_err(Failure::other)?;
     let datagrams = args.udp.map(bind).transpose()?;
     let (tune, virtual_time) = (args.tune.clone(), args.virtual_time);
-    let links = Links { recording, datagrams, network, tune, virtual_time };
+    let transports = args.transports;
+    let links = Links { recording, datagrams, network, transports, tune, virtual_time };
     let mut links = links.is_any().then_some(links);
     // The motion of the gimbal if every task ran exactly on time; with setpoints by hand it is
     // known only afterwards.
@@ -133,6 +135,9 @@ fn setpoints(args: &Args, network: Option<&dyn Network>) -> Result<(Timeline, St
     }
     if let Some(address) = args.udp {
         return Ok((Timeline::new(), format!("datagrams at {address}")));
+    }
+    if args.transports {
+        return Ok((Timeline::new(), "transports, /setpoint".into()));
     }
     if let Some(network) = network {
         return Ok((Timeline::new(), network.source()));

@@ -16,13 +16,15 @@ use punctual_bridge::messages::Vector3;
 use punctual_bridge::parameters::TuningReport;
 use punctual_bridge::{
     Bridge, Datagrams, Incoming, IncomingReader, IncomingReport, Message, Publisher, Recording, Report,
-    Running, StartError, Subscription, Topic, TuningServer,
+    Running, StartError, Subscription, Topic, TransportServer, TuningServer,
 };
 
 use crate::axes::Axes;
 use crate::plant::GIMBAL;
 use crate::tuning::{self, Factors, TuneError};
 
+/// The name by which transports find the app.
+const APP: &str = "gimbal";
 /// Samples in a message of currents, and between two messages of angles.
 pub const BATCH: usize = 100;
 /// The number of messages that may wait: 640 ms of them.
@@ -77,6 +79,8 @@ pub struct Links {
     pub datagrams: Option<UdpSocket>,
     /// The network that carries topics in both directions.
     pub network: Option<Box<dyn Network>>,
+    /// Whether transports in other processes may attach.
+    pub transports: bool,
     /// Whether the gains can be changed, and a file with the initial ones.
     pub tune: Option<Option<PathBuf>>,
     /// Whether the app runs in virtual time.
@@ -91,12 +95,12 @@ impl Links {
 
     /// Returns whether any link receives published topics.
     const fn has_sinks(&self) -> bool {
-        self.recording.is_some() || self.network.is_some()
+        self.recording.is_some() || self.network.is_some() || self.transports
     }
 
     /// Returns whether any link provides setpoints.
     const fn is_steered(&self) -> bool {
-        self.datagrams.is_some() || self.network.is_some()
+        self.datagrams.is_some() || self.network.is_some() || self.transports
     }
 }
 
@@ -160,6 +164,9 @@ impl Topics {
         }
         if let Some(recording) = links.recording {
             bridge = bridge.sink(recording);
+        }
+        if links.transports {
+            bridge = bridge.transports(TransportServer::new(APP).subscribe(subscription()));
         }
         if let Some(network) = links.network {
             bridge = network.connect(bridge, subscription(), tuning.as_ref()).map_err(LinkError::Network)?;

@@ -1,4 +1,4 @@
-//! The gimbal of `demos/gimbal` as a node of ROS 1, ROS 2 or Zenoh.
+//! The gimbal of `demos/gimbal` as a node of ROS 2 or Zenoh. `punctual-ros1` attaches to the gimbal itself.
 //!
 //! ```text
 //! cargo run --release -p gimbal-ros --features ros2 -- --ros2 --seconds 60
@@ -19,19 +19,14 @@ use punctual_bridge::{Bridge, Subscription, TuningServer};
 /// Control a simulated two-axis camera gimbal as a node of a network, and report how well it
 /// follows its setpoints
 #[derive(Debug, Parser)]
-#[command(name = "gimbal-ros", version, group = ArgGroup::new("network").args(["ros1", "ros2", "zenoh"]))]
+#[command(name = "gimbal-ros", version, group = ArgGroup::new("network").args(["ros2", "zenoh"]))]
 struct Options {
     #[command(flatten)]
     gimbal: Args,
 
-    /// Run as the node `gimbal` of ROS 1: subscribes to /setpoint, publishes /angles, /target and
-    /// /currents (needs the feature ros1)
-    #[arg(long, conflicts_with_all = ["setpoints", "stdin", "udp", "virtual_time"])]
-    ros1: bool,
-
     /// Run as the node `gimbal` of ROS 2: subscribes to /setpoint, publishes /angles, /target and
     /// /currents, and with --tune provides the gains as parameters (needs the feature ros2)
-    #[arg(long, conflicts_with_all = ["setpoints", "stdin", "udp", "virtual_time"])]
+    #[arg(long, conflicts_with_all = ["setpoints", "stdin", "udp", "transports", "virtual_time"])]
     ros2: bool,
 
     /// Run as a node of Zenoh at this endpoint, by default tcp/127.0.0.1:7447, or one configured by
@@ -39,7 +34,7 @@ struct Options {
     /// feature zenoh)
     #[arg(long, value_name = "tcp/ADDRESS:PORT|FILE.json5", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "tcp/127.0.0.1:7447")]
-    #[arg(conflicts_with_all = ["setpoints", "stdin", "udp", "virtual_time"])]
+    #[arg(conflicts_with_all = ["setpoints", "stdin", "udp", "transports", "virtual_time"])]
     zenoh: Option<String>,
 }
 
@@ -54,7 +49,6 @@ fn main() -> ExitCode {
 /// Returns the network selected on the command line.
 fn network(options: &Options) -> Result<Option<Box<dyn Network>>, clap::Error> {
     let chosen = match options {
-        Options { ros1: true, .. } => Node::Ros1,
         Options { ros2: true, .. } => Node::Ros2,
         Options { zenoh: Some(place), .. } => Node::Zenoh(place.clone()),
         _ => return Ok(None),
@@ -70,7 +64,6 @@ fn network(options: &Options) -> Result<Option<Box<dyn Network>>, clap::Error> {
 
 #[derive(Debug)]
 enum Node {
-    Ros1,
     Ros2,
     Zenoh(String),
 }
@@ -79,7 +72,6 @@ impl Node {
     /// Returns the required feature, and whether this program was built with it.
     const fn feature(&self) -> (&'static str, bool) {
         match self {
-            Self::Ros1 => ("ros1", cfg!(feature = "ros1")),
             Self::Ros2 => ("ros2", cfg!(feature = "ros2")),
             Self::Zenoh(_) => ("zenoh", cfg!(feature = "zenoh")),
         }
@@ -89,7 +81,6 @@ impl Node {
 impl Network for Node {
     fn source(&self) -> String {
         match self {
-            Self::Ros1 => "ROS 1, /setpoint".into(),
             Self::Ros2 => "ROS 2, /setpoint".into(),
             Self::Zenoh(place) => format!("Zenoh, {place}, setpoint"),
         }
@@ -103,8 +94,6 @@ impl Network for Node {
     ) -> Result<Bridge, Box<dyn Error + Send + Sync>> {
         let (feature, _) = self.feature();
         match *self {
-            #[cfg(feature = "ros1")]
-            Self::Ros1 => Ok(bridge.sink(punctual_ros1::Ros1::connect("gimbal")?.subscribe(setpoints)?)),
             #[cfg(feature = "ros2")]
             Self::Ros2 => {
                 let node = punctual_ros2::Ros2::connect("gimbal")?.subscribe(setpoints)?;
@@ -147,7 +136,7 @@ mod tests {
     #[test]
     fn rejects_two_sources_of_setpoints() {
         for args in
-            [["--ros1", "--ros2"], ["--ros2", "--zenoh"], ["--ros1", "--udp"], ["--zenoh", "--virtual"]]
+            [["--ros2", "--transports"], ["--ros2", "--zenoh"], ["--ros2", "--udp"], ["--zenoh", "--virtual"]]
         {
             let error = parse(&args).unwrap_err();
             assert!(error.contains("cannot be used with"), "{args:?}: {error}");
@@ -157,7 +146,7 @@ mod tests {
 
     #[test]
     fn names_the_feature_that_a_network_needs() {
-        for flag in ["--ros1", "--ros2", "--zenoh"] {
+        for flag in ["--ros2", "--zenoh"] {
             let options = parse(&[flag]).unwrap();
             match network(&options) {
                 Ok(network) => assert!(network.is_some_and(|network| network.source().contains("setpoint"))),

@@ -4,17 +4,17 @@ use md5::{Digest, Md5};
 use punctual_bridge::message::{Description, Dialect};
 
 /// Returns the name: `geometry_msgs/Vector3`.
-pub(super) fn type_name(description: &Description) -> String {
+pub(crate) fn type_name(description: &Description) -> String {
     description.name().replacen("/msg/", "/", 1)
 }
 
 /// Returns the definition.
-pub(super) fn definition(description: &'static Description) -> String {
+pub(crate) fn definition(description: &'static Description) -> String {
     Dialect::Ros1.definition(description)
 }
 
 /// Returns the sum by which nodes check that a name means the same type to both.
-pub(super) fn md5sum(description: &Description) -> String {
+pub(crate) fn md5sum(description: &Description) -> String {
     let digest = Md5::digest(Dialect::Ros1.lines(description, &md5sum).as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

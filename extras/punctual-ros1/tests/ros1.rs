@@ -1,52 +1,24 @@
-//! ROS 1 with its own tools, if they are installed: `rosmaster` and `rostopic`.
+//! A node in a separate process, with the tools of ROS 1 if they are installed: `rosmaster` and
+//! `rostopic`.
 
-#[path = "../../support/node.rs"]
-mod node;
-
-use std::io;
+use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use node::{SETPOINT, of_real_time};
 use punctual_bridge::messages::Vector3;
-use punctual_bridge::{Bridge, Channel, Clock, Running, Sample, Sink, Topic};
+use punctual_bridge::{Bridge, Incoming, Running, Topic, TransportServer};
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
-use punctual_ros1::{Ros1, Ros1Error};
 
 /// Longer than any machine takes.
 const PATIENCE: Duration = Duration::from_secs(1200);
 
 static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
-
-/// A node that passes the error of a flush on to the test.
-struct Watched(Ros1, Sender<String>);
-
-impl Sink for Watched {
-    fn name(&self) -> String {
-        self.0.name()
-    }
-
-    fn begin(&mut self, channels: &[Channel], clock: Clock) -> io::Result<()> {
-        self.0.begin(channels, clock)
-    }
-
-    fn write(&mut self, channel: &Channel, sample: &Sample<'_>) -> io::Result<()> {
-        self.0.write(channel, sample)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush().inspect_err(|error| _ = self.1.send(error.to_string()))
-    }
-
-    fn end(&mut self, lost: &[(&'static str, u64)]) -> io::Result<()> {
-        self.0.end(lost)
-    }
-}
+static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 
 /// A process that is killed at the end of the test.
 struct Process(Child);
@@ -57,17 +29,12 @@ impl Drop for Process {
     }
 }
 
-/// The variables by which nodes find each other.
-fn variables(port: u16) -> [(&'static str, String); 2] {
-    [("ROS_MASTER_URI", format!("http://127.0.0.1:{port}")), ("ROS_IP", "127.0.0.1".to_owned())]
-}
-
-fn set(variables: [(&'static str, String); 2]) {
-    for (name, value) in variables {
-        // SAFETY: this file has one test, which runs while the thread that waits for it reads no
-        // variables, and the threads started before have ended or read none.
-        unsafe { std::env::set_var(name, value) };
-    }
+/// Returns a command for a node of the master at `port`.
+fn command(program: &str, port: u16) -> Command {
+    let mut command = Command::new(program);
+    command.env("ROS_MASTER_URI", format!("http://127.0.0.1:{port}")).env("ROS_IP", "127.0.0.1");
+    command.env("ROS_LOG_DIR", std::env::temp_dir()).stdin(Stdio::null());
+    command
 }
 
 fn free_port() -> u16 {
@@ -77,11 +44,8 @@ fn free_port() -> u16 {
 /// Starts a master, if the tools are installed.
 fn master(port: u16) -> Option<Process> {
     let has_rostopic = Command::new("rostopic").arg("-h").output_within(TEST_LIMIT).is_ok();
-    let master = Command::new("rosmaster")
+    let master = command("rosmaster", port)
         .args(["--core", "-p", &port.to_string()])
-        .envs(variables(port))
-        .env("ROS_LOG_DIR", std::env::temp_dir())
-        .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
@@ -96,20 +60,64 @@ fn master(port: u16) -> Option<Process> {
 }
 
 fn rostopic(port: u16, arguments: &[&str]) -> String {
-    let mut command = Command::new("rostopic");
-    command.args(arguments).envs(variables(port)).env("ROS_LOG_DIR", std::env::temp_dir());
-    let output = command.stdin(Stdio::null()).output_within(TEST_LIMIT).expect("it is there");
+    let output = command("rostopic", port).args(arguments).output_within(TEST_LIMIT).expect("it is there");
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     String::from_utf8(output.stdout).expect("it is text")
 }
 
-/// Starts a node, and returns its bridge and the received messages.
-fn start() -> (Running, Receiver<Vector3>) {
-    node::start(|subscription| {
-        let node = Ros1::connect("gimbal").expect("there is a master");
-        let node = node.subscribe(subscription).expect("there is a master");
-        Bridge::new().topic(&ANGLES).sink(node).start().expect("there is a master")
-    })
+/// Runs a script with the address of the master; see [`ADDRESS`].
+fn python(port: u16, script: &str) {
+    let mut python = command("python3", port);
+    let status = python.args(["-c", &format!("{ADDRESS}{script}")]).status_within(TEST_LIMIT);
+    assert!(status.expect("rostopic needs it").success(), "see above");
+}
+
+/// Determines the address of the node `/gimbal`.
+const ADDRESS: &str = "
+import os, socket, time, urllib.parse, xmlrpc.client
+uri = xmlrpc.client.ServerProxy(os.environ['ROS_MASTER_URI']).lookupNode('/test', '/gimbal')[2]
+";
+
+/// The request of `rosnode kill`.
+const KILL: &str = "xmlrpc.client.ServerProxy(uri).shutdown('/test', 'user request')\n";
+
+/// A request that makes tiny_http allocate 100 GB, and junk.
+const HOSTILE: &str = r"
+where = urllib.parse.urlparse(uri)
+for request in [b'POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n<x>', b'\xff' * 4096]:
+    with socket.create_connection((where.hostname, where.port)) as s:
+        s.settimeout(60)
+        s.sendall(request)
+        try: s.recv(10)
+        except OSError: pass
+";
+
+/// Starts the transport of the app `app` as the node `gimbal`.
+fn transport(app: &str, port: u16) -> Process {
+    let mut command = command(env!("CARGO_BIN_EXE_punctual-ros1"), port);
+    Process(command.args([app, "gimbal"]).stderr(Stdio::piped()).spawn().expect("it can be run"))
+}
+
+/// Waits for the end of a transport that fails, and returns its error.
+fn error(mut process: Process) -> String {
+    let status = process.0.status_within(TEST_LIMIT).expect("it ends");
+    let mut error = String::new();
+    process.0.stderr.take().expect("it is piped").read_to_string(&mut error).expect("it is text");
+    assert_eq!(status.code(), Some(1), "{error}");
+    error
+}
+
+/// Starts an app that publishes and receives; returns the received messages.
+fn start(app: &str) -> (Running, Receiver<Vector3>) {
+    let (seen, came) = channel();
+    let within = |wanted: &Vector3| match wanted.x.abs() <= 2.5 {
+        true => Ok(()),
+        false => Err(format!("x is {}", wanted.x)),
+    };
+    let subscription = SETPOINT.subscribe().unwrap().check(within);
+    let subscription = subscription.release(move |wanted| seen.send(wanted).is_ok());
+    let server = TransportServer::new(app).subscribe(subscription);
+    (Bridge::new().topic(&ANGLES).transports(server).start().expect("it can start"), came)
 }
 
 /// Publishes like a controller until it is dropped.
@@ -138,28 +146,28 @@ impl Drop for Publishing {
 }
 
 #[test]
-fn exchanges_messages_with_rostopic() {
-    let nobody = free_port();
-    set(variables(nobody));
-    let error = Ros1::connect("gimbal").unwrap_err();
-    let Ros1Error::Refused { master: uri, .. } = &error else { panic!("{error}") };
-    assert_eq!(*uri, format!("http://127.0.0.1:{nobody}"));
-    assert!(error.to_string().contains("is a master at"), "{error}");
+fn exchanges_messages_with_rostopic_and_restarts_without_the_app() {
+    let app = format!("ros1-test-{}", std::process::id());
+    let (bridge, came) = start(&app);
+    let publishing = Publishing::start();
+    let without_master = error(transport(&app, free_port()));
+    assert!(without_master.contains("is a master at http://127.0.0.1:"), "{without_master}");
 
     let port = free_port();
     let Some(_master) = master(port) else {
         return eprintln!("*** SKIPPED: NO rosmaster OR rostopic, SO NOTHING IS EXCHANGED WITH ROS 1 ***");
     };
-    set(variables(port));
-    let (bridge, came) = start();
-    let publishing = Publishing::start();
-    assert_eq!(of_real_time(), [], "rosrust's threads are ordinary");
-
-    let echoed = rostopic(port, &["echo", "-p", "-n", "3", "/angles"]);
-    let lines: Vec<&str> = echoed.lines().collect();
-    assert_eq!((lines[0], lines.len()), ("%time,field.x,field.y,field.z", 4), "{echoed}");
-    assert!(lines[1..].iter().all(|line| line.ends_with(",0.25,-0.125,0.0")), "{echoed}");
+    let mut node = transport(&app, port);
+    let check_exchange = || {
+        let echoed = rostopic(port, &["echo", "-p", "-n", "3", "/angles"]);
+        let lines: Vec<&str> = echoed.lines().collect();
+        assert_eq!((lines[0], lines.len()), ("%time,field.x,field.y,field.z", 4), "{echoed}");
+        assert!(lines[1..].iter().all(|line| line.ends_with(",0.25,-0.125,0.0")), "{echoed}");
+    };
+    check_exchange();
     assert!(rostopic(port, &["type", "/angles"]).contains("geometry_msgs/Vector3"));
+    let refused = error(transport(&app, port));
+    assert!(refused.contains("a transport named ros1 is attached"), "{refused}");
 
     let publish = |kind: &str, words: &[&str]| {
         rostopic(port, &[&["pub", "-1", "/setpoint", kind, "--"], words].concat());
@@ -176,40 +184,27 @@ fn exchanges_messages_with_rostopic() {
     let report = SETPOINT.report();
     assert_eq!((report.accepted, report.malformed, report.refused), (2, 1, 1));
 
+    python(port, HOSTILE);
+    assert!(node.0.try_wait().expect("it can be asked").is_none(), "requests have limits");
+    check_exchange();
+
+    python(port, KILL);
+    let killed = error(node);
+    assert!(killed.contains("by `rosnode kill` or by another node of the same name"), "{killed}");
+    let node = transport(&app, port);
+    check_exchange();
+    drop(node);
+    let mut node = transport(&app, port);
+    check_exchange();
+
+    drop(publishing);
     let report = bridge.finish();
-    assert!(report.is_complete(), "{report}");
-    assert!(report.sinks[0].written > 0);
-
-    reports_its_end(|| {
-        let mut kill = Command::new("python3");
-        let status = kill.args(["-c", KILL, &variables(port)[0].1]).status_within(TEST_LIMIT);
-        assert!(status.expect("rostopic needs it").success(), "see above");
-    });
-    let begun = Instant::now();
-    while rostopic(port, &["list"]).contains("/angles") {
-        assert!(begun.elapsed() < PATIENCE, "the topic is still registered");
-    }
-    let mut second = None;
-    reports_its_end(|| second = Some(Ros1::connect("gimbal").expect("there is a master")));
-    drop((second, publishing));
-}
-
-/// The request of `rosnode kill`.
-const KILL: &str = "
-import sys, xmlrpc.client
-uri = xmlrpc.client.ServerProxy(sys.argv[1]).lookupNode('/test', '/gimbal')[2]
-xmlrpc.client.ServerProxy(uri).shutdown('/test', 'user request')
-";
-
-/// Shuts a node down by `end`.
-fn reports_its_end(end: impl FnOnce()) {
-    let (ended, has_ended) = channel();
-    let node = Watched(Ros1::connect("gimbal").expect("there is a master"), ended);
-    let bridge = Bridge::new().topic(&ANGLES).sink(node).start().expect("there is a master");
-    end();
-    let error = has_ended.recv_timeout(PATIENCE).expect("the node is shut down");
-    assert!(error.contains("by another node of the same name"), "{error}");
-    let report = bridge.finish();
-    assert_eq!(report.sinks[0].error.as_ref(), Some(&error), "{report}");
-    assert!(!report.is_complete());
+    let status = node.0.status_within(TEST_LIMIT).expect("it ends with the app");
+    assert!(status.success(), "{status}");
+    // Without a transport for more than a second, messages are overwritten, and counted as lost.
+    let transport = &report.transports[0];
+    assert_eq!((transport.name.as_str(), transport.attached), ("ros1", 4), "{report}");
+    assert_eq!((transport.accepted, transport.rejected, transport.incoming_lost), (2, 2, 0), "{report}");
+    assert!(transport.taken + transport.lost <= report.topics[0].taken, "{report}");
+    assert_eq!(report.topics[0].lost, 0, "{report}");
 }

@@ -1,6 +1,6 @@
 //! The layout of the two shared files; `docs/book/src/reference/topics-file.md` documents it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use punctual_sync::shared::BroadcastLayout;
 
@@ -235,9 +235,12 @@ pub(super) fn read(words: &[AtomicU64], seat_words: usize) -> Result<Vec<TopicIn
         let value = words.get(word).ok_or("it is too short")?.load(Ordering::Relaxed);
         usize::try_from(value).map_err(|_| "a number is too large")
     };
-    if words.first().map(|magic| magic.load(Ordering::Acquire)) != Some(TOPICS_MAGIC) {
+    if words.first().map(|magic| magic.load(Ordering::Relaxed)) != Some(TOPICS_MAGIC) {
         return Err("it is no topics file");
     }
+    // Pairs with the release store in `write`. Not an acquire load, which is undefined in a mapping
+    // for reading.
+    fence(Ordering::Acquire);
     if get(topics::VERSION)? as u64 != VERSION {
         return Err("it has another version");
     }

@@ -150,11 +150,10 @@ impl Seat {
         let report = self.report(outgoing);
         let lost = report.lost.wrapping_add(report.incoming_lost);
         let (told, at) = self.told;
-        if lost != told && at.is_none_or(|at| now.duration_since(at) >= NOTICE_INTERVAL) {
-            warn(format_args!(
-                "the transport {self}: {} more messages lost: {report}",
-                lost.wrapping_sub(told)
-            ));
+        // A transport updates its position and its counts one after the other, so the sum may decrease.
+        let new = lost.saturating_sub(told);
+        if new > 0 && at.is_none_or(|at| now.duration_since(at) >= NOTICE_INTERVAL) {
+            warn(format_args!("the transport {self}: {new} more messages lost: {report}"));
             self.told = (lost, Some(now));
         }
     }

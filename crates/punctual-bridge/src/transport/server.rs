@@ -321,7 +321,8 @@ impl Server {
     }
 
     fn accept(&mut self, now: Instant) {
-        while self.pending.len() < MAX_PENDING {
+        // A limit of attempts, because connections of other users are closed at once.
+        for _ in self.pending.len()..MAX_PENDING {
             let stream = match self.listener.socket.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -358,7 +359,7 @@ impl Server {
         let index = self.remember(&name);
         let Name { report, positions, .. } = &mut self.names[index];
         let newest = || self.rings.iter().map(|ring| ring.as_ref().map_or(0, Ring::position)).collect();
-        let positions = positions.take().unwrap_or_else(newest);
+        let positions = positions.clone().unwrap_or_else(newest);
         let before = TransportReport { attached: report.attached + 1, ..report.clone() };
         let table = (&self.file, &*self.topics, self.seat_length);
         match Seat::hand_over(name, stream, process, before, table, &positions) {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use punctual::background::{Traffic, warn};
 use punctual_sync::Taken;
 
-use crate::contained::contained;
 use crate::message::Encoder;
+use crate::output::{FLUSH_INTERVAL, Output, OutputThread};
 use crate::report::{Report, SinkReport, TopicReport};
 use crate::sink::{Channel, Clock, Sample, Sink};
 use crate::topic::{Outgoing, Source};
@@ -19,8 +19,6 @@ use crate::transport::{self, Server, TransportServer};
 
 /// The interval at which the helper takes queued messages, without transports.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// The interval at which sinks flush.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
 /// The interval of warnings about continuing losses.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(1);
 /// The length of a pause of the helper that is to be expected, for the warning about small topics.
@@ -81,7 +79,8 @@ impl Bridge {
         self
     }
 
-    /// Adds a sink. All sinks are called one after the other on one thread.
+    /// Adds a sink. All sinks are called one after the other on one thread; with transports and in
+    /// real time, each one has a thread of its own, for which up to 16 MiB of messages can wait.
     pub fn sink(mut self, sink: impl Sink + 'static) -> Self {
         self.sinks.push(Box::new(sink));
         self
@@ -145,7 +144,12 @@ impl Bridge {
         let server = server.map_err(StartError::Transports)?;
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
-        let helper = Helper { topics, sinks, server, clock, encoder: Encoder::default() };
+        let (mut sinks, mut threads) = (sinks, vec![]);
+        if server.is_some() && !self.virtual_time {
+            let start = |output| OutputThread::start(output, channels.clone()).map_err(StartError::Thread);
+            threads = sinks.drain(..).map(start).collect::<Result<_, _>>()?;
+        }
+        let helper = Helper { topics, sinks, threads, server, clock, encoder: Encoder::default() };
         let thread = punctual::background::spawn("punctual-bridge", move || helper.run(&ends));
         thread.map(|thread| Running { over, thread: Some(thread) }).map_err(StartError::Thread)
     }
@@ -233,55 +237,13 @@ impl Carried {
     }
 }
 
-/// A sink of the bridge.
-struct Output {
-    sink: Box<dyn Sink>,
-    /// For each topic, `true` if the sink takes it.
-    takes: Vec<bool>,
-    report: SinkReport,
-    traffic: Traffic,
-}
-
-impl Output {
-    /// Passes a message to the sink.
-    fn write(&mut self, channel: &Channel, sample: &Sample<'_>) {
-        let mut has_room = true;
-        let went_well = self.call(|sink| match sink.write(channel, sample) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                has_room = false;
-                Ok(())
-            }
-            result => result,
-        });
-        let count = match (went_well, has_room) {
-            (true, true) => &mut self.report.written,
-            (true, false) => &mut self.report.dropped,
-            (false, _) => &mut self.report.missed,
-        };
-        *count += 1;
-    }
-
-    /// Calls the sink, unless it has failed before; returns `true` on success.
-    fn call(&mut self, f: impl FnOnce(&mut dyn Sink) -> io::Result<()>) -> bool {
-        if self.report.error.is_some() {
-            return false;
-        }
-        // It is not called again after a panic.
-        let error = match contained(|| f(self.sink.as_mut())) {
-            Some(Ok(())) => return true,
-            Some(Err(error)) => error.to_string(),
-            None => "it panicked".into(),
-        };
-        warn(format_args!("{}: {error}; nothing more is written there", self.report.name));
-        self.report.error = Some(error);
-        false
-    }
-}
-
 /// The state of the helper thread.
 struct Helper {
     topics: Vec<Carried>,
+    /// Without transports, the sinks.
     sinks: Vec<Output>,
+    /// With transports, the sinks.
+    threads: Vec<OutputThread>,
     server: Option<Server>,
     clock: Clock,
     encoder: Encoder,
@@ -326,7 +288,7 @@ impl Helper {
 
     /// Passes queued messages to the sinks.
     fn carry(&mut self) {
-        let Self { topics, sinks, server, clock, encoder } = self;
+        let Self { topics, sinks, threads, server, clock, encoder } = self;
         for (index, Carried { channel, source, taken, .. }) in topics.iter_mut().enumerate() {
             source.drain(encoder, clock, &mut |time_ns, sequence, payload| {
                 *taken += 1;
@@ -337,8 +299,12 @@ impl Helper {
                 for output in sinks.iter_mut().filter(|output| output.takes[index]) {
                     output.write(channel, &sample);
                 }
+                for thread in threads.iter_mut().filter(|thread| thread.takes[index]) {
+                    thread.write(&sample);
+                }
             });
         }
+        threads.iter_mut().for_each(OutputThread::send);
     }
 
     /// Prints the counts of messages.
@@ -346,9 +312,7 @@ impl Helper {
         for topic in &self.topics {
             topic.traffic.set(topic.taken, topic.lost(), 0);
         }
-        for Output { report, traffic, .. } in &self.sinks {
-            traffic.set(report.written, report.dropped + report.missed, 0);
-        }
+        self.sinks.iter().for_each(|output| output.count(0));
     }
 
     /// Reports losses since the last report; returns `true` if there were any.
@@ -376,10 +340,14 @@ impl Helper {
             taken: topic.taken,
             lost: topic.lost(),
         };
+        // First, because the end of a sink may take long.
+        let transports = self.server.map(Server::finish).unwrap_or_default();
+        let inline = self.sinks.into_iter().map(|output| output.report);
+        let threads = self.threads.into_iter().map(|output| output.finish(&losses));
         Report {
             topics: self.topics.iter().map(topic).collect(),
-            sinks: self.sinks.into_iter().map(|output| output.report).collect(),
-            transports: self.server.map(Server::finish).unwrap_or_default(),
+            sinks: inline.chain(threads).collect(),
+            transports,
         }
     }
 }

@@ -109,6 +109,7 @@ mod incoming;
 mod local;
 pub mod message;
 pub mod messages;
+mod output;
 #[cfg(feature = "parameters")]
 pub mod parameters;
 mod peer;

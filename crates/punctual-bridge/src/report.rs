@@ -36,7 +36,8 @@ pub struct SinkReport {
     pub name: String,
     /// The number of written messages.
     pub written: u64,
-    /// The number of messages for which it had no room at the time, because peers were blocked.
+    /// The number of messages for which it had no room at the time, because peers or the disk were
+    /// blocked.
     pub dropped: u64,
     /// The number of messages after it failed, including the one with which it failed.
     pub missed: u64,

@@ -4,14 +4,14 @@
 mod print_topics;
 
 use std::env;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::transport::Attachment;
-use punctual_bridge::{Bridge, Incoming, Publisher, Topic, TransportServer};
+use punctual_bridge::{Bridge, Channel, Clock, Incoming, Publisher, Sample, Sink, Topic, TransportServer};
 use punctual_process::child::{BoundedChild, TEST_LIMIT};
 
 const ZERO: Vector3 = Vector3 { x: 0.0, y: 0.0, z: 0.0 };
@@ -161,4 +161,68 @@ fn a_transport_answers() {
     assert!(report.is_complete());
     assert_eq!(lines.count(), 0);
     assert!(child.status_within(TEST_LIMIT).unwrap().success(), "it ends with the app");
+}
+
+/// A sink that blocks at its first message, until it is released: a stalled disk.
+struct Stalled {
+    reached: Option<Sender<()>>,
+    release: Receiver<()>,
+    seen: Sender<u32>,
+}
+
+impl Sink for Stalled {
+    fn name(&self) -> String {
+        "stalled".into()
+    }
+
+    fn begin(&mut self, _: &[Channel], _: Clock) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&mut self, _: &Channel, sample: &Sample<'_>) -> io::Result<()> {
+        if let Some(reached) = self.reached.take() {
+            reached.send(()).map_err(io::Error::other)?;
+            self.release.recv().map_err(io::Error::other)?;
+        }
+        self.seen.send(sample.sequence).map_err(io::Error::other)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self, _: &[(&'static str, u64)]) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_stalled_recording_delays_no_transport() {
+    static NUMBERS: Topic<Vector3, 16> = Topic::new("/numbers");
+    let app = name("stalled");
+    let (reached, is_reached) = channel();
+    let (release_sink, release) = channel();
+    let (seen, sequences) = channel();
+    let sink = Stalled { reached: Some(reached), release, seen };
+    let bridge = Bridge::new().topic(&NUMBERS).sink(sink).transports(TransportServer::new(&app));
+    let bridge = bridge.start().unwrap();
+    let mut transport = Attachment::open(&app, "reader").unwrap();
+    let mut numbers = NUMBERS.publisher().unwrap();
+    let mut taken = 0;
+    for number in 0..100 {
+        publish(&mut numbers, number..number + 1);
+        while taken <= number {
+            assert!(transport.wait(LIMIT));
+            transport.read(|_, message| {
+                assert_eq!(message.sequence, taken);
+                taken += 1;
+            });
+        }
+    }
+    is_reached.recv_timeout(LIMIT).unwrap();
+    release_sink.send(()).unwrap();
+    let report = bridge.finish();
+    assert!(report.is_complete(), "{report}");
+    assert_eq!(report.sinks[0].written, 100);
+    assert_eq!(sequences.iter().collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
 }

@@ -1,0 +1,179 @@
+//! Sinks of a bridge, on the helper's thread or on threads of their own.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use punctual::background::{Traffic, warn};
+
+use crate::contained::contained;
+use crate::report::SinkReport;
+use crate::sink::{Channel, Sample, Sink};
+
+/// The interval at which sinks flush.
+pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
+/// The maximum size of the messages that wait for a sink with a thread of its own, in bytes.
+const MAX_QUEUED_BYTES: usize = 16 << 20;
+
+/// A sink of the bridge.
+pub(crate) struct Output {
+    pub(crate) sink: Box<dyn Sink>,
+    /// For each topic, `true` if the sink takes it.
+    pub(crate) takes: Vec<bool>,
+    pub(crate) report: SinkReport,
+    pub(crate) traffic: Traffic,
+}
+
+impl Output {
+    /// Passes a message to the sink.
+    pub(crate) fn write(&mut self, channel: &Channel, sample: &Sample<'_>) {
+        let mut has_room = true;
+        let went_well = self.call(|sink| match sink.write(channel, sample) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                has_room = false;
+                Ok(())
+            }
+            result => result,
+        });
+        let count = match (went_well, has_room) {
+            (true, true) => &mut self.report.written,
+            (true, false) => &mut self.report.dropped,
+            (false, _) => &mut self.report.missed,
+        };
+        *count += 1;
+    }
+
+    /// Calls the sink, unless it has failed before; returns `true` on success.
+    pub(crate) fn call(&mut self, f: impl FnOnce(&mut dyn Sink) -> io::Result<()>) -> bool {
+        if self.report.error.is_some() {
+            return false;
+        }
+        // It is not called again after a panic.
+        let error = match contained(|| f(self.sink.as_mut())) {
+            Some(Ok(())) => return true,
+            Some(Err(error)) => error.to_string(),
+            None => "it panicked".into(),
+        };
+        warn(format_args!("{}: {error}; nothing more is written there", self.report.name));
+        self.report.error = Some(error);
+        false
+    }
+
+    /// Shows the counts of messages, of which `dropped` did not reach the sink.
+    pub(crate) fn count(&self, dropped: u64) {
+        let SinkReport { written, missed, .. } = self.report;
+        self.traffic.set(written, self.report.dropped + missed + dropped, 0);
+    }
+}
+
+/// A sink with a thread of its own, so that a stalled disk delays neither topics nor transports.
+pub(crate) struct OutputThread {
+    pub(crate) takes: Vec<bool>,
+    /// The messages of the present round.
+    batch: Batch,
+    sender: Sender<Batch>,
+    queue: Arc<Queue>,
+    thread: JoinHandle<SinkReport>,
+}
+
+/// The state that both threads access.
+#[derive(Default)]
+struct Queue {
+    /// The size of the messages that wait.
+    bytes: AtomicUsize,
+    /// The number of messages for which there was no room.
+    dropped: AtomicU64,
+}
+
+/// Messages for a sink, one after the other.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    messages: Vec<Queued>,
+    /// The losses of each topic, in the last batch.
+    end: Option<Vec<(&'static str, u64)>>,
+}
+
+struct Queued {
+    channel: usize,
+    time_ns: u64,
+    sequence: u32,
+    length: usize,
+}
+
+impl OutputThread {
+    pub(crate) fn start(output: Output, channels: Vec<Channel>) -> io::Result<Self> {
+        let (sender, receiver) = channel();
+        let (queue, takes) = (Arc::new(Queue::default()), output.takes.clone());
+        let theirs = Arc::clone(&queue);
+        let run = move || run(output, &channels, &receiver, &theirs);
+        let thread = punctual::background::spawn("punctual-sink", run)?;
+        Ok(Self { takes, batch: Batch::default(), sender, queue, thread })
+    }
+
+    /// Appends a message to the batch; drops and counts it if too many wait.
+    pub(crate) fn write(&mut self, sample: &Sample<'_>) {
+        let &Sample { channel, time_ns, sequence, payload } = sample;
+        // Relaxed: only a limit.
+        let queued = self.queue.bytes.load(Ordering::Relaxed) + self.batch.bytes.len();
+        if queued + payload.len() > MAX_QUEUED_BYTES {
+            self.queue.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        self.batch.bytes.extend_from_slice(payload);
+        self.batch.messages.push(Queued { channel, time_ns, sequence, length: payload.len() });
+    }
+
+    /// Passes the batch to the thread.
+    pub(crate) fn send(&mut self) {
+        if !self.batch.messages.is_empty() || self.batch.end.is_some() {
+            self.queue.bytes.fetch_add(self.batch.bytes.len(), Ordering::Relaxed);
+            // The thread ends after the last batch.
+            let _ = self.sender.send(std::mem::take(&mut self.batch));
+        }
+    }
+
+    /// Ends the sink, and returns its counts.
+    pub(crate) fn finish(mut self, losses: &[(&'static str, u64)]) -> SinkReport {
+        self.batch.end = Some(losses.to_vec());
+        self.send();
+        // Panics of the sink are caught, and the rest of the thread does not panic.
+        self.thread.join().unwrap_or_else(|_| SinkReport::new(String::new()))
+    }
+}
+
+/// Passes batches to the sink until the last one.
+fn run(mut output: Output, channels: &[Channel], receiver: &Receiver<Batch>, queue: &Queue) -> SinkReport {
+    let mut flushed = Instant::now();
+    loop {
+        let mut end = None;
+        match receiver.recv_timeout(FLUSH_INTERVAL.saturating_sub(flushed.elapsed())) {
+            Ok(batch) => {
+                let mut rest = &*batch.bytes;
+                for &Queued { channel, time_ns, sequence, length } in &batch.messages {
+                    let (payload, next) = rest.split_at(length);
+                    rest = next;
+                    output.write(&channels[channel], &Sample { channel, time_ns, sequence, payload });
+                }
+                queue.bytes.fetch_sub(batch.bytes.len(), Ordering::Relaxed);
+                end = batch.end;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => end = Some(vec![]),
+        }
+        let dropped = queue.dropped.load(Ordering::Relaxed);
+        output.count(dropped);
+        if let Some(losses) = end {
+            output.call(|sink| sink.end(&losses));
+            output.report.dropped += dropped;
+            return output.report;
+        }
+        if flushed.elapsed() >= FLUSH_INTERVAL {
+            output.call(|sink| sink.flush());
+            flushed = Instant::now();
+        }
+    }
+}

@@ -86,6 +86,8 @@ const MAX_DISTANCE: u64 = u64::MAX / 2;
 pub struct BroadcastLayout {
     capacity: usize,
     max_bytes: usize,
+    /// The size of a slot, which would otherwise be computed for each message.
+    slot_words: usize,
 }
 
 impl BroadcastLayout {
@@ -97,15 +99,16 @@ impl BroadcastLayout {
         if capacity < 2 || !capacity.is_power_of_two() || max_bytes as u64 > u32::MAX as u64 {
             return None;
         }
-        let layout = Self { capacity, max_bytes };
-        let Some(slots) = capacity.checked_mul(layout.slot_words()) else { return None };
+        let slot_words = SLOT_HEADER + max_bytes.div_ceil(size_of::<u64>());
+        let layout = Self { capacity, max_bytes, slot_words };
+        let Some(slots) = capacity.checked_mul(slot_words) else { return None };
         let Some(words) = slots.checked_add(SLOTS_AT) else { return None };
         if words > isize::MAX as usize / size_of::<u64>() { None } else { Some(layout) }
     }
 
     /// Returns the required memory in words of 64 bits.
     pub const fn words(self) -> usize {
-        SLOTS_AT + self.capacity * self.slot_words()
+        SLOTS_AT + self.capacity * self.slot_words
     }
 
     /// Returns the number of slots.
@@ -120,18 +123,15 @@ impl BroadcastLayout {
 
     /// Returns the number of words that hold a message of the maximum length.
     pub const fn message_words(self) -> usize {
-        self.max_bytes.div_ceil(size_of::<u64>())
-    }
-
-    const fn slot_words(self) -> usize {
-        SLOT_HEADER + self.message_words()
+        self.slot_words - SLOT_HEADER
     }
 
     /// Returns the slot of `position`, if `slots` has the layout's size.
     #[inline(always)]
     fn slot(self, slots: &[AtomicU64], position: u64) -> Option<&[AtomicU64]> {
-        let start = (position as usize & (self.capacity - 1)) * self.slot_words();
-        slots.get(start..start + self.slot_words())
+        let start = (position as usize & (self.capacity - 1)) * self.slot_words;
+        // The size was checked at the creation, so the sum does not wrap.
+        slots.get(start..start.wrapping_add(self.slot_words))
     }
 
     /// Splits `memory` into the tail and the slots; `None` if it is too short.

@@ -52,12 +52,12 @@ impl SinkReport {
 }
 
 impl Report {
-    /// Returns `true` if every message was delivered to every sink, and no transport has lost one.
+    /// Returns `true` if every message was delivered to every sink.
+    ///
+    /// Losses of transports do not count, since slow peers and faults of other processes cause them.
     pub fn is_complete(&self) -> bool {
         let is_whole = |sink: &SinkReport| sink.dropped == 0 && sink.error.is_none();
-        self.topics.iter().all(|topic| topic.lost == 0)
-            && self.sinks.iter().all(is_whole)
-            && self.transports.iter().all(|transport| transport.lost == 0 && transport.incoming_lost == 0)
+        self.topics.iter().all(|topic| topic.lost == 0) && self.sinks.iter().all(is_whole)
     }
 
     /// Returns the counts of a topic.

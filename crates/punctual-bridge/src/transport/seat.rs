@@ -117,8 +117,16 @@ impl Seat {
 
     /// Checks the heartbeat, and reports losses and silence. Returns `false` if the transport has
     /// ended.
-    pub(super) fn supervise(&mut self, outgoing: &[Option<Ring>], now: Instant) -> bool {
+    pub(super) fn supervise(
+        &mut self,
+        outgoing: &[Option<Ring>],
+        incoming: &mut [Box<dyn Receive>],
+        buffer: &mut [u64],
+        now: Instant,
+    ) -> bool {
         if socket::has_ended(&self.stream) {
+            // Its last messages.
+            self.receive(incoming, buffer);
             let report = self.report(outgoing);
             let unread = self.unread(outgoing);
             warn(format_args!(

@@ -291,9 +291,9 @@ impl Server {
 
     fn supervise(&mut self, now: Instant) {
         // First, so that the successor of a dead transport finds its position.
-        let (rings, names) = (&self.rings, &mut self.names);
+        let Self { rings, names, incoming, buffer, .. } = self;
         self.seats.retain_mut(|seat| {
-            let stays = seat.supervise(rings, now);
+            let stays = seat.supervise(rings, incoming, buffer, now);
             if let Some(name) = names.iter_mut().find(|name| name.report.name == seat.name) {
                 name.report = seat.report(rings);
                 let TransportReport { taken, lost, incoming_lost, rejected, .. } = name.report;

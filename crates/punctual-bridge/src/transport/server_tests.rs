@@ -127,6 +127,13 @@ fn messages_of_a_transport_are_checked_and_counted() {
     assert!(report.accepted <= 2 + 64, "{report:?}");
     assert_eq!(report.accepted + report.incoming_lost, 2 + 1_000, "every message is counted");
     assert_eq!(wanted.read().message.x, 0.75);
+
+    // The last messages of a transport that ends.
+    (0..9).for_each(|_| publisher.publish(&packed).unwrap());
+    drop((publisher, transport));
+    detach(&mut server, 0);
+    let report = &server.finish()[0];
+    assert_eq!(report.accepted + report.incoming_lost, 2 + 1_000 + 9);
 }
 
 #[test]

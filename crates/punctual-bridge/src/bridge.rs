@@ -79,8 +79,8 @@ impl Bridge {
         self
     }
 
-    /// Adds a sink. All sinks are called one after the other on one thread; with transports and in
-    /// real time, each one has a thread of its own, for which up to 16 MiB of messages can wait.
+    /// Adds a sink. All sinks are called one after the other on one thread. With transports, in
+    /// real time, each sink has a separate thread, for which up to 16 MiB of messages can wait.
     pub fn sink(mut self, sink: impl Sink + 'static) -> Self {
         self.sinks.push(Box::new(sink));
         self

@@ -1,4 +1,4 @@
-//! Sinks of a bridge, on the helper's thread or on threads of their own.
+//! Sinks of a bridge, on the helper's thread or on separate threads.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::sink::{Channel, Sample, Sink};
 
 /// The interval at which sinks flush.
 pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
-/// The maximum size of the messages that wait for a sink with a thread of its own, in bytes.
+/// The maximum size of the messages that wait for a sink with a separate thread, in bytes.
 const MAX_QUEUED_BYTES: usize = 16 << 20;
 
 /// A sink of the bridge.
@@ -69,7 +69,7 @@ impl Output {
     }
 }
 
-/// A sink with a thread of its own, so that a stalled disk delays neither topics nor transports.
+/// A sink with a separate thread, so that a stalled disk delays neither topics nor transports.
 pub(crate) struct OutputThread {
     pub(crate) takes: Vec<bool>,
     /// The messages of the present round.

@@ -8,8 +8,8 @@ use punctual::Instant;
 use crate::message::Description;
 
 /// A destination of messages, called on the helper thread of a [`Bridge`](crate::Bridge), or with
-/// transports on a thread of its own: it may allocate and block. While it does, messages are queued in
-/// their topics, or for that thread.
+/// transports on a separate thread: it may allocate and block. While it does, messages are queued in
+/// their topics or for this thread.
 ///
 /// After an error or a panic, it gets no more messages, and missed ones are counted. Only an error
 /// of [`ErrorKind::WouldBlock`](io::ErrorKind::WouldBlock) from [`write`](Self::write) means that

@@ -79,7 +79,7 @@ pub struct Links {
     pub datagrams: Option<UdpSocket>,
     /// The network that carries topics in both directions.
     pub network: Option<Box<dyn Network>>,
-    /// Whether transports in other processes may attach.
+    /// `true` to admit transports in other processes.
     pub transports: bool,
     /// Whether the gains can be changed, and a file with the initial ones.
     pub tune: Option<Option<PathBuf>>,

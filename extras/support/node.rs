@@ -8,6 +8,7 @@ use std::thread;
 
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::{Incoming, Running, Subscription};
+use test_skip::{Need, skip};
 use threads::Thread;
 
 pub(crate) static SETPOINT: Incoming<Vector3> =
@@ -29,7 +30,7 @@ pub(crate) fn start(
         let parameter = libc::sched_param { sched_priority: 1 };
         // SAFETY: the parameter outlives the call, which concerns this thread.
         if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) } != 0 {
-            eprintln!("*** SKIPPED: NO REAL-TIME PRIORITY THAT COULD BE PASSED ON ***");
+            skip(Need::RealTime, "no thread inherits a real-time priority");
         }
         connect(subscription)
     };

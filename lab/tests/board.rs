@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::thread;
 use std::time::{Duration, Instant};
 use test_skip::{Need, skip};
@@ -30,8 +30,7 @@ struct Server {
 impl Server {
     /// Returns `None`, with a message, if sshd is not available.
     fn start(test: &str) -> Option<Self> {
-        static TURN: Mutex<()> = Mutex::new(());
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = test_skip::alone();
         let sshd = ["/usr/sbin/sshd", "/sbin/sshd"].map(PathBuf::from).into_iter().find(|path| path.exists());
         let ssh = Command::new("ssh").arg("-V").stderr(Stdio::null()).status_within(TEST_LIMIT).is_ok();
         let (Some(sshd), true) = (sshd, ssh) else {

@@ -7,10 +7,10 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::thread;
 use std::time::{Duration, Instant};
-use test_skip::{Need, skip};
+use test_skip::{Need, alone, skip};
 
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 
@@ -24,13 +24,12 @@ fn cache() -> PathBuf {
 /// Returns the turn of one test, since emulated machines slow each other down; `None` if the test
 /// cannot run.
 fn turn() -> Option<MutexGuard<'static, ()>> {
-    static TURN: Mutex<()> = Mutex::new(());
     let ends_well =
         |command: &mut Command| command.output_within(TEST_LIMIT).is_ok_and(|output| output.status.success());
     let qemu = ends_well(Command::new("qemu-system-x86_64").arg("--version"));
     let lab = env!("CARGO_BIN_EXE_lab");
     if qemu && ends_well(Command::new(lab).args(["kernel", "--cached", "rt"])) {
-        return Some(TURN.lock().unwrap_or_else(PoisonError::into_inner));
+        return Some(alone());
     }
     let need = if qemu { Need::LabKernel } else { Need::Tool("qemu-system-x86_64") };
     skip(need, "a guest");

@@ -4,7 +4,6 @@
 
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use punctual_bench::compare::{Comparison, load};
@@ -12,10 +11,8 @@ use punctual_bench::model::{Run, Verdict};
 use punctual_bench::{Options, Silent, Stop, SuiteName, html, suites};
 use xtask_support::schema::Schema;
 
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
 fn run(suite: SuiteName, stop: &Stop) -> Run {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = test_skip::alone();
     let options = Options {
         suites: vec![suite],
         quick: true,
@@ -28,7 +25,7 @@ fn run(suite: SuiteName, stop: &Stop) -> Run {
 
 #[test]
 fn selects_steps_by_their_names() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = test_skip::alone();
     let options = |only: &str| Options {
         suites: vec![suites::latency::NAME],
         only: vec![only.to_owned()],

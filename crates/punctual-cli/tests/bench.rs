@@ -8,20 +8,12 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use punctual_bench::compare::load;
 use punctual_bench::model::{Run, Verdict};
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use support::{Scratch, punctual, text};
 use xtask_support::schema::Schema;
-
-/// Held by tests that measure: each needs the CPU exclusively.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Reads the written run, and checks that it is as documented.
 fn documented(json: &Path) -> Run {
@@ -90,7 +82,7 @@ fn all_suites<'a>(json: &'a Path, html: &'a Path) -> Vec<&'a str> {
 
 #[test]
 fn runs_all_suites_with_and_without_privileges() {
-    let _turn = turn();
+    let _turn = test_skip::alone();
     let scratch = Scratch::new("all");
     let (json, html) = (scratch.file("run.json"), scratch.file("run.html"));
     let output = punctual(&all_suites(&json, &html)).output_within(TEST_LIMIT).unwrap();
@@ -129,7 +121,7 @@ fn assert_says_what_it_lacks(run: &Run) {
 
 #[test]
 fn keeps_measured_results_on_ctrl_c() {
-    let _turn = turn();
+    let _turn = test_skip::alone();
     let scratch = Scratch::new("stop");
     let json = scratch.file("run.json");
     let mut child = punctual(&["bench", "hourglass", "--seconds", "600", "--json", json.to_str().unwrap()])
@@ -151,7 +143,7 @@ fn keeps_measured_results_on_ctrl_c() {
 
 #[test]
 fn compares_with_earlier_run() {
-    let _turn = turn();
+    let _turn = test_skip::alone();
     let scratch = Scratch::new("compare");
     let old = scratch.file("old.json");
     let old = old.to_str().unwrap();

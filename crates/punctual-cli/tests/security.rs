@@ -207,7 +207,7 @@ fn top_waits_for_no_fifo_that_looks_like_an_app() {
     if !is_root() {
         return;
     }
-    let _alone = watched::alone();
+    let _alone = test_skip::alone();
     // Lazily unmounted, the file system has no path, so that the path of the FIFO is its name.
     let script = "mount -t tmpfs none /mnt; mkfifo -m 666 '/mnt/memfd:punctual:evil'
         exec 4<>'/mnt/memfd:punctual:evil'; exec 3<'/mnt/memfd:punctual:evil'; exec 4>&-
@@ -269,7 +269,7 @@ fn top_prefers_the_callers_own_app_to_one_of_the_same_name() {
     if !is_root() {
         return;
     }
-    let _alone = watched::alone();
+    let _alone = test_skip::alone();
     // The forger has the lower process ID, and would come first by it.
     let original = App::start("watched_program");
     let forger = forge(&original);
@@ -296,7 +296,7 @@ fn user_of(number: u32) -> String {
 
 #[test]
 fn top_marks_figures_of_a_stopped_app_as_stale() {
-    let _alone = watched::alone();
+    let _alone = test_skip::alone();
     let app = App::start("watched_program");
     let process = app.process();
     let number = Pid::from_raw(process.parse().unwrap()).unwrap();

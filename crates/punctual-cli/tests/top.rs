@@ -48,7 +48,7 @@ fn task<'a>(look: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn shows_every_task_of_a_running_app() {
-    let _alone = watched::alone();
+    let _alone = test_skip::alone();
     let app = App::start("watched_program");
     let first = look(&app, &[]);
     assert_eq!((&first["schema"], &first["app"]), (&"punctual-top/1".into(), &"watched".into()));
@@ -79,7 +79,7 @@ fn shows_every_task_of_a_running_app() {
 
 #[test]
 fn prints_a_table_where_there_is_no_terminal() {
-    let _alone = watched::alone();
+    let _alone = test_skip::alone();
     let app = App::start("watched_program");
     let output = top(&[&app.process(), "--count", "2", "--every", "0.05", "--sort", "task"])
         .output_within(TEST_LIMIT)
@@ -92,7 +92,7 @@ fn prints_a_table_where_there_is_no_terminal() {
 
 #[test]
 fn follows_an_app_that_is_killed_and_started_again() {
-    let _alone = watched::alone();
+    let _alone = test_skip::alone();
     let first = App::start("watched_program");
     let mut watch = top(&["watched", "--json", "--every", "0.05"]);
     let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -119,7 +119,7 @@ fn follows_an_app_that_is_killed_and_started_again() {
 
 #[test]
 fn an_app_that_shows_nothing_is_not_found() {
-    let _alone = watched::alone();
+    let _alone = test_skip::alone();
     let app = App::start_with("watched_program", &[("PUNCTUAL_METRICS", "0")]);
     let output = top(&[&app.process(), "--count", "1"]).output_within(TEST_LIMIT).unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
@@ -149,7 +149,7 @@ fn refuses_memory_that_is_no_apps_and_says_so() {
 
 #[test]
 fn serves_prometheus() {
-    let _alone = watched::alone();
+    let _alone = test_skip::alone();
     let app = App::start("watched_program");
     let mut server = top(&[&app.process(), "--prometheus=127.0.0.1:0"]);
     let mut server = server.stderr(Stdio::piped()).spawn().unwrap();
@@ -222,7 +222,7 @@ fn is_a_live_view_on_a_terminal() {
     if !test_skip::is_installed("tmux") {
         return skip(Need::Tool("tmux"), "the live view on a terminal");
     }
-    let _alone = watched::alone();
+    let _alone = test_skip::alone();
     let app = App::start("watched_program");
     let tmux = Tmux(support::Scratch::new("tmux"));
     let view = format!("{} top {} --every 0.1; echo over $?; cat", program().display(), app.process());
@@ -257,7 +257,7 @@ fn records_the_next_miss_by_one_key() {
     if !test_skip::is_installed("tmux") {
         return skip(Need::Tool("tmux"), "the live view on a terminal");
     }
-    let _alone = watched::alone();
+    let _alone = test_skip::alone();
     let app = App::start("watched_program");
     let tmux = Tmux(support::Scratch::new("tmux-miss"));
     let (directory, program) = (tmux.0.0.display(), program());
@@ -299,7 +299,7 @@ fn ends_with_its_terminal() {
     if !test_skip::is_installed("tmux") {
         return skip(Need::Tool("tmux"), "the live view on a terminal");
     }
-    let _alone = watched::alone();
+    let _alone = test_skip::alone();
     let tmux = Tmux(support::Scratch::new("tmux-gone"));
     // Ignored, as below `nohup`, so that only the terminal reports it.
     let view = format!("trap '' HUP; exec {} top --every 0.1", program().display());

@@ -5,8 +5,8 @@
 mod allocator;
 
 use std::cell::Cell;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use allocator::Telling;
 use log::{Level, LevelFilter, Log, Metadata, Record};
@@ -58,8 +58,7 @@ impl Log for Logger {
 
 /// Runs one app at a time, with this logger, and returns the records.
 fn said(run: impl FnOnce()) -> Vec<Said> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let _one: MutexGuard<'_, ()> = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one = test_skip::alone();
     let _ = log::set_logger(&LOGGER);
     log::set_max_level(LevelFilter::Info);
     LOGGER.0.lock().unwrap().clear();

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use place::Place;
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+use test_skip::{Need, skip_any};
 
 /// Publishes a setpoint once the gimbal is discovered, waits until the gimbal reports it as its
 /// target, receives angles and currents, and sets a parameter.
@@ -125,9 +126,9 @@ fn is_steered_watched_and_tuned_through_ros_2() {
         .ok()
         .filter(|output| !matches!(output.status.code(), Some(1 | 3)) || !output.stdout.is_empty())
     else {
-        return eprintln!(
-            "*** SKIPPED: THE GIMBAL IS NOT STEERED BY ROS 2. This requires root or a user namespace, `unshare`, `ip`, and \
-             `pip install cyclonedds` for python3 ***"
+        return skip_any(
+            &[Need::PythonModule("cyclonedds"), Need::System("a network namespace")],
+            "the gimbal and ROS 2",
         );
     };
     let said = String::from_utf8_lossy(&output.stdout);

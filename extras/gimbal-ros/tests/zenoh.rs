@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use place::Place;
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+use test_skip::{Need, skip_any};
 
 /// Publishes a setpoint, waits until the gimbal reports it as its target, and receives angles and
 /// currents.
@@ -75,9 +76,9 @@ fn is_steered_and_watched_by_zenoh() {
         .ok()
         .filter(|output| !matches!(output.status.code(), Some(1 | 3)) || !output.stdout.is_empty())
     else {
-        return eprintln!(
-            "*** SKIPPED: THE GIMBAL IS NOT STEERED BY ZENOH. This requires root or a user namespace, `unshare`, `ip`, and \
-             `pip install eclipse-zenoh` for python3 ***"
+        return skip_any(
+            &[Need::PythonModule("zenoh"), Need::System("a network namespace")],
+            "the gimbal and Zenoh",
         );
     };
     let said = String::from_utf8_lossy(&output.stdout);

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::{Bridge, Incoming, Running, Topic, TransportServer};
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
+use test_skip::{Need, skip_any};
 
 /// Longer than any machine takes.
 const PATIENCE: Duration = Duration::from_secs(1200);
@@ -155,7 +156,7 @@ fn exchanges_messages_with_rostopic_and_restarts_without_the_app() {
 
     let port = free_port();
     let Some(_master) = master(port) else {
-        return eprintln!("*** SKIPPED: NO rosmaster OR rostopic, SO NOTHING IS EXCHANGED WITH ROS 1 ***");
+        return skip_any(&[Need::Tool("rosmaster"), Need::Tool("rostopic")], "messages of ROS 1");
     };
     let mut node = transport(&app, port);
     let check_exchange = || {

@@ -1,12 +1,16 @@
-//! Skips of tests, or of parts of them, that need something the machine lacks.
+//! Skips of tests, or of parts of them, that need something the machine lacks, and the lock of tests
+//! that need the machine to themselves.
 //!
-//! The test harness has no state between passed and failed, and it hides the output of tests that pass. [`skip`] prints its line past the
-//! harness, and `cargo xtask test` counts the lines by need.
+//! The test harness has no state between passed and failed, and it hides the output of tests that
+//! pass. [`skip`] prints a line past the harness, and appends it to a file of `cargo xtask test`, which
+//! counts the lines by need.
 
 use std::env;
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
@@ -14,6 +18,9 @@ use punctual_process::scheduling::set_policy;
 
 /// If this variable is `required`, missing tools are failures. `cargo xtask nightly` sets it.
 pub const TOOLS: &str = "PUNCTUAL_TOOLS";
+
+/// Names the file to which skips are appended.
+const SKIPS: &str = "PUNCTUAL_TEST_SKIPS";
 
 /// Something that a test needs and not every machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +83,15 @@ impl Need {
     }
 }
 
+/// Waits until no other test of this process needs the machine to itself: apps with real-time
+/// priorities prevent each other from running, and measurements and recordings disturb each other.
+///
+/// cargo-nextest runs each test in a process: `.config/nextest.toml` has a group for these tests.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Reports that the calling test does not check `unchecked`, because the machine lacks `need`.
 ///
 /// # Panics
@@ -87,13 +103,29 @@ pub fn skip(need: Need, unchecked: impl fmt::Display) {
     let is_required = need.is_installable() && env::var_os(TOOLS).is_some_and(|value| value == "required");
     assert!(!is_required, "{TOOLS}=required, and {need} is missing: {unchecked}; install it");
     let line = line(thread::current().name().unwrap_or("?"), need, &unchecked.to_string());
-    // Not by `eprint`, whose output the harness captures. A closed standard error must not fail the test.
-    let _ = io::stderr().write_all(line.as_bytes());
+    // Not by `eprint`, whose output the harness captures. A closed standard error must not fail the
+    // test, nor a file of another user.
+    let _ = io::stderr().write_all(format!("*** SKIPPED {line} ***\n").as_bytes());
+    if let Some(path) = env::var_os(SKIPS) {
+        let file = File::options().append(true).open(path);
+        let _ = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+    }
+}
+
+/// Like [`skip`], for the first of several needs that the machine does not meet.
+///
+/// # Panics
+///
+/// If the machine meets them all, or as [`skip`] does.
+#[track_caller]
+pub fn skip_any(needs: &[Need], unchecked: impl fmt::Display) {
+    let unmet = needs.iter().find(|need| need.is_met() != Some(true));
+    skip(*unmet.expect("a test is skipped for a reason"), unchecked);
 }
 
 /// One line, which `cargo xtask test` parses.
 fn line(test: &str, need: Need, unchecked: &str) -> String {
-    format!("*** SKIPPED {test}: needs {need}: {} ***\n", unchecked.trim().replace('\n', " "))
+    format!("{test}: needs {need}: {}", unchecked.trim().replace('\n', " "))
 }
 
 /// Tries the highest priority in a thread that ends at once.
@@ -131,8 +163,14 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "a test is skipped for a reason")]
+    fn fails_if_the_machine_meets_all_needs() {
+        skip_any(&[Need::Tool("sh"), Need::Tool("cat")], "nothing");
+    }
+
+    #[test]
     fn prints_one_line() {
         let line = line("a::b", Need::RealTime, "order\nof threads\n");
-        assert_eq!(line, "*** SKIPPED a::b: needs real-time priorities: order of threads ***\n");
+        assert_eq!(line, "a::b: needs real-time priorities: order of threads");
     }
 }

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use punctual::{Config, Duration};
 use punctual_process::child::BoundedChild;
@@ -46,14 +45,6 @@ mod watched {
 /// Runs the app; ends by itself, in case it is not killed.
 pub(crate) fn run() {
     watched::run(Config::new().until(Duration::from_secs(900))).expect("it can be started");
-}
-
-/// One test at a time has apps: several together would compete for the CPU.
-static ONE: Mutex<()> = Mutex::new(());
-
-/// Returns the right to have apps.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The app in progress; killed on drop.

@@ -90,7 +90,8 @@ impl Mapped {
         let file = object::File::parse(&*data).ok()?;
         // Mappings start at page boundaries, segments at any address.
         let is_here = |segment: &object::Segment<'_, '_>| {
-            let flags = matches!(segment.flags(), SegmentFlags::Elf { p_flags } if p_flags & PF_X != 0);
+            let flags =
+                matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.0 & PF_X.0 != 0);
             let (start, size) = segment.file_range();
             flags
                 && start < line.offset.saturating_add(line.range.end - line.range.start)

@@ -118,7 +118,7 @@ fn timehist(file: &Path, thread: Tid) -> Vec<(u64, u64)> {
 
 #[test]
 fn agrees_with_perf_on_jitter() {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     let place = Place::new("perf");
     let file = place.0.join("perf.data");
     if !has_perf() {
@@ -171,7 +171,7 @@ fn agrees_with_perf_on_jitter() {
 
 #[test]
 fn writes_as_many_events_as_trace_cmd_reads() {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     let place = Place::new("trace-cmd");
     let (directory, file) = (place.0.join("raw"), place.0.join("trace.dat"));
     let Some(recording) = recording::start(record::Config::default(), &directory) else { return };

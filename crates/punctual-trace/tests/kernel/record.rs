@@ -36,7 +36,7 @@ fn own_threads() -> BTreeSet<u32> {
 
 #[test]
 fn records_events_and_leaves_nothing_behind() {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     let place = Place::new("record");
     let directory = place.0.join("raw");
     let filter = Filter { processes: vec![std::process::id()], ..Filter::default() };
@@ -90,7 +90,7 @@ fn records_events_and_leaves_nothing_behind() {
 
 #[test]
 fn reads_and_removes_leftovers_of_killed_recorder() {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     if let Some(directory) = std::env::var_os(VICTIM) {
         let config = Config { buffer_kib: 512, ..Config::default() };
         let Some(_recording) = start(config, directory.as_ref()) else { return };
@@ -140,7 +140,7 @@ fn reads_and_removes_leftovers_of_killed_recorder() {
 
 #[test]
 fn rejects_what_cannot_be_recorded_and_names_fix() {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     let place = Place::new("refused");
     let Some(recording) = start(Config::default(), &place.0.join("a")) else { return };
     drop(recording);
@@ -197,7 +197,7 @@ fn all_jobs(trace: &Trace) -> Vec<Job> {
 
 #[test]
 fn records_only_traced_threads_when_narrow() {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     let place = Place::new("narrow");
     let filter = Filter { names: vec!["partner".into()], priorities: Some(1..=99), ..Filter::default() };
     let groups = vec![Group::Sched, Group::Futex];
@@ -234,7 +234,7 @@ fn records_only_traced_threads_when_narrow() {
 
 #[test]
 fn follows_new_threads_when_narrow() {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     let place = Place::new("followed");
     let filter = Filter { processes: vec![std::process::id()], ..Filter::default() };
     let groups = vec![Group::Sched];
@@ -292,7 +292,7 @@ fn follows_new_threads_when_narrow() {
 
 #[test]
 fn delivers_events_live() {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     recording::enter();
     let config = Config {
         filter: Filter { processes: vec![std::process::id()], ..Filter::default() },
@@ -372,7 +372,7 @@ fn returns_recorded(filter: Filter, rounds: usize) -> Option<usize> {
 /// much.
 #[test]
 fn records_by_default_when_chosen_threads_return_from_waiting() {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     let chosen = Filter { processes: vec![std::process::id()], ..Filter::default() };
     let Some(returns) = returns_recorded(chosen, 50) else { return };
     assert!(returns >= 50, "{returns}");

@@ -103,7 +103,7 @@ fn without_vain_calls(events: &[Event]) -> Vec<Event> {
 
 #[test]
 fn measures_overhead_within_bounds_known_without_bpf() {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     let place = Place::new("schedule");
     let (directory, file) = (place.0.join("raw"), place.0.join("trace.dat"));
     let Some(recording) = start_with_programs(config(), &place) else { return };
@@ -173,7 +173,7 @@ fn measures_overhead_within_bounds_known_without_bpf() {
 
 #[test]
 fn records_only_traced_threads_and_cpus() {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     let place = Place::new("schedule-filter");
     let callers = |filter: Filter, cpus: Vec<u32>| {
         let _ = fs::remove_dir_all(place.0.join("raw"));
@@ -215,7 +215,7 @@ fn records_only_traced_threads_and_cpus() {
 
 #[test]
 fn counts_losses_and_flags_jobs() {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     let place = Place::new("schedule-lost");
     // The rings are read only at the start and at the end, and hold about 2700 records.
     let config = Config { buffer_kib: 64, every: Duration::from_secs(3600), ..config() };
@@ -253,7 +253,7 @@ fn counts_losses_and_flags_jobs() {
 
 #[test]
 fn delivers_events_live() {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     let mut live = match Live::start(&config()) {
         Err(LiveError::Start(error @ (RecordError::NoTracefs | RecordError::Permission { .. }))) => {
             skip(Need::Tracefs, error);

@@ -1,8 +1,6 @@
 //! Kernel resources that a recording's BPF programs need and leave behind.
 #![cfg(feature = "bpf")]
 
-use crate::recording;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -42,7 +40,7 @@ fn gone(programs: &BTreeSet<u32>) -> bool {
 
 #[test]
 fn leaves_nothing_in_the_kernel() {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     let place = Place::new("schedule-gone");
     if std::env::var_os(PART).is_some_and(|part| part == "victim") {
         let Some(_recording) = start_with_programs(config(), &place) else { return };
@@ -84,7 +82,7 @@ fn child(test: &str, part: &str) -> Command {
 
 #[test]
 fn without_the_privilege_the_fix_is_named() {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     let place = Place::new("schedule-denied");
     if std::env::var_os(PART).is_some_and(|part| part == "denied") {
         // Everything else is recorded.

@@ -51,12 +51,11 @@ mod valgrind;
 mod wait_for_event;
 mod word_fallback;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 /// Serializes the tests that run apps on threads of the kernel in this process: with real-time
 /// priorities, apps on the same CPU prevent each other from running.
 fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
     privileges::no_runaways_here();
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    test_skip::alone()
 }

@@ -7,7 +7,7 @@ mod privileges;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::thread;
 
 use punctual::report::Outcome;
@@ -15,9 +15,8 @@ use punctual::{Config, SpawnError, StartError};
 
 /// `shutdown` from a foreign thread ends every app of the process, so tests are serialized.
 fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
     privileges::no_runaways_here();
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    test_skip::alone()
 }
 
 fn both() -> [Config; 2] {

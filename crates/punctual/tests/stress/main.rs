@@ -28,7 +28,6 @@ mod threads;
 use std::collections::HashSet;
 use std::env;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use round::Plan;
@@ -49,8 +48,7 @@ fn length() -> Duration {
 }
 
 fn survives(form: &str, mut command: Command) {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = test_skip::alone();
     // In µs of CPU time without a system call that blocks: the first sends SIGXCPU, the second SIGKILL.
     privileges::limit(&mut command, privileges::Resource::Rttime, 5_000_000, 6_000_000);
     let ended =

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
+use test_skip::Need;
 
 /// Longer than any machine takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
@@ -103,9 +104,7 @@ pub(crate) fn beside_another_machine(test: &str) -> Option<bool> {
     crate::alone::run(test, UP, &format!("python3 -c 'import cyclonedds.domain' && nsenter -V && {cable}"))
 }
 
-/// Reports a skipped test.
-pub(crate) fn skip(what: &str) {
-    eprintln!(
-        "*** SKIPPED: {what}. This requires root or a user namespace, `unshare`, `ip`, and `pip install cyclonedds` for python3 ***"
-    );
+/// Reports a test that cannot run.
+pub(crate) fn skip(unchecked: &str) {
+    test_skip::skip_any(&[Need::PythonModule("cyclonedds"), Need::System("a network namespace")], unchecked);
 }

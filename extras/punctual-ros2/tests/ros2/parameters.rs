@@ -192,7 +192,7 @@ const SAID: [&str; 20] = [
 fn are_set_by_cyclonedds_all_or_none() {
     match alone("parameters::inside") {
         Some(went_well) => assert!(went_well, "see above"),
-        None => skip("NO PARAMETERS WERE SET THROUGH ROS 2"),
+        None => skip("parameters through ROS 2"),
     }
 }
 
@@ -200,7 +200,7 @@ fn are_set_by_cyclonedds_all_or_none() {
 fn are_set_as_fast_dds_has_services() {
     match alone("parameters::inside_enhanced") {
         Some(went_well) => assert!(went_well, "see above"),
-        None => skip("NO PARAMETERS WERE SET THROUGH ROS 2"),
+        None => skip("parameters through ROS 2"),
     }
 }
 
@@ -208,7 +208,7 @@ fn are_set_as_fast_dds_has_services() {
 fn are_served_on_interfaces_that_come_up_later() {
     match beside_another_machine("parameters::with_another_machine") {
         Some(went_well) => assert!(went_well, "see above"),
-        None => skip("NO PARAMETERS WERE SERVED ON ANOTHER INTERFACE"),
+        None => skip("parameters on another interface"),
     }
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{MutexGuard, OnceLock};
 use std::thread;
 use std::time::Duration;
 use test_skip::{Need, skip};
@@ -90,8 +90,7 @@ pub(crate) struct RealTime {
 
 /// Waits for the right to run real-time threads; prints a message instead if this process may not.
 pub(crate) fn real_time(test: &str) -> Option<RealTime> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let one = test_skip::alone();
     limit_real_time();
     let tried = thread::spawn(|| {
         let allowed = rustix::thread::sched_getaffinity(None)?;

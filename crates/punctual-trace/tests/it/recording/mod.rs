@@ -7,18 +7,10 @@ mod tracefs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use punctual_trace::jobs::Counters;
 use punctual_trace::record::{Config, RecordError, Recording};
 use test_skip::{Need, skip};
-
-/// Keeps other tests from recording until the guard is dropped: they compare the kernel's state
-/// before and after.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static RECORDER: Mutex<()> = Mutex::new(());
-    RECORDER.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A directory that is removed with the test.
 pub struct Place(pub PathBuf);

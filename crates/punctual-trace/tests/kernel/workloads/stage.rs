@@ -204,7 +204,7 @@ pub(crate) fn perform<T>(
     play: impl Fn() -> (Vec<Tid>, T),
     check: impl Fn(&Played, &T) -> Vec<Measured>,
 ) {
-    let _alone = recording::alone();
+    let _alone = test_skip::alone();
     if !real_time() {
         return skip(Need::RealTime, name);
     }

@@ -203,7 +203,7 @@ fn yields_of_other_threads_end_no_job() {
 }
 
 /// A SCHED_DEADLINE thread on Linux 6.18: 0.4 ms of work each 6 ms with 1.5 ms of runtime, except
-/// one job of 4 ms and one of 8 ms.
+/// one job of 4 ms and one of 8 ms. With the names of 364 of 13 441 threads.
 fn recorded() -> Trace {
     let packed = include_bytes!("../data/deadline.dat.z");
     let bytes = miniz_oxide::inflate::decompress_to_vec_zlib(packed).unwrap();

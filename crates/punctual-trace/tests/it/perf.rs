@@ -13,7 +13,8 @@ use crate::small_perf as small;
 use test_skip::{Need, skip};
 
 /// `perf record -a -k mono` of version 6.1 on Linux 6.18, with a deadline thread: 1 482 samples,
-/// according to `perf script`.
+/// according to `perf script`. Without memory mappings, and without names of threads that have no
+/// record.
 fn recorded() -> Vec<u8> {
     miniz_oxide::inflate::decompress_to_vec_zlib(include_bytes!("../data/perf.data.z")).unwrap()
 }
@@ -142,7 +143,7 @@ fn says_how_to_make_a_readable_file() {
     without[first..first + 4].copy_from_slice(&66u32.to_le_bytes());
     assert!(why(without).contains("perf sched record"));
     let mut cut = recorded();
-    cut.truncate(200_000);
+    cut.truncate(cut.len() / 2);
     assert!(matches!(open(cut).err(), Some(ReadError::Truncated { .. })), "the formats are at its end");
 }
 

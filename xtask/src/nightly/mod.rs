@@ -84,7 +84,7 @@ pub(crate) fn run(options: &Options) -> Result {
         if outcome != Outcome::Passed {
             show_end(&log)?;
         }
-        report.add(Record::new(part.name, outcome, seconds))?;
+        report.add(Record::new(part.name, outcome, seconds)?)?;
     }
     print!("\n{}", report.table(PARTS));
     if options.record {

@@ -6,13 +6,14 @@ use std::fs::{self, File};
 use std::hash::Hasher;
 use std::io::Write as _;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::process::Command;
 
+use punctual_process::child::BoundedCommand;
 use serde::{Deserialize, Serialize};
 
 use super::parts::Part;
 use crate::Result;
-use crate::process::git;
+use crate::process::{TOOL_LIMIT, git};
 
 const PAGE_INTRODUCTION: &str = "\
 # Nightly checks
@@ -55,10 +56,9 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn new(part: &str, outcome: Outcome, seconds: u64) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        let date = date(now / 86_400);
-        Self { part: part.to_owned(), outcome, seconds, date, commit: String::new(), sources: 0 }
+    pub(super) fn new(part: &str, outcome: Outcome, seconds: u64) -> Result<Self> {
+        let (date, commit) = (today()?, String::new());
+        Ok(Self { part: part.to_owned(), outcome, seconds, date, commit, sources: 0 })
     }
 }
 
@@ -147,18 +147,10 @@ impl Report {
     }
 }
 
-/// Returns the civil date of a day since 1970-01-01, by Howard Hinnant's algorithm
-/// `civil_from_days`.
-fn date(day: u64) -> String {
-    let day = day + 719_468;
-    let (era, of_era) = (day / 146_097, day % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02}")
+/// Returns the current date.
+fn today() -> Result<String> {
+    let output = Command::new("date").args(["--utc", "+%F"]).stdout_within(TOOL_LIMIT)?;
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
 #[cfg(test)]
@@ -175,8 +167,8 @@ mod tests {
     fn resumes_after_parts_that_passed_on_the_same_sources() {
         let scratch = Scratch::new("nightly-test").unwrap();
         let mut report = Report::open(scratch.path()).unwrap();
-        report.add(Record::new("a", Outcome::Passed, 61)).unwrap();
-        report.add(Record::new("b", Outcome::Failed, 5)).unwrap();
+        report.add(Record::new("a", Outcome::Passed, 61).unwrap()).unwrap();
+        report.add(Record::new("b", Outcome::Failed, 5).unwrap()).unwrap();
 
         let mut report = Report::open(scratch.path()).unwrap();
         assert!(report.has_passed("a") && !report.has_passed("b"));
@@ -189,11 +181,11 @@ mod tests {
     #[test]
     fn reads_results_with_incomplete_last_line() {
         let scratch = Scratch::new("nightly-torn").unwrap();
-        Report::open(scratch.path()).unwrap().add(Record::new("a", Outcome::Passed, 1)).unwrap();
+        Report::open(scratch.path()).unwrap().add(Record::new("a", Outcome::Passed, 1).unwrap()).unwrap();
         let path = scratch.path().join("results.jsonl");
         fs::write(&path, fs::read_to_string(&path).unwrap() + "{\"part\":\"b\"").unwrap();
         let mut report = Report::open(scratch.path()).unwrap();
-        report.add(Record::new("b", Outcome::Passed, 1)).unwrap();
+        report.add(Record::new("b", Outcome::Passed, 1).unwrap()).unwrap();
         let report = Report::open(scratch.path()).unwrap();
         assert!(report.has_passed("a") && report.has_passed("b"));
     }
@@ -203,7 +195,7 @@ mod tests {
         let scratch = Scratch::new("nightly-table").unwrap();
         let mut report = Report::open(scratch.path()).unwrap();
         report
-            .add(Record { date: "2026-11-26".to_owned(), ..Record::new("a", Outcome::TimedOut, 61) })
+            .add(Record { date: "2026-11-26".to_owned(), ..Record::new("a", Outcome::TimedOut, 61).unwrap() })
             .unwrap();
         let table = report.table(PARTS);
         let expected = format!("| a | one thing | TIMED OUT | 2 min | 2026-11-26 | {} |", report.commit);
@@ -219,18 +211,10 @@ mod tests {
     fn records_only_full_runs() {
         let scratch = Scratch::new("nightly-page").unwrap();
         let mut report = Report::open(scratch.path()).unwrap();
-        report.add(Record::new("a", Outcome::Passed, 1)).unwrap();
+        report.add(Record::new("a", Outcome::Passed, 1).unwrap()).unwrap();
         let error = report.page(PARTS).unwrap_err().to_string();
         assert_eq!(error, "cannot record a partial run: no current result of b");
-        report.add(Record::new("b", Outcome::Failed, 1)).unwrap();
+        report.add(Record::new("b", Outcome::Failed, 1).unwrap()).unwrap();
         assert!(report.page(PARTS).unwrap().contains("| b | another | FAILED |"));
-    }
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        assert_eq!(date(0), "1970-01-01");
-        assert_eq!(date(11_016), "2000-02-29");
-        assert_eq!(date(11_017), "2000-03-01");
-        assert_eq!(date(20_783), "2026-11-26");
     }
 }

@@ -142,8 +142,10 @@ fn times(windows: &[Window]) {
                 let least = all.iter().map(one).min().unwrap_or(0);
                 format!("({:.2} – {:.2})", us(least), us(all.iter().map(one).max().unwrap_or(0)))
             };
-            let median = format!("{:.2} {}", us(quantile(&buckets, 0.5)), spread(&|one| one.p50.unwrap_or(0)));
-            let high = format!("{:.2} {}", us(quantile(&buckets, 0.999)), spread(&|one| one.p999.unwrap_or(0)));
+            let median =
+                format!("{:.2} {}", us(quantile(&buckets, 0.5)), spread(&|one| one.p50.unwrap_or(0)));
+            let high =
+                format!("{:.2} {}", us(quantile(&buckets, 0.999)), spread(&|one| one.p999.unwrap_or(0)));
             let (name, number) =
                 if index == 0 { (kind.name(), jobs.to_string()) } else { ("", String::new()) };
             println!("{name:<18}{number:>9} {quantity:>3} {median:>26} {high:>26} {:>9.2}", us(max));

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_here_is_read_there() {
+    fn ledger_is_shared_between_processes() {
         let (file, here) = Ledger::new().unwrap();
         let there = Ledger::map(file.as_raw_fd()).unwrap();
         here.violation("one");

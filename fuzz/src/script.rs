@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_script_can_be_said_in_words() {
+    fn round_trips_every_script() {
         for number in 0..200 {
             let script = Script::of(1, 2, number);
             assert_eq!(script.to_string().parse(), Ok(script));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn shrinking_comes_to_an_end() {
+    fn shrinking_terminates() {
         let mut script =
             Script { faults: vec![(1, Fault::Panic); 3], budget: 64, runs: 2, ..Script::default() };
         let mut steps = 0;

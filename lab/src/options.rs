@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_all_that_follows_the_options_as_the_command() {
+    fn passes_words_after_options_to_the_command() {
         let run = parse("--kernel stock --cpus 2 --memory 256 --timeout 9 -- ls -l --cpus 3").unwrap();
         assert_eq!((run.boot.kernel, run.boot.timeout), (Flavour::Stock, Duration::from_secs(9)));
         let machine = Machine {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn shell_takes_no_command() {
+    fn rejects_command_for_shell() {
         for line in ["lab shell ls", "lab shell --icount", "lab shell --host pi"] {
             assert!(Arguments::try_parse_from(line.split(' ')).is_err(), "{line}");
         }

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_missing_and_how_to_install_it() {
+    fn error_names_missing_tool_and_package() {
         assert_eq!(require(["sh"]).unwrap()[0].file_name().unwrap(), "sh");
         let error = require(["sh", "no-such-teapot"]).unwrap_err().to_string();
         assert!(error.contains("not installed: no-such-teapot\n"), "{error}");

@@ -118,7 +118,7 @@ mod tests {
     use xtask_support::scratch::Scratch;
 
     #[test]
-    fn leaves_nothing_behind_and_sweeps_what_others_left() {
+    fn removes_own_and_stale_directories() {
         let scratch = Scratch::new("workdir").unwrap();
         // No process has a number this large.
         let stale = scratch.path().join(format!("{PREFIX}99999999-0"));

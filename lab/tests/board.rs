@@ -163,8 +163,8 @@ fn runs_on_a_board() {
 }
 
 #[test]
-fn says_why_it_cannot_reach_a_board() {
-    let Some(server) = Server::start("says_why_it_cannot_reach_a_board") else { return };
+fn error_explains_unreachable_board() {
+    let Some(server) = Server::start("error_explains_unreachable_board") else { return };
     // A key unknown to the server.
     let ran = Ran::new(
         server.lab("host", &["run", "--host", "127.0.0.1", "--", "true"]).output_within(TEST_LIMIT).unwrap(),

@@ -117,7 +117,7 @@ fn brings_back_files_of_a_counted_run() {
 }
 
 #[test]
-fn ends_when_nobody_reads() {
+fn stops_at_broken_pipe() {
     let Some(_turn) = turn() else { return };
     let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
     // Without a closed pipe it would run for the whole time limit.
@@ -143,7 +143,7 @@ fn ends_when_nobody_reads() {
 }
 
 #[test]
-fn refuses_results_that_cannot_be_brought_back() {
+fn rejects_unwritable_results_directory() {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("a-file");
     fs::write(&file, "").unwrap();
     for impossible in [file.join("below"), file, PathBuf::from("/proc/results")] {
@@ -191,7 +191,7 @@ fn streams_output_while_the_command_runs() {
 }
 
 #[test]
-fn ends_a_command_that_hangs() {
+fn kills_hanging_command() {
     let Some(_turn) = turn() else { return };
     lab(&["--timeout", "8", "sleep", "1000"], None).ends_with(124, &["within 8 s (--timeout)", "console"]);
 }
@@ -210,7 +210,7 @@ fn reports_a_panic_of_the_kernel() {
 }
 
 #[test]
-fn reports_that_memory_ran_out() {
+fn reports_out_of_memory() {
     let Some(_turn) = turn() else { return };
     lab(&["--memory", "128", "tail", "/dev/zero"], None)
         .ends_with(137, &["ran out of its 128 MB", "Killed process"]);
@@ -224,14 +224,14 @@ fn reports_memory_too_small_to_boot() {
 }
 
 #[test]
-fn names_the_kernels_and_modules_there_are() {
+fn errors_list_known_kernels_and_modules() {
     fs::create_dir_all(cache()).unwrap();
     lab(&["--kernel", "windows", "true"], None).ends_with(125, &["no kernel `windows`", "`rt-probe`"]);
     lab(&["--module", "teapot", "true"], None).ends_with(125, &["no module `teapot`", "punctual_locks"]);
 }
 
 #[test]
-fn loads_a_module_with_its_parameters() {
+fn loads_module_with_parameters() {
     let Some(_turn) = turn() else { return };
     for mode in [&["--icount"][..], &["--cpus", "1"]] {
         let module = ["--module", "punctual_locks max_us=77"];

@@ -40,7 +40,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn says_what_it_needs_a_network_for() {
+fn error_explains_need_for_network() {
     for tool in ["apt-get", QEMU] {
         if !is_installed(tool) {
             return skip(Need::Tool(tool), "a fetch without a network");
@@ -71,7 +71,7 @@ fn says_what_it_needs_a_network_for() {
 }
 
 #[test]
-fn says_that_the_disk_is_full() {
+fn reports_full_disk() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the lab lies in the workspace");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(workspace.join("target"), PathBuf::from);
     let kernel = std::path::absolute(target.join("lab/kernels")).unwrap();

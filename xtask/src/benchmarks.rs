@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn omits_rows_that_a_run_lacks() {
+    fn omits_rows_missing_from_a_run() {
         let complete = run(30.0, &[("peer", 20.0)]);
         let lacking = run(30.0, &[]);
         assert!(answers(&[complete, lacking]).values().all(|subjects| comparisons(subjects).is_empty()));

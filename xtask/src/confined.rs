@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_what_computes_and_what_sleeps_too_long() {
+    fn kills_programs_that_exceed_processor_or_wall_time() {
         let second = Duration::from_secs(1);
         assert_eq!(shell("while :; do :; done", Limits::computing(second)).end, End::TimedOut(second));
         let short = Limits { wall: Duration::from_millis(50), ..Limits::sleeping(second) };

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tries_again_only_what_takes_real_time() {
+    fn retries_only_on_real_threads() {
         let of = |port, outcomes: [bool; 2]| {
             let attempts = std::cell::Cell::new(0);
             let attempt = || {

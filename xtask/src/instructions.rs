@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_grows_faster_than_its_tasks_is_rejected() {
+    fn rejects_code_that_grows_faster_than_linearly() {
         assert_eq!(bytes_per_task(&[1_000, 21_000, 61_000]), [1_000, 1_000]);
         assert!(is_linear(&[1_000, 1_050]) && is_linear(&[1_000, 900]));
         assert!(!is_linear(&[1_000, 1_051]));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_between_two_runs_is_less_than_an_instruction() {
+    fn rounds_to_whole_instructions() {
         let operations = MANY - FEW;
         assert_eq!(per_operation(1_000, 1_000 + 90 * operations + operations / 2 - 1), 90);
         assert_eq!(per_operation(1_000 + operations / 2, 1_000 + 90 * operations), 90);

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_every_key_into_one_part() {
+    fn assigns_every_key_to_one_part() {
         for key in ["a", "b", "channel-free-relaxed"] {
             let takers = (0..3)
                 .filter(|part| format!("{part}/3").parse::<Sample>().is_ok_and(|sample| sample.takes(key)));
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn stays_within_its_parts_whatever_the_commit_or_the_day() {
+    fn derives_valid_parts_from_commit_and_day() {
         for text in ["commit/3", "day/3", "commit/1"] {
             let sample: Sample = text.parse().unwrap();
             assert!(sample.part < sample.parts, "{text}");
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_what_is_no_part() {
+    fn rejects_malformed_samples() {
         for text in ["4/4", "1", "0/0", "", "a/4", "1/", "-1/4"] {
             assert!(text.parse::<Sample>().is_err(), "{text}");
         }

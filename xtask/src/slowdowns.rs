@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn can_plant_every_slowdown_and_knows_its_row() {
+    fn plants_every_slowdown_of_a_recorded_row() {
         let figures = std::fs::read_to_string(cargo::root().join("lab/figures.txt")).unwrap();
         for seed in table().unwrap().seeds {
             let row = seed.test().1;

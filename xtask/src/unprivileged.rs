@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_root_by_the_effective_user() {
+    fn recognizes_root_by_effective_user() {
         assert!(is_root("Name:\tx\nUid:\t1000\t0\t0\t0\nGid:\t0\t0\t0\t0\n"));
         assert!(!is_root("Uid:\t0\t1000\t0\t0\n"));
         assert!(!is_root("Name:\tx\n"));

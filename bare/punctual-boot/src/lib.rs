@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_a_checksum_from_those_who_know_no_crc() {
+    fn accepts_checksum_of_senders_without_crc() {
         let mut script = Script::with([block(SOH, 1, &[9; 128], false), vec![EOT]]);
         (0..CRC_REQUESTS).for_each(|_| script.input.push_front(None));
         assert_eq!(received(&mut script).unwrap(), [9; 128]);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_again_for_what_is_garbled_or_cut_off() {
+    fn requests_garbled_and_truncated_blocks_again() {
         let good = block(SOH, 2, &[5; 128], true);
         let (mut data, mut number) = (good.clone(), good.clone());
         data[50] ^= 4;
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_up_and_says_so() {
+    fn reports_failure_after_last_retry() {
         assert_eq!(received(&mut Script::default()), Err(Error::NoSender));
         let mut dead = Script::with([vec![b'x']]);
         assert_eq!(received(&mut dead), Err(Error::TooManyErrors));

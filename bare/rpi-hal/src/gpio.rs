@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn listens_to_what_it_is_told_and_clears_no_other_event() {
+    fn enables_requested_events_and_clears_no_other() {
         let (block, memory) = Fake::<GPIO>::new();
         let (mut bank, pins) = split(block);
         let mut pin = pins.gpio4.into_input(&mut bank, Pull::Up);

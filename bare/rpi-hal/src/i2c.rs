@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn divides_the_clock_and_refuses_what_it_cannot_do() {
+    fn divides_the_clock_and_rejects_unreachable_rates() {
         let (mut i2c, memory) = controller();
         assert_eq!(memory.get(0x14), 2500);
         let mut buffer = [0; 2];

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_as_long_as_it_is_told() {
+    fn counts_for_requested_time() {
         let (block, memory) = Fake::<Local>::new();
         memory.set(0x24, 5);
         let mut timer = LocalTimer::new(block);

@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_was_received_wrongly() {
+    fn distinguishes_receive_errors() {
         let (mut uart, memory) = uart();
         let wrong = [(8, Error::Framing), (9, Error::Parity), (10, Error::Break), (11, Error::Overrun)];
         for (bit, error) in wrong {
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_carry_what_the_handler_moves() {
+    fn rings_carry_bytes_of_the_handler() {
         let (uart, memory) = uart();
         memory.set(0x18, RXFE);
         let (mut handler, mut reader, mut writer) =
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_what_is_received_wrongly_or_without_room() {
+    fn counts_receive_errors_and_overruns() {
         let (uart, memory) = uart();
         memory.set(0x18, RXFE);
         let (mut handler, mut reader, _writer) = uart.with_rings(Box::leak(Box::new(Rings::<4, 4>::new())));

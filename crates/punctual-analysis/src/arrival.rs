@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_what_the_distances_allow() {
+    fn counts_releases_allowed_by_distances() {
         type Distance = fn(u64) -> u64;
         let cases: [(Stream, Distance); 4] = [
             (Stream::sporadic(10), |k| (k - 1) * 10),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_to_count_what_overflows() {
+    fn rejects_overflowing_counts() {
         let stream = Stream::sporadic(1).times(u64::MAX);
         assert_eq!((stream.before(1), stream.before(2)), (Some(u64::MAX), None));
         assert_eq!(Stream::sporadic(1).until(u64::MAX), None);

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_up_what_is_not_exact() {
+    fn rounds_inexact_results_up() {
         let mut sum = Fraction::ZERO;
         let primes = [999_999_937_u128, 999_999_929, 999_999_893, 999_999_883, 999_999_797, 999_999_761];
         for prime in primes {

@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_from_below_come_again_while_somebody_waits() {
+    fn counts_further_lower_jobs_during_suspension() {
         let waits = TASKS.replace(
             "execution = \"3us\"",
             "execution = \"3us\"\nsuspension = { total = \"1us\", times = 1 }",

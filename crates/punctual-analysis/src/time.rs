@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong_with_a_time() {
+    fn error_explains_invalid_time() {
         for (text, part) in [
             ("", "no time"),
             ("us", "no time"),

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rejects_what_makes_no_sense() {
+    fn rejects_invalid_options() {
         let bad = |options: Options| Plan::new(&options).map(|plan| plan.samples).unwrap_err();
         assert_eq!(bad(Options { samples: Some(0), ..Options::default() }), BadOptions::NoSamples);
         assert_eq!(

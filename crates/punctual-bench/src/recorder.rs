@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drops_what_does_not_fit() {
+    fn drops_samples_beyond_capacity() {
         let recorder = Recorder::new(2);
         assert!(recorder.push(1));
         assert!(!recorder.push(2));

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn says_why_row_was_not_measured() {
+    fn prints_reason_of_unmeasured_row() {
         let mut unmeasured = row("a", "Punctual", 1000);
         unmeasured.figures = None;
         unmeasured.why = vec!["no SCHED_FIFO".into()];

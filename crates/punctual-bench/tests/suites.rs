@@ -120,7 +120,7 @@ fn measures_executors_in_units_of_a_locked_instruction() {
 }
 
 #[test]
-fn says_where_on_a_curve_each_point_is() {
+fn labels_each_point_of_a_curve() {
     let run = run(suites::curves::NAME, &Stop::default());
     assert_as_documented(&run);
     assert!(run.rows().count() >= 12, "two of each of three curves, for two subjects");

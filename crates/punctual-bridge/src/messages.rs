@@ -292,7 +292,7 @@ mod tests {
     use crate::message::{Layout, decode};
 
     #[test]
-    fn a_stamp_is_that_of_the_release_unless_it_is_said() {
+    fn stamps_messages_with_the_release_by_default() {
         let mut joints = JointState::<2> { position: [0.5, -0.25].into(), ..JointState::default() };
         let mut encoder = Encoder::default();
         let stamp = |bytes: &[u8]| decode::<JointState<2>>(bytes, Layout::Cdr).unwrap().header.stamp;

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rejects_the_user_of_all_who_have_no_id_in_a_namespace() {
+    fn rejects_overflow_user_of_a_namespace() {
         assert!(maps_all("         0          0 4294967295\n"));
         for map in ["", "         0       1000          1\n", "0 0 65534\n65534 100000 1\n"] {
             assert!(!maps_all(map), "{map}");

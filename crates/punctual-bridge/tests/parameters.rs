@@ -50,7 +50,7 @@ fn remote(name: &str) -> Remote {
 }
 
 #[test]
-fn the_example_does_what_its_expected_output_says() {
+fn example_prints_its_expected_output() {
     #[derive(Clone, Default)]
     struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -124,7 +124,7 @@ fn is_changed_from_outside_and_recorded() {
 }
 
 #[test]
-fn two_of_one_name_are_told_apart_by_their_processes() {
+fn distinguishes_apps_of_one_name_by_process() {
     static ONE: Tunable<Limits> = Tunable::new();
     static TWO: Tunable<Limits> = Tunable::new();
     let name = name("twice");

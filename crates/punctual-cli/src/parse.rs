@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_why_a_text_is_no_time() {
+    fn error_explains_invalid_time_text() {
         assert_eq!(seconds("2.5"), Ok(Duration::from_millis(2_500)));
         for (text, why) in [
             ("x", "not a number"),

@@ -253,7 +253,7 @@ fn kills_an_endless_loop_and_shows_where_it_was() {
 }
 
 #[test]
-fn writes_what_the_kernel_recorded_beside_the_stack() {
+fn writes_kernel_recording_next_to_the_stack() {
     let scratch = Scratch::new("supervise-trace");
     let output = output(&scratch, &["--trace"], "loop and be killed");
     let said = text(&output.stderr);
@@ -329,7 +329,7 @@ fn shows_where_it_crashed() {
 }
 
 #[test]
-fn kills_what_somebody_has_stopped() {
+fn kills_stopped_process() {
     let scratch = Scratch::new("supervise-sigstop");
     let output = output(&scratch, &["--stopped", "0.1"], "be stopped by a signal");
     let said = text(&output.stderr);
@@ -367,7 +367,7 @@ impl Drop for Group {
 }
 
 #[test]
-fn says_that_memory_was_short() {
+fn reports_out_of_memory_kill() {
     let group = match Group::new() {
         Ok(group) => group,
         Err(why) => return skip(Need::System("cgroups that bound memory"), why),
@@ -392,7 +392,7 @@ fn starts_it_again_as_often_as_it_may() {
 }
 
 #[test]
-fn hands_over_what_the_app_has_kept() {
+fn passes_kept_state_to_the_restarted_app() {
     let scratch = Scratch::new("supervise-kept");
     let options = ["--restart", "on-failure", "--pause", "0.01"];
     let output = output(&scratch, &options, "count and be killed");
@@ -445,7 +445,7 @@ fn does_not_count_called_jobs_to_the_budget_of_their_caller() {
 }
 
 #[test]
-fn says_what_cannot_be_started() {
+fn error_names_program_that_cannot_start() {
     let output = punctual(&["supervise", "--", "/no/such/app"]).output_within(TEST_LIMIT).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("/no/such/app: "), "{}", text(&output.stderr));

@@ -126,7 +126,7 @@ fn an_app_that_shows_nothing_is_not_found() {
 }
 
 #[test]
-fn refuses_memory_that_is_no_apps_and_says_so() {
+fn rejects_memory_of_other_programs() {
     for (name, bytes, why) in [
         ("empty", &b""[..], "too short for a header"),
         ("noise", &[0x5a; 70_000][..], "does not begin with the mark"),
@@ -179,7 +179,7 @@ fn serves_prometheus() {
 }
 
 #[test]
-fn says_that_a_port_is_taken() {
+fn error_names_occupied_port() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let output = top(&[&format!("--prometheus={address}")]).output_within(TEST_LIMIT).unwrap();

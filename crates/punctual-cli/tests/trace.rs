@@ -321,7 +321,7 @@ fn explains_alarms_and_runs_command() {
 /// Older kernels, such as 6.12, copy nothing from the global buffer: marks there are in no
 /// recording.
 #[test]
-fn records_what_command_marks_where_it_is_told_to() {
+fn records_markers_into_requested_instance() {
     let scratch = Scratch::new("marks");
     if !can_mount_and_trace(&scratch) {
         return;
@@ -414,7 +414,7 @@ fn names_fix_for_bad_input() {
 
 /// As `nobody`, from a directory that other users cannot access.
 #[test]
-fn tells_unprivileged_user_what_to_do() {
+fn error_names_remedy_for_unprivileged_users() {
     let scratch = Scratch::new("nobody");
     let copy = scratch.file("punctual");
     // By another process: a child started by another test at that time would hold the file open for
@@ -472,7 +472,7 @@ fn succeeds_when_its_time_is_over() {
 }
 
 #[test]
-fn removes_what_killed_recorder_left_even_if_run_fails() {
+fn removes_leftovers_of_a_killed_recorder_even_if_the_run_fails() {
     let scratch = Scratch::new("left-over");
     if !can_mount_and_trace(&scratch) {
         return;

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses_what_the_kernel_writes() {
+    fn parses_cpu_lists_of_the_kernel() {
         assert!(list("0-2,5\n").eq([0, 1, 2, 5]));
         assert!(list("").chain(list("(null)")).chain(list("3-1,x,-")).eq([]));
         assert!(list("0-7:1/4,9").eq([0, 4, 9]));

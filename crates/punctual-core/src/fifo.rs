@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_appended_behind_what_waits() {
+    fn appends_nodes_behind_waiting_ones() {
         let nodes: [Node; 3] = Default::default();
         let fifo = Fifo::new();
         // SAFETY: a single thread; the nodes are in no other queue, and the inbox is empty when the

@@ -236,7 +236,7 @@ mod tests {
     static PARTITION: Partition<Still> = unsafe { Partition::new(Still, &[&LEVEL], &[&IDLE, &WORKER]) };
 
     #[test]
-    fn a_tick_releases_what_is_due_and_tells_what_is_next() {
+    fn tick_releases_due_jobs_and_returns_the_next_time() {
         // SAFETY: only this test uses the worker.
         let me = unsafe { CurrentWorker::new(&IDLE) };
         me.enter(0, true);
@@ -302,7 +302,7 @@ mod tests {
     static TWO: Partition<Still> = unsafe { Partition::new(Still, &[&TWO_LEVEL], &[&TWO_IDLE, &TWO_WORKER]) };
 
     #[test]
-    fn of_what_is_due_together_a_tick_takes_one_and_queues_the_rest() {
+    fn tick_takes_one_of_several_due_jobs_and_queues_the_rest() {
         // SAFETY: only this test uses the worker.
         let me = unsafe { CurrentWorker::new(&TWO_IDLE) };
         me.enter(0, true);
@@ -354,7 +354,7 @@ mod tests {
     };
 
     #[test]
-    fn a_tick_hands_out_the_highest_of_what_is_due_and_marks_the_others() {
+    fn tick_returns_highest_due_level_and_marks_the_others() {
         // SAFETY: only this test uses the worker.
         let me = unsafe { CurrentWorker::new(&ALONE) };
         me.enter(0, true);

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_that_is_laid_again_begins_anew() {
+    fn restarted_grid_begins_at_its_new_origin() {
         let task = task(OverrunPolicy::Queue, 3);
         assert_eq!(task.release(), Due::Release(7, 1_010));
         assert_eq!(task.release(), Due::Release(8, 1_110));

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_the_longest() {
+    fn saturates_long_durations() {
         assert_eq!(StdDuration::MAX.into_duration(), Duration::from_ticks(u64::MAX));
     }
 

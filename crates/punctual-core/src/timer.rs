@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn who_changes_it_first_has_to_note_it() {
+    fn first_change_notes_the_timer() {
         let node = Node::new();
         let (key, first) = node.arm(1, 0);
         assert!(first);

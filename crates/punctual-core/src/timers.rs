@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn agrees_with_a_sorted_list_whatever_is_done() {
+    fn agrees_with_sorted_list_under_random_operations() {
         const N: u64 = 37;
         let few = Few::<{ N as usize }>::new();
         let mut armed: Vec<(u64, u64, u32, u32)> = Vec::new();
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_changed_without_being_noted_yet_is_not_released() {
+    fn releases_no_timer_with_a_pending_change() {
         let few = Few::<2>::new();
         let key = few.arm(0, 5);
         few.arm(1, 5);
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_armed_before_a_reset_is_forgotten() {
+    fn reset_disarms_timers() {
         let few = Few::<4>::new();
         for node in 0..3 {
             few.arm(node, 5);

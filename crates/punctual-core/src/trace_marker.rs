@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn round_trips_markers() {
         assert_eq!(read(&start(9, u64::MAX)), Some(Mark::Start { task: 9, released: u64::MAX }));
         assert_eq!(read(&end(u16::MAX)), Some(Mark::End { task: u16::MAX }));
         assert_eq!(read(&name(1, "sample")), Some(Mark::Name { task: 1, name: b"sample" }));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_off_is_no_mark() {
+    fn rejects_truncated_markers() {
         let (start, end, name, beyond, lost) =
             (start(1, 2), end(1), name(1, "n"), beyond(1, 2, JOB), lost(1, 2));
         let all = [(&start[..], 16), (&end[..], 6), (&name[..], 9), (&beyond[..], 40), (&lost[..], 16)];

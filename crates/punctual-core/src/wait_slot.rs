@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cleared_slot_goes_on_counting() {
+    fn cleared_slot_keeps_its_count() {
         let slot = WaitSlot::new();
         let old = slot.begin("a").unwrap();
         // SAFETY: there is no other thread.
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_abandoned_while_taking_frees_the_slot() {
+    fn abandoned_taker_frees_the_slot() {
         let slot = WaitSlot::new();
         let wait = slot.begin("a").unwrap();
         assert!(slot.step(wait, WAITING, TAKING));

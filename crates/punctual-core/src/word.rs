@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_above_must_be_served() {
+    fn serves_only_higher_ready_levels() {
         let word = Word::EMPTY.occupy(3).mark_ready(2);
         assert!(word.level() == 3 && word.is_ready(2) && !word.is_ready(3));
         assert!(!word.must_serve() && !word.may_need_care());
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_first_is_above_all_that_is_occupied_or_ready() {
+    fn next_level_is_above_occupied_and_ready_ones() {
         let first = |word: Word| [2, 3, 4, 7].map(|level| word.goes_first(level));
         assert_eq!(first(Word::EMPTY.mark_ready(3)), [false, false, true, true]);
         assert_eq!(first(Word::EMPTY.occupy(3)), [false, false, true, true]);

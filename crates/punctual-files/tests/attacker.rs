@@ -200,7 +200,7 @@ fn uses_no_directory_of_another_user() {
 }
 
 #[test]
-fn removes_links_and_not_what_they_lead_to() {
+fn removes_links_and_keeps_their_targets() {
     let scratch = Scratch::shared();
     fs::create_dir(scratch.join("victim")).unwrap();
     fs::write(scratch.join("victim/file"), "secret").unwrap();

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_address() {
+    fn rejects_malformed_addresses() {
         let tree = tree();
         for address in ["", ".", "..", "/etc", "0000:00:09.0", "../x", "\x1b"] {
             let error = Function::at_below(address, tree.path()).unwrap_err();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_its_registers_decode() {
+    fn reports_decoded_regions() {
         let tree = tree();
         let function = Function::at_below(ADDRESS, tree.path()).unwrap();
         let ports = Bar { index: 1, address: 0xc000, length: 32, ports: true };
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn says_how_to_bind_a_driver() {
+    fn error_explains_binding_of_a_driver() {
         let tree = tree();
         let error = Function::at_below(ADDRESS, tree.path()).unwrap().uio().unwrap_err().to_string();
         assert!(error.contains("driver_override"), "{error}");

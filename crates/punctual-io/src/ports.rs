@@ -166,7 +166,7 @@ mod tests {
     const DIAGNOSTIC: u16 = 0x80;
 
     #[test]
-    fn refuses_ranges_that_are_none() {
+    fn rejects_invalid_ranges() {
         for (first, count) in [(0x378, 0), (u16::MAX, 2), (2, u16::MAX)] {
             // SAFETY: the call fails before anything is written.
             let error = unsafe { Ports::new(first, count) }.unwrap_err();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_on_any_thread_or_says_what_is_missing() {
+    fn writes_on_any_thread_or_names_missing_privilege() {
         // SAFETY: no device uses the port.
         let ports = match unsafe { Ports::new(DIAGNOSTIC, 1) } {
             Ok(ports) => ports,

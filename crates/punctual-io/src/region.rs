@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_no_address_reaches() {
+    fn rejects_unaddressable_regions() {
         let file = device();
         let of = |address, length| Region::of(file.as_fd(), Path::new("x"), address, length, "").unwrap_err();
         assert!(matches!(of(0, 0), Error::Range { .. }));

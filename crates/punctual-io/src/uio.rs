@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_it_has() {
+    fn reports_maps_and_interrupt() {
         let tree = tree();
         let uio = open(&tree);
         assert_eq!(uio.name().unwrap(), "motor");
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_such_device() {
+    fn rejects_missing_and_foreign_devices() {
         let tree = tree();
         let open = |path: &str| Uio::open_described(&tree.path().join(path), &tree.path().join("class"));
         fs::write(tree.path().join("dev/other"), "").unwrap();

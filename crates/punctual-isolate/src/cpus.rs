@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses_what_the_kernel_writes() {
+    fn parses_cpu_lists_of_the_kernel() {
         assert_eq!(Cpus::of_list("0-2,5\n"), Cpus::from([0, 1, 2, 5]));
         assert!(Cpus::of_list("").is_empty() && Cpus::of_list("(null)").is_empty());
         assert_eq!(Cpus::of_list("3-1,x,7"), Cpus::from([7]));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_what_it_parses() {
+    fn round_trips_cpu_lists() {
         for text in ["", "0", "0-1", "1,3,5-7,31-33", "0-127"] {
             let cpus = Cpus::of_list(text);
             assert_eq!(cpus.to_string(), text);

@@ -331,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recording_is_read_back_as_it_was_whatever_files_say() {
+    fn round_trips_recordings_of_arbitrary_files() {
         let hostile = "(a\u{1b}[2J\\) S\n==> /etc/passwd <==\n\\n\u{202e}x";
         let tree =
             Tree::parse("a comment\n").with("/proc/1/stat", hostile).with("/proc/2", "1\n2").recorded();
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_is_refused_from_what_is_not_there() {
+    fn distinguishes_refused_from_missing_files() {
         let tree = Tree::parse("==> /a <== refused\n==> /b <==\n");
         assert_eq!([tree.read("/a"), tree.read("/c")], [Err(Lack::Refused), Err(Lack::Absent)]);
         assert_eq!(tree.read("/b").as_deref(), Ok(""));

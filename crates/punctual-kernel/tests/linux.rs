@@ -360,14 +360,14 @@ fn takes_what_the_machine_grants() {
 }
 
 #[test]
-fn says_that_a_stack_has_overflowed() {
+fn reports_stack_overflow() {
     let (output, said) = in_own_process("overflow");
     assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{said}");
     assert!(said.contains("punctual-kernel: the thread in slot 1 has overflowed its stack"), "{said}");
 }
 
 #[test]
-fn leaves_other_faults_to_who_has_handled_them() {
+fn passes_other_faults_to_previous_handler() {
     let (output, said) = in_own_process("fault");
     assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{said}");
 }

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_is_at_home_where_somebody_may_sleep() {
+    fn idle_belongs_to_first_sleeping_partition() {
         let task = || quote! { #[shared] struct Shared {} #[task] fn t(cx: t::Context) {} };
         let home = |args| {
             let analysis = Analysis::new(&app_with(args, task()));

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn unblocks_only_what_is_named() {
+    fn unblocks_only_named_signals() {
         std::thread::spawn(|| {
             block(&[libc::SIGINT, libc::SIGTERM]);
             unblock(&[libc::SIGINT]);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn replaces_what_a_page_has_no_place_for() {
+    fn replaces_characters_invalid_in_html() {
         for c in ['\0', '\r', '\u{1b}', '\u{7f}', '\u{85}', '\u{FFFE}', '\u{FFFF}'] {
             assert_eq!(Escaped(&format!("a{c}b")).to_string(), "a\u{FFFD}b", "{c:?}");
         }

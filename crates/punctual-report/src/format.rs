@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_what_is_no_number_as_such() {
+    fn prints_non_finite_numbers() {
         assert_eq!([f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(format_nanos), ["–", "∞ s", "−∞ s"]);
         assert_eq!([-0.0, -0.0001, f64::MIN_POSITIVE].map(format_significant), ["0", "0.000", "0.000"]);
         assert!(format_significant(f64::MAX).len() > 300);

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn displaced_job_has_used_what_its_thread_had_of_the_cpu() {
+    fn displaced_job_used_cpu_time_of_its_thread() {
         let displaced = measured(1, 7, (1_000, 0), 1_035);
         let job = jobs(&[displaced], 200)[0];
         assert_eq!((job.elapsed, job.cpu), (100, Some(35)));

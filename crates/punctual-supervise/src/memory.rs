@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_there_until_an_app_says_so() {
+    fn has_no_app_before_registration() {
         let memory = Memory::new().unwrap();
         assert_eq!((memory.app(), memory.fault()), (None, None));
         assert!(memory.levels(false).is_empty());

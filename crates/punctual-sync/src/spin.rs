@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goes_on_for_as_long_as_the_clock_says() {
+    fn spins_until_the_deadline() {
         let limit = Duration::from_micros(200);
         let begin = now();
         let mut go_on = within(limit);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn goes_on_for_ever_if_the_clock_would_overflow() {
+    fn spins_without_limit_if_the_deadline_overflows() {
         let mut go_on = within(Duration::from_ticks(u64::MAX));
         assert!((0..10 * LOOKS).all(|_| go_on()));
     }

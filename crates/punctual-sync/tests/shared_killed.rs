@@ -161,7 +161,7 @@ fn a_value_that_was_just_being_read_is_not_lost() {
 }
 
 #[test]
-fn a_flag_that_is_set_wakes_who_waits() {
+fn set_flag_wakes_waiter() {
     kill_at_every_step::<Flag, _>(
         || (),
         |flag| start_asleep(|| flag.wait_until(late())),
@@ -189,7 +189,7 @@ fn passes_after_repair(barrier: &'static Barrier) {
 }
 
 #[test]
-fn a_barrier_reports_who_died_before_it() {
+fn barrier_reports_peer_killed_before_arrival() {
     kill_at_every_step::<Barrier, _>(
         || 2,
         // Arrives before, so that it is not a newcomer, which would check the peers at once.
@@ -215,7 +215,7 @@ fn a_barrier_reports_who_died_before_it() {
 }
 
 #[test]
-fn a_barrier_reports_who_died_after_it() {
+fn barrier_reports_peer_killed_after_arrival() {
     kill_at_every_step::<Barrier, _>(
         || 2,
         |barrier| start_asleep(|| barrier.wait_until(late())),
@@ -366,7 +366,7 @@ fn a_lock_is_passed_on_past_the_dead() {
 
 /// Dies while it completes the operation of another dead process.
 #[test]
-fn who_recovers_a_lock_may_die_too() {
+fn lock_survives_death_during_recovery() {
     kill_at_every_step::<TicketLock<Pair, 2>, _>(
         || [0; 2],
         |lock| {
@@ -493,7 +493,7 @@ fn a_signal_of_the_dead_is_heard() {
 
 /// Dies while it completes the operation of another dead process.
 #[test]
-fn who_recovers_a_semaphore_may_die_too() {
+fn semaphore_survives_death_during_recovery() {
     kill_at_every_step::<Semaphore<2>, _>(
         || 1,
         |semaphore| {

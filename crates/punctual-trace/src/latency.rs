@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_on_where_the_kernel_could_switch_is_not_less_urgent() {
+    fn thread_that_keeps_the_cpu_is_at_least_as_urgent() {
         let latency = raised(5, 0);
         assert_eq!((latency.raised(LOW.id), latency.raised(HIGH.id)), (Some(20), None));
         let terms = latency.terms().next().unwrap().1;
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_woken_elsewhere_may_not_have_arrived_yet() {
+    fn remote_wakeup_may_be_in_flight() {
         assert_eq!(raised(5, 1).raised(LOW.id), None);
     }
 
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn forgets_what_was_open_where_events_are_lost() {
+    fn discards_open_sections_at_lost_events() {
         let found = terms(&[(10, off(Preemption)), (20, Kind::Lost { count: 3 }), (900, on(Preemption))]);
         assert_eq!((found.poid.ns, found.sections), (0, 0));
     }

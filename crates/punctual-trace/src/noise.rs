@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_is_counted_once() {
+    fn counts_nested_noise_once() {
         let noise = noise(&[
             (1_000, 3, 411, Kind::VectorEntry { vector: 236 }),
             (1_200, 3, 411, Kind::IrqEntry { irq: 24 }),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_and_makes_nothing_up() {
+    fn reports_missing_noise_events() {
         let noise = noise(&[
             (1_000, 3, 411, Kind::IrqEntry { irq: 24 }),
             (1_100, 3, 0, Kind::Lost { count: 7 }),

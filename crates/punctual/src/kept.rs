@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_finished_is_made_anew() {
+    fn recreates_unfinished_state() {
         let directory = Directory::new("unfinished");
         std::fs::write(directory.0.join("axis"), vec![0; region_size::<Latest<u8>>()]).unwrap();
         assert_eq!(Kept::open_in(Some(&directory.0), "axis", 3_u8).unwrap().1, 3);

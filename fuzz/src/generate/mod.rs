@@ -27,7 +27,7 @@ mod tests {
     }
 
     #[test]
-    fn has_everything_in_some_app() {
+    fn covers_every_construct() {
         let all: String = (0..200).map(|seed| source(&choose(seed, None))).collect();
         for part in [
             "executor = \"global\"",
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_the_executor_that_is_asked_for() {
+    fn generates_apps_for_requested_executor() {
         for executor in Executor::ALL {
             assert_eq!(choose(9, Some(executor)).executor, executor);
         }

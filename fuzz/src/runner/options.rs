@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_does_not_understand() {
+    fn rejects_unknown_options() {
         for line in ["--scripts", "--scripts many", "--time sidereal", "--script no", "--minutes 1"] {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_the_kernel_says() {
+    fn parses_schedstat_and_state() {
         assert_eq!(times("1219525 5461697 2\n"), Some((1_219_525, 5_461_697)));
         assert_eq!(times(""), None);
         assert_eq!(state("12 (level) 3) D 1 2"), 'D');

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_up_when_all_are_there() {
+    fn prints_summary_after_last_latency() {
         let mut latencies = Latencies::of(4).unwrap();
         for ns in [30, 10, 40] {
             latencies.add(Duration::from_nanos(ns));

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_gimbal_that_does_not_follow() {
+    fn rejects_gimbal_that_misses_its_setpoint() {
         let judge = far_end(Path::new("/g"), Path::new("/p")).judge;
         let said = |pan: u32, exchanges: u32, lost: u32| {
             let follows = format!("{pan} µrad from the virtual-time reference, RMS 1.0 µrad");

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_only_examples_that_exist() {
+    fn lists_only_existing_examples() {
         let found = golden::examples().unwrap();
         for name in EXAMPLES {
             assert!(found.iter().any(|golden| golden.name == name), "{name}");

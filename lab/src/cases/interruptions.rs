@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn demands_that_nothing_comes_to_a_taken_cpu_but_the_tick() {
+    fn rejects_interrupts_other_than_tick_on_isolated_cpu() {
         let said = |text: &str| is_left_alone(&outcome(text, ""));
         said("2642 0 472 487 3040 of 3\n2639 0 0 0 2635 of 3\n").unwrap();
         for wrong in [
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn demands_that_boot_parameters_take_the_tick() {
+    fn rejects_tick_on_nohz_cpu() {
         let said = |text: &str| is_hardly_disturbed(&outcome(text, ""));
         let other = "3144 5455 0 0 1694 of 0\n";
         said(&format!("{other}17 0 9 9 7 of 1\n26 0 8 8 4 of 1\n")).unwrap();

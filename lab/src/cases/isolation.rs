@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn demands_that_an_app_polls_on_both_sides_of_a_partition() {
+    fn rejects_polling_on_one_side_of_a_partition_only() {
         let judge = partitioned(Path::new("/x")).judge;
         let stdout = "isolated\ninside 0\noutside 0\nisolated\nalone 2\n";
         let stderr =
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn demands_that_a_taken_cpu_is_left_alone() {
+    fn rejects_foreign_work_on_isolated_cpu() {
         let whole = "0 interrupts\n3 calls\nended 0\nothers work\n";
         was_left_alone(&outcome(whole, "")).unwrap();
         for (text, other) in [
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn demands_everything_back() {
+    fn rejects_unrestored_settings() {
         let whole = format!(
             "Cpus_allowed_list:\t3\n3\n0 interrupts\nended 7\nended same\ncrashed 139\ncrashed same\n{}",
             "killed same\n".repeat(5)

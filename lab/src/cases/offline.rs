@@ -339,7 +339,7 @@ mod tests {
         error: modprobe punctual_cpu\nrefused 2\n";
 
     #[test]
-    fn demands_that_the_cpu_comes_back_each_time() {
+    fn rejects_cpu_that_stays_offline() {
         let judge = command().judge;
         judge(&outcome(&format!("{GOOD}online 0-2\n"), "")).unwrap();
         assert!(judge(&outcome(&format!("{GOOD}online 0-1\n"), "")).is_err());
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn demands_that_both_programs_end_together() {
+    fn rejects_program_that_outlives_its_partner() {
         const GOOD: &str = "ends 0, safe 1, ui 1\nother-ends 0, safe 1, ui 1\npanic 101, safe 1, ui 1\nother-panics 101, safe 0, ui \
             1\nabort 1, safe 1, ui 0\nexit 7, safe 1, ui 0\nhang 1, safe 1, ui 0\nother-hangs 101, safe 0, ui 1\nui: 5: the level is \
             0.90\ncontrol  3  500\nrung  2  0\nwatch  1  3\nshow  2  5\nhang:control: the user interface is silent\nother-hangs:ui: \
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn demands_that_the_gimbal_is_controlled_from_the_other_cpu() {
+    fn rejects_gimbal_without_remote_control() {
         const GOOD: &str = "ui: 900 periods recorded\nui: pan at 0.502 rad of 0.500, tilt at -0.210 rad of -0.200\ncontrol: 9000 \
             exchanges, of which failed: 0; off: true\ncurrent  4\nsample  3\nposition  2\nsetpoint  2\nrecording  1\nended 0, 900 lines\nonline 0-2\n";
         let judge = gimbal().judge;

@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_too_few_or_too_many_answers() {
+    fn rejects_wrong_number_of_answers() {
         let judge = answered(Form::Hard, Path::new("/x"), Path::new("/y")).judge;
         judge(&outcome("100 pulses answered, 0 not\nlatency: x\n100\n", "")).unwrap();
         assert!(judge(&outcome("99 pulses answered, 1 not\nlatency: x\n99\n", "")).is_err());
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_missed_pulse_where_none_may_be() {
+    fn rejects_missed_pulse() {
         let judge = |form| answered_in_time(form, Path::new("/x"), Path::new("/y")).judge;
         let (hard, task) = (judge(Form::Hard), judge(Form::Task));
         hard(&outcome(&(said([0; 5], 900) + "2500\n"), "")).unwrap();

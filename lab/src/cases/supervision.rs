@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn demands_that_each_ends_as_declared() {
+    fn rejects_end_other_than_declared() {
         ended_as_declared(&outcome(&whole(), "")).unwrap();
         for (text, other) in [
             ("status 139", "status 0"),

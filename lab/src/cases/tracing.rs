@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_single_time_that_is_off() {
+    fn rejects_single_wrong_time() {
         let judge = workloads(Path::new("/x")).judge;
         let line = |ns: u64, percent: f64, rounds: u32| {
             format!(

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_does_not_say_why() {
+    fn rejects_refusal_without_reason() {
         let judge = refusals(Path::new("/x"), Path::new("/y")).judge;
         let why = "driver_override\ncalled `punctual-parallel`\ncalled `punctual-parallel`\n";
         judge(&outcome("x\n1\n1\n1\n", why)).unwrap();

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_host_that_is_an_option_of_ssh() {
+    fn rejects_host_with_leading_dash() {
         let interrupt = Interrupt::default();
         for host in ["", "-oProxyCommand=x"] {
             assert!(Board::connect(host, &interrupt).is_err(), "{host}");

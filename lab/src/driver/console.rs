@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_a_panic_from_other_trouble() {
+    fn distinguishes_panic_from_other_messages() {
         let panic = console("[ 2.1] Kernel panic - not syncing: sysrq triggered crash\r\n[ 2.2] CPU: 0\r\n");
         assert_eq!(panic.panic().unwrap(), "Kernel panic - not syncing: sysrq triggered crash");
         assert_eq!(panic.out_of_memory(), None);

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_each_directory_once_and_before_its_files() {
+    fn writes_each_directory_once_before_its_files() {
         let mut archive = Archive::default();
         archive.file("lab/bin/tool", b"12345");
         archive.file("lab/bin/other", b"");

@@ -250,7 +250,7 @@ mod tests {
     use xtask_support::scratch::Scratch;
 
     #[test]
-    fn reads_a_file_as_it_grows() {
+    fn reads_growing_file() {
         let scratch = Scratch::new("growing").unwrap();
         let path = scratch.path().join("output");
         let mut growing = Growing::new(path.clone());
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn says_why_there_is_no_status() {
+    fn error_explains_missing_status() {
         let said = |text: &str| {
             let mut console = Console::default();
             console.append(text.as_bytes());

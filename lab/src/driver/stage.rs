@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_ldd_says() {
+    fn parses_output_of_ldd() {
         let text = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)\n\
                     \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
         let found = libraries(text).unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_a_program_of_the_host_along_and_leaves_one_of_the_guest() {
+    fn stages_host_programs_only() {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
         let here = Job::new(words(&["/proc/self/exe", "x"])).unwrap();
         assert_eq!(here.command, ["/lab/bin/exe", "x"]);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn passes_arguments_on_as_they_are() {
+    fn passes_arguments_unchanged() {
         let mut job = Job::new(vec!["echo".to_owned(), "it's $HOME".to_owned()]).unwrap();
         job.environment.insert("PUNCTUAL_CPU".to_owned(), "a=1,b=0".to_owned());
         assert_eq!(job.script(), "export PUNCTUAL_CPU='a=1,b=0'\nexec 'echo' 'it'\\''s $HOME'\n");

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn sees_a_maximum_that_is_no_tick() {
+    fn detects_maximum_beyond_a_tick() {
         let with_maximum = |max| [(LOCK, [1000.0, 1000.0, 1000.0, 1000.0, max])];
         assert!(said(&with_maximum(1000.0), &with_maximum(21_999.0)).is_empty());
         assert_eq!(said(&with_maximum(1000.0), &with_maximum(22_001.0)).len(), 1);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn sees_what_only_ours_takes_more() {
+    fn detects_regression_of_own_rows() {
         let (ours, peer) = ("latency/instant/punctual/idle", "latency/instant/posix/idle");
         let rows = |ours_now, peer_now| [(ours, [ours_now; 5]), (peer, [peer_now; 5])];
         // Both by 2.5 %, as if the kernel's part has grown.

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_it_writes() {
+    fn round_trips_figures() {
         let measured = Figures::measured(&(run(&[]) + &run(&[]))).unwrap();
         assert_eq!(measured.rows[0], ("rtos/lock/punctual".to_owned(), [39.0, 40.0, 41.0, 40.0, 4500.0]));
         assert_eq!(measured.rows[1].0, "a/b/posix/load");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_no_figure_in_rows_that_mean_nothing() {
+    fn ignores_meaningless_rows() {
         let error = Figures::measured(&run(&["no SCHED_FIFO"])).unwrap_err().to_string();
         assert!(error.contains("no SCHED_FIFO"), "{error}");
         assert!(Figures::measured("").is_err());
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn measures_a_row_in_its_part() {
+    fn assigns_each_row_to_its_part() {
         assert_eq!(Part::of("latency/instant/punctual/load"), [Part::Load]);
         assert_eq!(Part::of("rtos/lock/punctual"), [Part::Idle]);
     }

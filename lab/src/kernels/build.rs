@@ -176,7 +176,7 @@ mod tests {
     use xtask_support::scratch::Scratch;
 
     #[test]
-    fn says_which_options_took_no_effect() {
+    fn lists_ignored_options() {
         let wanted = "# comment\nCONFIG_A=y\n\nCONFIG_B=y\nCONFIG_LOCALVERSION=\"-x\"\n";
         assert!(refused(wanted, "CONFIG_B=y\nCONFIG_A=y\nCONFIG_LOCALVERSION=\"-x\"\n").is_empty());
         assert_eq!(
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_how_far_a_build_is() {
+    fn reports_build_progress() {
         let scratch = Scratch::new("progress").unwrap();
         let mut seen = 0;
         let mut command = Command::new("sh");

@@ -400,7 +400,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_a_module_needs() {
+    fn reads_module_dependencies() {
         assert_eq!(depends(b"\x7fELF..\0license=GPL\0depends=9pnet,netfs\0name=9p\0"), ["9pnet", "netfs"]);
         assert!(depends(b"\0depends=\0").is_empty());
         assert!(depends(b"no modinfo").is_empty());

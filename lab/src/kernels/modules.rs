@@ -226,7 +226,7 @@ mod tests {
     use xtask_support::scratch::Scratch;
 
     #[test]
-    fn reads_a_module_and_its_parameters() {
+    fn parses_module_and_parameters() {
         let module = Module::parse("punctual_responder form=hard in_line=3").unwrap();
         assert_eq!(module.name, "punctual_responder");
         assert_eq!(module.parameters, "form=hard in_line=3");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_the_packages_apart() {
+    fn distinguishes_packages() {
         let names = ["linux-kbuild-6.12", "linux-headers-6.12-common-rt", "linux-headers-6.12-rt-amd64"];
         let names = names.map(PathBuf::from);
         let (own, common) = parts(&names).unwrap();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn says_so_if_headers_are_missing() {
+    fn error_names_missing_headers() {
         let scratch = Scratch::new("headers").unwrap();
         fs::create_dir_all(scratch.path().join(DEBIAN)).unwrap();
         let error = make(scratch.path(), Arch::Amd64).unwrap_err().to_string();

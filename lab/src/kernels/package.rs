@@ -165,7 +165,7 @@ linux-source-6.120 - no such thing yet
 ";
 
     #[test]
-    fn takes_the_newest_by_number_not_by_letter() {
+    fn chooses_newest_version_numerically() {
         assert_eq!(
             Flavour::Rt.packages(FOUND),
             ["linux-image-6.12.117+deb12-rt-amd64-unsigned", "linux-image-6.12.9+deb12-rt-amd64-unsigned"]
@@ -173,14 +173,14 @@ linux-source-6.120 - no such thing yet
     }
 
     #[test]
-    fn takes_the_image_for_the_processor() {
+    fn chooses_image_for_the_architecture() {
         let found = "linux-image-6.12.117+deb12-rt-arm64-unsigned - x\n".to_owned() + FOUND;
         assert_eq!(Flavour::RtArm64.packages(&found), ["linux-image-6.12.117+deb12-rt-arm64-unsigned"]);
         assert_eq!(Flavour::Rt.packages(&found), Flavour::Rt.packages(FOUND));
     }
 
     #[test]
-    fn takes_headers_of_the_version_of_the_image() {
+    fn chooses_headers_matching_the_image() {
         let headers =
             |flavour: Flavour| flavour.headers(&flavour.packages(FOUND)[0]).unwrap().map(|(_, name)| name);
         assert_eq!(
@@ -199,7 +199,7 @@ linux-source-6.120 - no such thing yet
     }
 
     #[test]
-    fn takes_headers_for_the_processor_and_programs_for_this_one() {
+    fn chooses_headers_for_target_and_tools_for_host() {
         let headers = Flavour::RtArm64.headers("linux-image-6.12.117+deb12-rt-arm64-unsigned").unwrap();
         assert_eq!(headers[0], (Arch::Arm64, "linux-headers-6.12.117+deb12-rt-arm64".to_owned()));
         assert_eq!(headers[2], (Arch::Amd64, "linux-kbuild-6.12.117+deb12".to_owned()));
@@ -211,7 +211,7 @@ linux-source-6.120 - no such thing yet
     }
 
     #[test]
-    fn takes_the_source_that_the_configuration_is_for() {
+    fn chooses_source_matching_the_configuration() {
         assert_eq!(Flavour::RtProbe.packages(FOUND), ["linux-source-6.12"]);
         assert_eq!(Flavour::RtProbe.pattern(), "^linux-source-6\\.12$");
     }
@@ -230,14 +230,14 @@ linux-source-6.120 - no such thing yet
     }
 
     #[test]
-    fn names_the_kernels_there_are() {
+    fn error_lists_known_kernels() {
         assert_eq!(Flavour::named("rt-lockstat").unwrap(), Flavour::RtLockstat);
         let error = Flavour::named("windows").unwrap_err();
         assert!(error.contains("`windows`") && error.contains("`rt-probe`"), "{error}");
     }
 
     #[test]
-    fn refuses_kernels_that_are_too_old() {
+    fn rejects_outdated_kernels() {
         assert!(Flavour::Rt.packages("linux-image-6.1.0-47-rt-amd64-unsigned - x\n").is_empty());
         let newer = "linux-image-7.0+deb14-rt-amd64-unsigned";
         assert_eq!(Flavour::Rt.packages(newer), [newer]);

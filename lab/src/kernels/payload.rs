@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_payload_without_the_size_at_its_end() {
+    fn finds_payload_without_trailing_size() {
         let image = image(b"\xfd7zXZ\0kernelSIZE");
         assert_eq!(find(&image).unwrap(), (Packing::Xz, &b"\xfd7zXZ\0kernel"[..]));
     }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn says_why_it_finds_none() {
+    fn error_explains_missing_payload() {
         let message = |image: &[u8]| find(image).unwrap_err().to_string();
         assert!(message(&[0; 100]).contains("not a bzImage"));
         assert!(message(&image(b"\x1f\x8bgzip")).contains("neither"));

@@ -393,7 +393,7 @@ mod tests {
     use xtask_support::scratch::Scratch;
 
     #[test]
-    fn fails_without_a_lab_where_there_has_to_be_one() {
+    fn fails_without_required_lab() {
         assert_eq!(without_lab("no QEMU".into(), false).unwrap(), 0);
         let error = without_lab("no QEMU".into(), true).unwrap_err();
         assert!(error.to_string().starts_with("PUNCTUAL_TOOLS=required"), "{error}");
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_a_case_did() {
+    fn parses_outcome_of_a_case() {
         let scratch = Scratch::new("outcome").unwrap();
         for (name, text) in [("stdout", "out\n"), ("stderr", ""), ("status", "137\n")] {
             fs::write(scratch.path().join(format!("4.{name}")), text).unwrap();
@@ -440,7 +440,7 @@ mod tests {
 
     /// The guest's shell interprets the suite's script, including the names of cases.
     #[test]
-    fn says_names_of_cases_as_they_are() {
+    fn prints_exact_case_names() {
         let case = Case::new("the kernel's `x` $y", &[], "exit".to_owned(), None, Box::new(|_| Ok(())));
         let (_, suite) = job(&[&case]).scripts.pop().unwrap();
         let echo = suite.lines().find(|line| line.starts_with("echo")).unwrap().replace("/dev/console", "&1");

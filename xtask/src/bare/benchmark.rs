@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_whole_run_that_keeps_the_rules() {
+    fn accepts_complete_run_that_passes_its_checks() {
         check(RUN).unwrap();
     }
 

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fills_what_lies_between_with_zeros() {
+    fn fills_gaps_between_segments_with_zeros() {
         let loaded: Vec<(u64, &[u8])> = vec![(0x8004, &[3, 4]), (0x8000, &[1, 2])];
         assert_eq!(flatten(loaded).unwrap(), (0x8000, vec![1, 2, 0, 0, 3, 4]));
         assert!(flatten(vec![(0, &[1, 2][..]), (1, &[3][..])]).is_err());
@@ -153,13 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_it_takes() {
+    fn reports_image_and_memory_sizes() {
         let elf = Elf { origin: 0, image: vec![0; 1500], memory: 5000, stacks: 4096, ..Elf::default() };
         assert_eq!(elf.sizes(), "image of 1500 bytes, RAM of 5 KiB, 4 KiB of it stacks");
     }
 
     #[test]
-    fn takes_a_return_address_behind_the_last_instruction_for_that_function() {
+    fn attributes_return_address_at_function_end_to_caller() {
         let functions = vec![(0x100, 0x10, "a".to_owned()), (0x110, 0x10, "b".to_owned())];
         let elf = Elf { origin: 0x100, image: vec![], memory: 0x20, functions, ..Elf::default() };
         assert_eq!(elf.function_before(0x110), Some("a"));

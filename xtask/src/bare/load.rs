@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn sends_blocks_and_again_those_that_are_refused() {
+    fn resends_rejected_blocks() {
         let (result, sent) = sent(&[b'?', WITH_CRC, WITH_CRC, ACK, NAK, ACK, ACK]);
         result.unwrap();
         assert_eq!(sent.len(), 4);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn hears_which_board_it_is_on() {
+    fn reads_board_from_boot_loader() {
         let heard = |said: &str| {
             let answers = format!("C{said} send an image by XMODEM\r\nC").into_bytes().into();
             named(&mut Script { answers, sent: vec![] })
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_when_nobody_asks_or_the_board_cancels() {
+    fn fails_on_silence_and_cancellation() {
         assert!(sent(&[]).0.unwrap_err().to_string().contains("no boot loader requests"));
         assert!(sent(&[WITH_CRC, CAN, CAN]).0.unwrap_err().to_string().contains("cancelled"));
         let (result, sent) = sent(&[WITH_CRC]);

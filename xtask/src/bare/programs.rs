@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn compares_what_does_not_depend_on_the_compiler() {
+    fn ignores_compiler_dependent_output() {
         let printed = "deep\r\npunctual: data abort\r\n  accessing 0x12ab\r\n  registers:\r\n    r0 0x1\r\n    r1 0x2\r\n  \
                        return addresses:\r\n    0x00008000 in core::fmt::write\r\n    0x00009000 in faults::deep\r\n    \
                        0x00009010 in faults::deep\r\n    ... and again, 7 times\r\n";
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_out_times_of_a_report_and_nothing_else() {
+    fn removes_only_times_from_reports() {
         let printed = "after 1.00 s\n\ntask  jobs  J max\n───\nsample     20  1.24 µs  –  0\nns        3    8 ns  2\n\n5 ns\n";
         let expected = "after 1.00 s\n\ntask  jobs  J max\n───\nsample 20 … – 0\nns 3 … 2\n\n5 ns\n";
         assert_eq!(comparable(printed, expected), expected);

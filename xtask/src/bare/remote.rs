@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn rejects_error_replies_and_truncated_memory() {
         let error = |answers: &str| remote(answers).memory(0, 2).unwrap_err().to_string();
         assert_eq!(error("+$E14#aa"), "QEMU answers \"m0,2\" by \"E14\"");
         assert_eq!(error("+$01#61"), "of 2 bytes at 0x0 1 can be read");

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_functions_that_do_not_exist() {
+    fn reports_missing_functions() {
         let mut problems = Vec::new();
         let drawing =
             "a\n  check_path  xtask/src/book/drawings.rs\n  Book::vanish  xtask/src/book/drawings.rs\n";

@@ -218,7 +218,7 @@ mod tests {
     use crate::cargo;
 
     #[test]
-    fn pages_refer_to_what_there_is() {
+    fn pages_have_valid_references() {
         assert_eq!(problems(cargo::root()).expect("the pages can be read"), [""; 0]);
     }
 
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_includes_that_include_nothing() {
+    fn reports_empty_includes() {
         let examples = "../../../../crates/punctual/examples";
         assert_eq!(said(&format!("{{{{#include {examples}/spawn.rs:app}}}}")), [""; 0]);
         for missing in ["none.rs", "spawn.rs:none"] {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_rust_that_is_not_tested() {
+    fn reports_untested_rust_listings() {
         let include = "{{#include ../../../../crates/punctual/examples/spawn.rs:app}}";
         assert_eq!(said(&format!("```rust\n{include}\n```\n")), [""; 0]);
         assert_eq!(said("```rust\nfn f() {}\n```\n").len(), 1);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_links_to_nothing() {
+    fn reports_broken_links() {
         let good = "[a](2-priorities.md) [b](../porting/rtic.md#constructs)";
         assert_eq!(said(&format!("{good} [d](https://rtic.rs)")), [""; 0]);
         for link in ["none.md", "../porting/rtic.md#none", "#none", "../../../../README.md"] {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_listings_that_differ() {
+    fn reports_outdated_listings() {
         let golden = "crates/punctual/examples/expected/spawn.txt";
         assert_eq!(said(&format!("<!-- listing: {golden} -->\n```text\ninit\nfoo\n```\n")), [""; 0]);
         assert_eq!(said(&format!("<!-- listing: {golden} -->\n```text\ninit\n```\n")).len(), 1);

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_names_that_stand_alone() {
+    fn finds_quoted_variable_names() {
         let text = "`PUNCTUAL_A`, `PUNCTUAL_B=1`, `PUNCTUAL_TEST_C`, a PUNCTUAL_D";
         let a = ["PUNCTUAL", "A"].join("_");
         assert_eq!(quoted(text, '`').collect::<Vec<_>>(), [a]);

@@ -70,7 +70,7 @@ mod tests {
     use crate::mutants::find;
 
     #[test]
-    fn refuses_entry_that_matches_no_mutation() {
+    fn rejects_entry_without_mutation() {
         let text = "fn f(a: A) {\n    a.wake();\n}\n";
         let found = find::mutations("p", "src/x.rs", text).unwrap();
         let all: Vec<_> = found.iter().collect();

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn argues_only_about_mutations_that_exist() {
+    fn equivalents_match_existing_mutations() {
         for package in loom::PACKAGES {
             let directory = cargo::root().join("crates").join(package);
             let all = sources::mutations(package, &sources::of(&directory).unwrap()).unwrap();

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn part_fails_with_its_first_failing_command() {
+    fn part_fails_at_first_failing_command() {
         let log = std::env::temp_dir().join(format!("punctual-nightly-{}.log", std::process::id()));
         let part = |commands| Part { name: "x", purpose: "", limit_min: 1, commands };
         assert_eq!(run_part(&part(&["echo one", "false", "echo two"]), &log).unwrap(), Outcome::Failed);

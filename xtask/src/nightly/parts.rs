@@ -69,7 +69,7 @@ pub(super) const PARTS: &[Part] = &[
         name: "templates",
         purpose: "packages made by `punctual new` build and run",
         limit_min: 60,
-        commands: &["cargo test -p punctual-cli --test it -- --ignored what_it_makes"],
+        commands: &["cargo test -p punctual-cli --test it -- --ignored new_package_builds"],
     },
     Part {
         name: "stress",
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn names_only_chores_that_exist() {
+    fn names_only_existing_commands() {
         for command in PARTS.iter().flat_map(|part| part.commands) {
             let words: Vec<&str> = command.split_whitespace().filter(|word| *word != "+nightly").collect();
             if words[..2] == ["cargo", "xtask"] {

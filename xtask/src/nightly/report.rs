@@ -164,7 +164,7 @@ mod tests {
     ];
 
     #[test]
-    fn resumes_after_parts_that_passed_on_the_same_sources() {
+    fn resumes_after_parts_passed_on_same_sources() {
         let scratch = Scratch::new("nightly-test").unwrap();
         let mut report = Report::open(scratch.path()).unwrap();
         report.add(Record::new("a", Outcome::Passed, 61).unwrap()).unwrap();

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn publishes_unless_told_otherwise() {
+    fn publishes_by_default() {
         assert!(is_published(&json!({ "publish": null })));
         assert!(is_published(&json!({ "publish": ["crates-io"] })));
         assert!(!is_published(&json!({ "publish": [] })));

@@ -198,13 +198,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_how_to_get_the_sources() {
+    fn error_names_command_that_installs_sources() {
         let error = check_sources(Path::new("/nonexistent")).unwrap_err().to_string();
         assert!(error.contains("rustup component add rust-src --toolchain nightly"), "{error}");
     }
 
     #[test]
-    fn tells_each_report_once() {
+    fn lists_each_report_once() {
         let race = "SUMMARY: ThreadSanitizer: data race src/x.rs:1 in f";
         let stderr = format!("==\n{race}\nmore\n{race}\n");
         let outcome = Outcome { stdout: String::new(), stderr, end: End::Exited(66) };

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_what_its_operator_names() {
+    fn applies_each_operator() {
         for (keys, expected) in [
             ("weaken = 'compare_exchange'", "(0, 1, Ordering::Relaxed, Ordering::Acquire)"),
             ("drop = 'self.count'", "{} // why if"),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_seed_that_is_not_planted_exactly_once() {
+    fn rejects_seed_without_unique_place() {
         for (keys, reason) in [
             ("at = 'Lock::unlock', drop = 'wake'", "no item has the path"),
             ("at = 'ock::lock', drop = 'wake'", "no item has the path"),

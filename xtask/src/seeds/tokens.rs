@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn keeps_a_placeholder_within_its_group_and_equal() {
+    fn placeholders_match_one_group_and_equal_tokens() {
         assert_eq!(replaced("f(a, b) c", "f($x) c", "$x").unwrap(), "a, b");
         assert_eq!(replaced("p == q, p == p", "p == p", "t").unwrap(), "p == q, t");
         assert_eq!(replaced("f(a) + g(b), f(a) + g(a)", "f($x) + g($x)", "$x").unwrap(), "f(a) + g(b), a");
     }
 
     #[test]
-    fn rejects_pattern_that_no_source_contains() {
+    fn rejects_malformed_pattern() {
         assert!(Pattern::new("f(").is_err());
         assert!(Pattern::new("$a b").is_err());
         assert!(Pattern::new("").is_err());

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn depends_on_what_the_examples_depend_on() {
+    fn copies_dependencies_of_the_examples() {
         let metadata = json!({ "packages": [
             { "name": "other" },
             { "name": "punctual", "edition": "2024", "manifest_path": "/w/crates/punctual/Cargo.toml", "dependencies": [

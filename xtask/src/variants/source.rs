@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_the_cpus_of_the_app_out() {
+    fn removes_cpus_of_the_app() {
         let source = "#[app(cpu = CPUS - 1, strict)] mod app { #[task] fn a() {} #[task] fn b() {} }";
         let global = rewrite(source, Variant::Global).unwrap().unwrap();
         assert!(global.starts_with("#[app(executor = \"global\",  strict)] mod"), "{global}");
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_only_items_of_the_app_for_tasks() {
+    fn ignores_tasks_outside_the_app() {
         let others = r##"
             // #[task] in a comment
             fn f() { #[task] fn inner() {} }

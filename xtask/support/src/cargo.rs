@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_json() {
+    fn rejects_invalid_json() {
         assert!(artifact("error: nothing built").is_err());
     }
 }

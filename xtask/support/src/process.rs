@@ -198,25 +198,25 @@ mod tests {
     }
 
     #[test]
-    fn tells_a_signal_from_an_exit_code() {
+    fn distinguishes_signal_from_exit_code() {
         assert_eq!(capture(&mut shell("kill -9 $$"), GRACE * 10).unwrap().end, End::Signalled(9));
     }
 
     #[test]
-    fn kills_what_takes_too_long() {
+    fn kills_program_at_time_limit() {
         let limit = Duration::from_millis(50);
         let outcome = capture(&mut shell("exec sleep 60"), limit).unwrap();
         assert_eq!(outcome.end, End::TimedOut(limit));
     }
 
     #[test]
-    fn counts_the_cpus_it_may_use() {
+    fn counts_allowed_cpus() {
         assert_eq!(allowed_cpus("Cpus_allowed:\tf0,00000003\nCpus_allowed_list:\t0-1,36-39\n"), 6);
         assert_eq!(allowed_cpus("Name:\tx\nCpus_allowed:\t1\n"), 1);
     }
 
     #[test]
-    fn kills_what_is_left_behind() {
+    fn kills_orphaned_children() {
         let began = Instant::now();
         let outcome = capture_all(&mut shell("sleep 60 & echo done"), GRACE * 10).unwrap();
         assert_eq!((outcome.stdout.as_str(), outcome.end), ("done\n", End::Exited(0)));

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_what_each_keyword_forbids() {
+    fn rejects_violations_of_each_keyword() {
         let cases = [
             (r#"{"type": "integer"}"#, "2", "2.5"),
             (r#"{"type": ["null", "string"]}"#, "null", "1"),
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the keyword `multipleOf` is not supported")]
-    fn refuses_keywords_that_it_would_ignore() {
+    fn rejects_unsupported_keywords() {
         allows(r#"{"multipleOf": 2}"#, "3");
     }
 }

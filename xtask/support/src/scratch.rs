@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_staged_is_for_everyone_and_leaves_the_original_as_it_is() {
+    fn staged_copy_is_executable_by_all_and_original_unchanged() {
         let scratch = Scratch::new("stage-test").unwrap();
         let here = scratch.path().join("built");
         fs::create_dir(&here).unwrap();

@@ -181,7 +181,7 @@ mod tests {
 
     /// A split bounds every observed sum for any arrangement of jobs.
     #[test]
-    fn splits_are_never_below_what_was_seen() {
+    fn splits_are_never_below_observed_times() {
         let mut seed = 7_u64;
         for _ in 0..300 {
             let jobs: Vec<Nanos> = (0..40)

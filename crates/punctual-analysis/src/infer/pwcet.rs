@@ -337,7 +337,7 @@ mod tests {
     /// False rejections: each test rejects one valid sample in twenty, so all tests together at
     /// most one in five.
     #[test]
-    fn rarely_refuses_what_fits() {
+    fn rarely_rejects_good_fits() {
         let refused = (0..60).filter(|&seed| {
             let jobs = sample(1_000 + seed, 2_000, |random| random.gumbel(100_000.0, 1_000.0));
             fit(&jobs, 1e-9).unwrap().refusal().is_some()

@@ -55,7 +55,7 @@ fn counts_what_the_machine_takes_once_and_not_in_every_execution() {
 
 /// The time that a job waits before it starts is part of the terms of other tasks.
 #[test]
-fn lateness_is_what_nobody_in_the_partition_took() {
+fn lateness_excludes_waits_for_the_partition() {
     let without = ["steer".to_owned()];
     let with = |lateness: &str| {
         let profile =
@@ -89,7 +89,7 @@ fn leaves_out_tasks_that_are_named() {
 }
 
 #[test]
-fn says_that_spawns_and_holds_were_not_measured() {
+fn reports_unmeasured_spawns_and_holds() {
     let system = combined("", &["steer".to_owned()]).unwrap();
     assert!(
         system.assumptions.iter().any(|it| it.contains("does not say `profile`")),

@@ -153,7 +153,7 @@ fn refuses_bad_times() {
 }
 
 #[test]
-fn refuses_what_cannot_be_analysed() {
+fn rejects_systems_beyond_the_analysis() {
     refused(&format!("{HEAD}{TASK}"), 2, "how often `a` is released", "`min_interval` (and `burst`)");
     refused(&format!("{HEAD}{TASK}"), 2, "how often `a` is released", "`spawns`");
     refused(&format!("{HEAD}task = []"), 2, "no task", "add one");
@@ -176,7 +176,7 @@ fn refuses_what_cannot_be_analysed() {
 }
 
 #[test]
-fn survives_whatever_it_is_given() {
+fn accepts_or_rejects_any_input_without_panic() {
     // Every third prefix and changed bytes of a file with all features.
     for end in (0..FULL.len()).step_by(3) {
         let _ = read("file", &FULL[..end]);

@@ -58,7 +58,7 @@ fn branches_of_the_level_itself_are_all_counted() {
 }
 
 #[test]
-fn who_holds_nothing_when_it_spawns_keeps_nobody_waiting() {
+fn spawner_without_resources_blocks_no_job() {
     let mut system = branches(None);
     system.resources.push(resource("r"));
     system.tasks[CALLED].sections.push(section(0, 1));
@@ -117,7 +117,7 @@ fn releases_that_may_come_before_the_end_are_counted() {
 }
 
 #[test]
-fn releases_are_counted_where_somebody_waits() {
+fn counts_releases_during_suspension() {
     let mut system = on_a_grid(200, 0, 0);
     system.tasks[LAST].suspension = Some(Suspension { total: 1, times: 1 });
     assert!(responses(&system)[CALLED] > 5);

@@ -151,7 +151,7 @@ fn lists_differences_between_runs() {
 }
 
 #[test]
-fn says_what_has_to_be_known_of_the_figures_of_the_earlier_run() {
+fn reports_conditions_of_the_earlier_run() {
     let mut old = run(vec![row("a", "Punctual", 10)]);
     let new = old.clone();
     old.machine.notes.push("a time is a number of instructions".into());

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn names_what_is_no_number() {
+    fn error_names_invalid_number() {
         for wide in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let error = decode::<Outer>(&bytes(&Outer { wide, ..outer() }), Layout::Cdr);
             assert_eq!(error, Err(DecodeError::NotFinite("wide".into())));

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reader_sees_what_is_written() {
+    fn every_reader_sees_written_values() {
         static GAINS: Tunable<Gains, 2> = Tunable::new();
         let readers = [(); 2].map(|()| GAINS.reader().expect("two tasks may read"));
         assert!(GAINS.reader().is_err());

@@ -74,7 +74,7 @@ fn drops_a_request_that_is_too_long() {
 }
 
 #[test]
-fn answers_a_client_whatever_number_of_silent_connections_is_open() {
+fn answers_despite_silent_connections() {
     static GAINS: Tunable<Gains> = Tunable::new();
     let server = server(&GAINS);
     let name = format!("punctual-unit-silent/{}", std::process::id());

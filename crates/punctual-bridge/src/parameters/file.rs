@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn says_where_a_file_is_wrong() {
+    fn error_names_line_of_the_file() {
         let error = of("other", "a = \"1\"\nb = [1, 2]\n").unwrap_err();
         assert!(error.ends_with("a is of type string: a number, true or false is needed; b is of type array: a number, true or false is needed"), "{error}");
         let error = of("syntax", "on = true\nkp = \n").unwrap_err();

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_what_is_wrong_with_a_text() {
+    fn error_explains_invalid_text() {
         for (read, why) in [
             (u8::read("300").err(), "is not within the numbers of u8"),
             (u8::read("-1").err(), "is not within the numbers of u8"),

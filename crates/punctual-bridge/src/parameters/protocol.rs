@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_it_writes() {
+    fn round_trips_requests() {
         let set = Request::Set(vec![("pan.kp".into(), "1.5".into()), ("on".into(), "true".into())]);
         for request in [Request::Get, set, Request::Set(Vec::new())] {
             assert_eq!(Request::parse(request.text().as_bytes()), Ok(request));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn says_why_something_is_no_request() {
+    fn error_explains_invalid_request() {
         for (bytes, why) in [
             (&b"\xff\xfe\n"[..], "not text"),
             (b"punctual-parameters/1\nget", "the end is missing"),

@@ -40,7 +40,7 @@ fn remote(name: &str, patience: Duration) -> (UnixListener, Remote) {
 }
 
 #[test]
-fn says_that_an_app_has_ended_or_does_not_answer() {
+fn reports_ended_and_silent_apps() {
     let (listener, remote) = remote("unit-silent", Duration::from_millis(20));
     assert!(matches!(remote.list(), Err(AskError::Silent(_))));
     drop(listener);
@@ -49,7 +49,7 @@ fn says_that_an_app_has_ended_or_does_not_answer() {
 }
 
 #[test]
-fn believes_no_answer_that_is_none() {
+fn rejects_malformed_answers() {
     let (listener, remote) = remote("unit-strange", Duration::from_secs(600));
     let many = vec![b'a'; MAX_BYTES + 4096];
     let answers: [(&'static [u8], &str); 6] = [
@@ -77,7 +77,7 @@ fn believes_no_answer_that_is_none() {
 }
 
 #[test]
-fn says_whom_there_are() {
+fn lists_running_apps() {
     let app = |app: &str, process| Remote { app: app.into(), process, socket: "".into(), patience: PATIENCE };
     let other = Other { app: "theirs".into(), user: 7 };
     let none = Remotes { found: vec![], others: vec![other.clone()] };

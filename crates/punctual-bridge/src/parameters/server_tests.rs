@@ -76,7 +76,7 @@ fn set(assignments: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn grants_what_is_right_and_refuses_the_rest_as_a_whole() {
+fn applies_valid_requests_and_rejects_invalid_ones_whole() {
     static GAINS: Tunable<Gains> = Tunable::new();
     let mut served = Served::new(&GAINS);
     assert!(served.reader.read().is_new && served.kp() == 1.25, "the values of the start");
@@ -101,7 +101,7 @@ fn grants_what_is_right_and_refuses_the_rest_as_a_whole() {
 }
 
 #[test]
-fn counts_what_is_no_request_and_keeps_its_values() {
+fn counts_invalid_requests_and_keeps_values() {
     static GAINS: Tunable<Gains> = Tunable::new();
     let mut served = Served::new(&GAINS);
     let good = set(&[("pan.kp", "2.5")]);
@@ -127,7 +127,7 @@ fn counts_what_is_no_request_and_keeps_its_values() {
 }
 
 #[test]
-fn what_has_no_end_is_cut_off() {
+fn truncates_endless_requests() {
     let (mut near, mut far) = UnixStream::pair().unwrap();
     near.write_all(b"punctual-parameters/1\n").unwrap();
     let kind = receive(&mut far, Instant::now()).unwrap_err().kind();
@@ -139,7 +139,7 @@ fn what_has_no_end_is_cut_off() {
 }
 
 #[test]
-fn a_request_that_nobody_waits_for_changes_nothing() {
+fn abandoned_request_changes_nothing() {
     static GAINS: Tunable<Gains> = Tunable::new();
     let mut served = Served::new(&GAINS);
     let (mut near, far) = UnixStream::pair().unwrap();
@@ -237,7 +237,7 @@ fn refuses_wrong_assignments_without_holding_the_store() {
 }
 
 #[test]
-fn what_a_program_begins_with_is_checked_too() {
+fn checks_initial_values() {
     static GAINS: Tunable<Gains> = Tunable::new();
     static TOPIC: crate::Topic<Gains, 4> = crate::Topic::new("/gains");
     for name in ["", "a b", "a/b", "12", "ä", &"x".repeat(crate::local::MAX_NAME + 1)] {

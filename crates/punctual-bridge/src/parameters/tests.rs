@@ -33,7 +33,7 @@ fn refused(assignments: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn lists_what_is_declared() {
+fn lists_declared_parameters() {
     let listed = list(&Gains::DEFAULT);
     let names: Vec<&str> = listed.iter().map(|parameter| parameter.name.as_str()).collect();
     assert_eq!(names, NAMES);
@@ -59,7 +59,7 @@ fn is_a_message_with_the_same_units() {
 }
 
 #[test]
-fn assigns_what_is_given_and_leaves_the_rest() {
+fn assigns_given_and_keeps_other_values() {
     let changed =
         assign(&Gains::DEFAULT, &[("tilt.kp", " 2.5 "), ("on", "true"), ("pan.offset", "5")]).unwrap();
     let expected =
@@ -73,7 +73,7 @@ fn assigns_what_is_given_and_leaves_the_rest() {
 }
 
 #[test]
-fn says_everything_that_is_wrong() {
+fn reports_every_error() {
     let reasons = refused(&[
         ("pan.kp", "10.001"),
         ("pan.offset", "1.5"),

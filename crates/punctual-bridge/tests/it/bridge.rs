@@ -55,7 +55,7 @@ fn standing(reached: Sender<()>, goes_on: Receiver<()>, seen: Sender<u32>) -> im
 }
 
 #[test]
-fn counts_what_is_lost_while_a_sink_stands_still() {
+fn counts_messages_lost_by_a_stalled_sink() {
     static NUMBERS: Topic<Number, 16> = Topic::new("/numbers");
     let (reached, is_reached) = channel();
     let (goes_on, may_go_on) = channel();
@@ -105,7 +105,7 @@ fn waits_for_room_in_virtual_time() {
 }
 
 #[test]
-fn goes_on_without_a_sink_that_fails() {
+fn continues_without_a_failed_sink() {
     static NUMBERS: Topic<Number, 64> = Topic::new("/numbers");
     let (seen, sequences) = channel();
     let fails = |sequence| if sequence == 3 { Err(io::Error::other("out of paper")) } else { Ok(()) };
@@ -131,7 +131,7 @@ fn goes_on_without_a_sink_that_fails() {
 }
 
 #[test]
-fn goes_on_with_a_sink_that_has_no_room() {
+fn continues_with_a_full_sink() {
     static NUMBERS: Topic<Number, 8> = Topic::new("/numbers");
     let (reached, is_reached) = channel();
     let (goes_on, may_go_on) = channel::<()>();
@@ -183,7 +183,7 @@ fn passes_a_sink_the_topics_that_it_takes() {
 }
 
 #[test]
-fn refuses_what_cannot_work() {
+fn rejects_invalid_configurations() {
     static NUMBERS: Topic<Number, 4> = Topic::new("/numbers");
     static SAME: Topic<Number, 4> = Topic::new("/numbers");
     static UNNAMED: Topic<Number, 4> = Topic::new("numbers");

@@ -89,7 +89,7 @@ fn keeps_the_last_good_message() {
 }
 
 #[test]
-fn counts_what_the_program_itself_refuses_or_panics_at() {
+fn counts_messages_rejected_by_the_program() {
     static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", ZERO);
     let check = |wanted: &Vector3| match wanted.x {
         0.25 => panic!("an expected panic"),

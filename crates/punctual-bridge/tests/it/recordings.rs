@@ -78,7 +78,7 @@ fn numbers(path: &Path) -> Vec<u64> {
 }
 
 #[test]
-fn records_what_the_example_publishes() {
+fn records_messages_of_the_example() {
     let place = Place::new("example");
     let (path, table) = (place.file("run.mcap"), Shared::default());
     let report = recording::record(&path, Box::new(table.clone())).expect("there is room for it");
@@ -120,7 +120,7 @@ fn records_what_the_example_publishes() {
 }
 
 #[test]
-fn goes_on_in_files_that_are_whole_in_themselves() {
+fn splits_recordings_into_complete_files() {
     static BY_SIZE: Topic<Number, 1024> = Topic::new("/by_size");
     static BY_TIME: Topic<Number, 1024> = Topic::new("/by_time");
     let place = Place::new("rotation");

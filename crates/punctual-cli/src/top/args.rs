@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn serves_on_loopback_unless_told_otherwise() {
+    fn serves_on_loopback_by_default() {
         assert_eq!(top("punctual top").unwrap().prometheus, None);
         let served = |line: &str| top(line).unwrap().prometheus.unwrap().to_string();
         assert_eq!(served("punctual top --prometheus"), "127.0.0.1:9753");

@@ -219,7 +219,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_reset_forgets_what_was_before() {
+    fn reset_discards_earlier_figures() {
         let (about, start) = (about(&["a"]), Instant::now());
         let mut since = Since::default();
         let before = look(start, &[&[100, 90_000]]);

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn serves_a_client_whatever_number_of_silent_connections_is_open() {
+    fn serves_client_despite_silent_connections() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         // No time-out expires during the test. The thread lives as long as the process.

@@ -115,7 +115,7 @@ mod tests {
     use crate::top::figures::tests::{about, look};
 
     #[test]
-    fn shows_what_each_level_had_since_the_look_before() {
+    fn shows_use_of_each_level_since_last_sample() {
         let (mut levels, start) = (Levels::default(), Instant::now());
         let about = about(&["log", "control"]);
         let parts = |levels: &Levels| -> Vec<(String, Vec<u64>)> {

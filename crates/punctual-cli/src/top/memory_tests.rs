@@ -99,13 +99,13 @@ fn names_do_nothing_to_a_terminal() {
 }
 
 #[test]
-fn says_which_version_it_reads() {
+fn error_names_supported_version() {
     let other = refused(|bytes| bytes[offset_of!(Header, version)] = 7);
     assert!(other.contains("of version 7, and this program reads version 3"), "{other}");
 }
 
 #[test]
-fn what_is_not_ready_is_no_error() {
+fn waits_for_memory_that_is_not_ready() {
     let mut bytes = region();
     bytes[..8].fill(0);
     assert!(matches!(open(&bytes), Err(Unreadable::NotYet)));

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn says_why_nothing_is_recorded() {
+    fn explains_missing_recording() {
         let refused = shell("echo 'warning: a'; echo 'error: tracing needs root' >&2; exit 1");
         assert_eq!(end_of(refused), Outcome::Failed("tracing needs root".into()));
         let died = shell("kill -9 $$");

@@ -121,7 +121,7 @@ fn a_late_job_among_many_has_a_bar() {
 }
 
 #[test]
-fn says_why_there_is_nothing() {
+fn explains_empty_screen() {
     let mut screen = screen();
     screen.message = Some("app (process 7): it has ended".into());
     assert_eq!(drawn(&screen, 80, 24)[23], "app (process 7): it has ended");

@@ -45,7 +45,7 @@ fn tree(scratch: &Scratch) -> PathBuf {
 }
 
 #[test]
-fn exit_status_says_whether_the_machine_is_fit() {
+fn exit_status_reflects_fitness() {
     let status = |name: &str| run(&["doctor", "--machine", machine(name).to_str().unwrap()]).status.code();
     assert_eq!(status("prepared"), Some(0));
     assert_eq!(status("rt-pi"), Some(1));
@@ -99,7 +99,7 @@ fn lists_every_check_with_its_status_and_value() {
 }
 
 #[test]
-fn what_was_recorded_can_be_examined_elsewhere() {
+fn examines_recordings_of_other_machines() {
     let scratch = Scratch::new("doctor-record");
     let path = scratch.file("machine.txt");
     let here = run(&["doctor", "--record", path.to_str().unwrap()]);
@@ -109,7 +109,7 @@ fn what_was_recorded_can_be_examined_elsewhere() {
 }
 
 #[test]
-fn fixes_are_gone_from_the_next_report_and_back_after_undo() {
+fn fixes_leave_the_report_until_undone() {
     let scratch = Scratch::new("doctor-fix");
     let root = tree(&scratch);
     let doctor = |more: &[&str]| {
@@ -136,7 +136,7 @@ fn fixes_are_gone_from_the_next_report_and_back_after_undo() {
 }
 
 #[test]
-fn changes_only_what_somebody_agrees_to() {
+fn changes_only_confirmed_settings() {
     let scratch = Scratch::new("doctor-ask");
     let root = tree(&scratch);
     let before = contents(&root);

@@ -89,7 +89,7 @@ fn plan_and_boot_change_nothing_and_print_nothing_active() {
 }
 
 #[test]
-fn refuses_bad_requests_with_what_to_do() {
+fn rejects_bad_requests_with_remedy() {
     let scratch = Scratch::new("isolate-bad");
     let root = tree(&scratch);
     for (cpus, what) in [("0-3", "leave at least one"), ("7", "online: 0-3"), ("x", "such as 2 or 2-3")] {

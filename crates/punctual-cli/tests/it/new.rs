@@ -117,8 +117,8 @@ fn the_node_of_ros_2_builds_without_a_warning_and_passes_its_tests() {
 
 /// Uses this checkout's libraries and a lock file of it, so that nothing is downloaded.
 #[test]
-#[ignore = "takes half a minute of a CPU: `cargo test -p punctual-cli --test it -- --ignored what_it_makes`"]
-fn what_it_makes_builds_without_a_warning_and_passes_its_tests() {
+#[ignore = "takes half a minute of a CPU: `cargo test -p punctual-cli --test it -- --ignored new_package_builds`"]
+fn new_package_builds_without_warnings_and_passes_its_tests() {
     builds("plain");
     builds("gimbal");
 }

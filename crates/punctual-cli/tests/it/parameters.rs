@@ -82,7 +82,7 @@ fn shows_and_sets_the_parameters_of_a_running_app() {
 }
 
 #[test]
-fn refuses_all_of_what_is_wrong_in_one_place() {
+fn rejects_whole_request_with_one_error() {
     let mut app = app("refusing");
     let name = app.name.clone();
     let nothing = format!("error: {name} (process {}): nothing was changed\n", app.process());
@@ -115,7 +115,7 @@ fn refuses_all_of_what_is_wrong_in_one_place() {
 }
 
 #[test]
-fn two_apps_of_one_name_and_one_that_is_gone() {
+fn distinguishes_apps_of_one_name_and_ignores_ended_ones() {
     let first = app("twice");
     let mut second = app("twice");
     let name = first.name.clone();

@@ -214,7 +214,7 @@ fn bounds_app_by_model_and_profile() {
 }
 
 #[test]
-fn says_what_a_profile_lacks() {
+fn error_names_missing_parts_of_a_profile() {
     for (profile, line, part) in [
         (
             PROFILE.replace(

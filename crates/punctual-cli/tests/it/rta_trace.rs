@@ -71,7 +71,7 @@ fn explains_the_documented_recording() {
 
 /// The machine's behavior is known: every inferred figure equals its parameter.
 #[test]
-fn infers_what_the_machine_does() {
+fn infers_interference_of_the_machine() {
     let scratch = Scratch::new("rta-truth");
     let trace = scratch.file("trace.dat");
     write(&scratch, &trace, &documented(), &NAMES, None);
@@ -177,7 +177,7 @@ fn escapes_hostile_names() {
 }
 
 #[test]
-fn refuses_what_is_no_recording() {
+fn rejects_files_that_are_no_recordings() {
     let scratch = Scratch::new("rta-none");
     let file = scratch.file("trace.dat");
     fs::write(&file, "no trace").unwrap();
@@ -249,7 +249,7 @@ fn profile(longest: u64) -> String {
 /// The recording adds facts unknown to the app, and with it no job exceeds its bound. With a C that
 /// is too small one does, and the output names the term and the job.
 #[test]
-fn adds_what_recording_shows_to_model_and_profile() {
+fn adds_recorded_figures_to_model_and_profile() {
     let scratch = Scratch::new("rta-added");
     let trace = scratch.file("trace.dat");
     let mut machine = Machine::new();
@@ -276,7 +276,7 @@ fn adds_what_recording_shows_to_model_and_profile() {
 
 /// The machine's jobs are identical: there is nothing to fit, and the output reports it.
 #[test]
-fn refuses_a_fit_of_what_does_not_vary() {
+fn rejects_fit_of_constant_times() {
     let scratch = Scratch::new("rta-pwcet");
     let trace = scratch.file("trace.dat");
     let mut machine = Machine::new();

@@ -184,7 +184,7 @@ fn never_panics_without_standard_streams() {
 }
 
 #[test]
-fn stops_measuring_when_nobody_reads() {
+fn stops_measuring_at_broken_pipe() {
     let scratch = Scratch::new("output-bench");
     let arguments = ["bench", "rtos", "behaviour", "--samples", "1"];
     let arguments = [&arguments[..2], &arguments[3..]].concat();

@@ -49,7 +49,7 @@ fn reports_jobs_of_both_machines_from_one_file() {
 }
 
 #[test]
-fn says_what_is_missing_to_relate_clocks() {
+fn error_names_events_that_relate_clocks() {
     let scratch = Scratch::new("bad-merge");
     recording(&scratch, "a", "control");
     recording(&scratch, "b", "motor");

@@ -72,7 +72,7 @@ fn decomposes_the_worked_jobs_of_the_paper() {
 
 /// Wake-ups and switches alone: the recording does not show other events.
 #[test]
-fn says_what_is_not_in_recording_before_first_table() {
+fn lists_missing_events_before_first_table() {
     let scratch = Scratch::new("missing");
     let directory = scratch.file("sched.raw");
     let mut synthetic = Synthetic::create(&directory).unwrap();
@@ -113,7 +113,7 @@ fn says_what_is_not_in_recording_before_first_table() {
 /// A thread with a different name at first, and a recording with lost events: its figures do not
 /// depend on how it is selected.
 #[test]
-fn says_the_same_of_a_task_however_it_is_chosen() {
+fn reports_same_figures_for_every_selection() {
     let scratch = Scratch::new("chosen");
     let directory = scratch.file("lossy.raw");
     let (worker, other) = (task(7, 120), task(5, 120));
@@ -357,7 +357,7 @@ fn ends_quietly_when_reader_stops() {
 
 /// A longer recording would not help.
 #[test]
-fn says_which_format_cannot_be_read() {
+fn error_names_unreadable_format() {
     let scratch = Scratch::new("formats");
     file(&scratch, "good.dat", &worked::concurrent_activation());
     let format = scratch.file("good.dat.raw/events/sched/sched_switch/format");
@@ -393,7 +393,7 @@ fn asks_for_no_longer_recording_of_events_that_cannot_be_read() {
 
 /// For any length: without switches there are no jobs.
 #[test]
-fn says_that_there_are_no_switches() {
+fn reports_missing_switches() {
     let scratch = Scratch::new("no-switches");
     let mut synthetic = Synthetic::create(&scratch.file("raw")).unwrap();
     synthetic.recorded(["irq:irq_handler_entry", "irq:irq_handler_exit"]).unwrap();

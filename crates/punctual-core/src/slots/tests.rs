@@ -50,7 +50,7 @@ fn every_slot_is_used_up_to_the_capacity() {
 }
 
 #[test]
-fn what_waits_is_dropped_once() {
+fn drops_waiting_messages_once() {
     let (slots, argument) = (slots::<Arc<()>, 70, 2>(), Arc::new(()));
     let mut armed = Vec::new();
     for time in 0..70 {
@@ -108,7 +108,7 @@ fn rejects_handle_of_another_task() {
 }
 
 #[test]
-fn what_was_moved_after_a_look_is_looked_at_again() {
+fn reports_next_time_after_reschedule() {
     let slots = slots::<u8, 2, 1>();
     let at = Instant::from_ticks;
     let armed = [1, 2].map(|argument| slots.arm(argument, at(50)).unwrap());

@@ -118,7 +118,7 @@ fn fail() {
 
 /// The first job queues the second without a mark, as a job that checks the queue at its end may.
 #[test]
-fn a_job_that_unwinds_does_not_forget_what_it_spawned_to_its_level() {
+fn unwinding_job_keeps_its_spawns() {
     let rig = rig();
     let level = rig.partition.levels()[0];
     assert!(rig.call(|| {
@@ -134,7 +134,7 @@ fn a_job_that_unwinds_does_not_forget_what_it_spawned_to_its_level() {
 }
 
 #[test]
-fn a_section_that_unwinds_wakes_the_worker_of_what_became_ready_above() {
+fn unwinding_section_wakes_worker_of_higher_ready_level() {
     let rig = rig();
     let level = rig.partition.levels()[1];
     assert!(!rig.call(|| {

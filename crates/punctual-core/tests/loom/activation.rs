@@ -39,7 +39,7 @@ fn serve(partition: &'static Model, task: &Activation) {
 
 /// Two threads write and wake while the task is polled: the last poll sees both writes.
 #[test]
-fn a_wake_hands_over_what_was_written() {
+fn wake_releases_earlier_writes() {
     check(3, |arena| {
         let inputs = arena.put([AtomicU32::new(0), AtomicU32::new(0)]);
         let seen = arena.put(AtomicU32::new(0));
@@ -106,7 +106,7 @@ fn a_next_instance_under_a_stale_waker() {
 /// A task is spawned, and spawned again, while a waker that occupies the level polls the waiting
 /// instance: the storage has one user.
 #[test]
-fn a_waker_that_occupies_the_level_polls_what_waits() {
+fn waker_that_occupies_the_level_polls_waiting_tasks() {
     check(3, |arena| {
         let storage = arena.put(Region::new());
         let polled = arena.put(AtomicU32::new(0));
@@ -148,7 +148,7 @@ fn a_waker_that_occupies_the_level_polls_what_waits() {
 /// A waker that has to queue the node does so after the runner has removed it from the queue: it
 /// writes the node's link.
 #[test]
-fn who_is_to_queue_it_comes_after_who_took_it_off_the_queue() {
+fn requeue_happens_after_dequeue() {
     check(3, |arena| {
         let w1 = worker(arena, 1, 1, true);
         let l1 = level(arena, 1, w1, 1, |_, _| {});

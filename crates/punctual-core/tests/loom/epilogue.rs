@@ -381,7 +381,7 @@ fn another_cpu_spawns_twice_while_a_job_of_the_level_runs() {
 }
 
 #[test]
-fn a_handler_runs_what_another_cpu_has_armed() {
+fn handler_runs_timers_of_another_cpu() {
     check(2, |arena| {
         let model = Rc::new(Model::new(arena));
         let (partition, level, timer) = (model.partition, model.levels[1], model.timer);

@@ -162,7 +162,7 @@ fn a_handler_learns_of_a_timer_beside_the_one_that_it_runs() {
 
 /// Two jobs of a level that are due together.
 #[test]
-fn a_handler_runs_what_is_due_beside_the_one_that_it_takes() {
+fn handler_runs_further_due_jobs() {
     check(3, move |arena| {
         let thread = worker(arena, 0, 1, true);
         let own = worker(arena, 1, 1, true);

@@ -198,7 +198,7 @@ fn an_instance_that_comes_while_its_level_ends() {
 /// The last action of a local level's thread, outside of its jobs, excludes a holder of the level
 /// as a ceiling.
 #[test]
-fn what_comes_last_at_a_level_excludes_the_ceiling() {
+fn last_job_of_a_level_excludes_the_ceiling() {
     check(3, |arena| {
         let region = arena.put(Resource::with_value(Region::new()));
         let (idle, w1) = (worker(arena, 0, 1, false), worker(arena, 1, 2, true));
@@ -220,7 +220,7 @@ fn what_comes_last_at_a_level_excludes_the_ceiling() {
 
 /// The last action at a local level locks as its jobs do.
 #[test]
-fn what_comes_last_at_a_level_locks() {
+fn last_job_of_a_level_locks() {
     check(2, |arena| {
         let region = arena.put(Resource::with_value(Region::new()));
         let (w1, w2) = (worker(arena, 1, 1, true), worker(arena, 2, 2, true));

@@ -70,7 +70,7 @@ fn a_higher_job_goes_before_the_next_of_its_level() {
 /// A job spawns to a level whose inbox holds a job that it has itself pushed there as a foreign
 /// thread.
 #[test]
-fn a_call_does_not_overtake_what_is_in_the_inbox() {
+fn call_does_not_overtake_the_inbox() {
     check(3, |arena| {
         let app = App::new(arena);
         let me = poller(arena);
@@ -98,7 +98,7 @@ fn a_call_does_not_overtake_what_is_in_the_inbox() {
 
 /// A spawn, and then a stop, while the thread checks the inboxes.
 #[test]
-fn what_was_spawned_before_the_stop_is_run() {
+fn runs_jobs_spawned_before_the_stop() {
     check(3, |arena| {
         let app = App::new(arena);
         let me = poller(arena);

@@ -336,7 +336,7 @@ impl Timers {
 }
 
 #[test]
-fn what_is_next_is_told_with_its_time() {
+fn reports_next_timer_with_its_time() {
     check(3, |arena| {
         let w1 = worker(arena, 1, 1, true);
         let l1 = level(arena, 1, w1, 1, |_, _| {});

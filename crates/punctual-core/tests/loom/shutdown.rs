@@ -24,7 +24,7 @@ impl Drop for Argument {
 
 /// A foreign thread spawns while another stops the partition.
 #[test]
-fn a_job_that_comes_too_late_is_found() {
+fn late_job_is_found() {
     check(3, |arena| {
         let (ran, dropped) = (counter(arena), counter(arena));
         let linked = arena.put(OnceLock::<&Slots<Argument, 2, 1>>::new());
@@ -117,19 +117,19 @@ fn a_worker_left(may_call: bool) {
 }
 
 #[test]
-fn a_worker_that_left_keeps_nobody_waiting() {
+fn departed_worker_blocks_no_shutdown() {
     a_worker_left(true);
 }
 
 #[test]
-fn a_worker_that_left_keeps_nobody_waiting_without_calls() {
+fn departed_worker_blocks_no_shutdown_without_calls() {
     a_worker_left(false);
 }
 
 /// A thread that is about to end the process closes the partition during a job, before it, or after
 /// it.
 #[test]
-fn who_closes_a_partition_sees_what_its_jobs_did() {
+fn closing_a_partition_acquires_effects_of_its_jobs() {
     check(3, |arena| {
         let w1 = worker(arena, 1, 1, true);
         let region = arena.put(Region::new());

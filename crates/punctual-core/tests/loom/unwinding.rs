@@ -68,19 +68,19 @@ fn unwinding(by_the_clock: bool) {
 }
 
 #[test]
-fn a_job_that_was_queued_meanwhile_sees_it() {
+fn queued_job_observes_the_unwinding() {
     unwinding(false);
 }
 
 #[test]
-fn a_job_that_was_released_meanwhile_sees_it() {
+fn released_job_observes_the_unwinding() {
     unwinding(true);
 }
 
 /// Without real-time priorities a job of level 1 runs in parallel with one of level 2, and may wait
 /// for its end.
 #[test]
-fn a_job_that_waits_for_its_turn_is_told() {
+fn waiting_job_is_notified() {
     check(3, |arena| {
         let resource = arena.put(Resource::with_value(Region::new()));
         let (w1, w2) = (worker(arena, 1, 1, true), worker(arena, 2, 2, true));
@@ -110,7 +110,7 @@ fn a_job_that_waits_for_its_turn_is_told() {
 
 /// The thread that still occupies the level runs its ready jobs.
 #[test]
-fn nobody_is_woken_for_a_level_that_is_still_occupied() {
+fn wakes_no_worker_of_an_occupied_level() {
     check(3, |arena| {
         let resource = arena.put(Resource::with_value(Region::new()));
         let w1 = worker(arena, 1, 1, true);

@@ -105,7 +105,7 @@ fn a_wait_is_announced_with_its_waker() {
 
 /// The owner only checks the status. The reactor's earlier actions are complete and visible.
 #[test]
-fn the_owner_sees_what_was_done_before_it_fired() {
+fn owner_observes_writes_before_fire() {
     check(3, |arena| {
         let (slot, wait) = waiting(arena);
         let region = arena.put(Region::new());

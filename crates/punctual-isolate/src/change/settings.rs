@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compares_values_whatever_their_form() {
+    fn compares_values_in_every_notation() {
         let same = |path: &str, one: &str, other: &str| {
             let setting = Setting::File(path.into());
             assert_eq!(setting.canonical(one), setting.canonical(other), "{path}");

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_what_means_something_to_a_shell() {
+    fn quotes_shell_metacharacters() {
         assert_eq!(quoted("/sys/a_b-0.c"), "/sys/a_b-0.c");
         assert_eq!(quoted("/sys/$(reboot)"), "'/sys/$(reboot)'");
         assert_eq!(quoted("a'b"), "'a'\\''b'");

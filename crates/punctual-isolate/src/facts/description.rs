@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_is_said_of_a_cpu_or_of_all() {
+    fn finds_settings_of_one_cpu_or_all() {
         let arm =
             "processor\t: 0\nCPU part\t: 0xd08\n\nprocessor\t: 1\nCPU part\t: 0xd03\n\nHardware\t: BCM2835\n";
         let arm = Description::parse(arm);

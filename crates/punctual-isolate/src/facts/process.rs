@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_containers_by_what_they_leave() {
+    fn recognizes_containers_by_their_traces() {
         let with = |path: &str, text: &str| container(&Tree::parse("").with(path, text));
         assert_eq!(with("/.dockerenv", ""), Some(Container::Docker));
         assert_eq!(with("/run/.containerenv", "x"), Some(Container::Podman));

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_guess_what_an_old_kernel_does_not_count() {
+    fn reports_counters_of_old_kernels_as_unknown() {
         assert_eq!(of("cpu  1 2 3 4 5 6 7\n").all, Spent { busy: 19, stolen: None });
         assert_eq!(of("").all, Spent::default());
         assert_eq!(of("cpu x\ncpu0\n").all.stolen, None);

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_threads_whatever_they_are_called() {
+    fn reads_threads_with_any_name() {
         let name = "irq/9) S (a\nb";
         let thread = Thread::parse(1, &stat(name, KERNEL | UNMOVABLE, 50, 1)).unwrap();
         assert_eq!((thread.id, &*thread.name, thread.started, thread.last_cpu), (7, name, 33, 5));

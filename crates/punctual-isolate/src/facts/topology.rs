@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_cpus_share_and_how_they_rest() {
+    fn reads_shared_caches_and_idle_states() {
         let tree = Tree::parse(
             "==> /sys/devices/system/cpu/online <==\n0-1\n\n==> /sys/devices/system/cpu/nohz_full <==\n(null)\n
 ==> /sys/devices/system/cpu/cpu1/topology/thread_siblings_list <==\n0-1

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_what_came_meanwhile() {
+    fn counts_interrupts_since_the_snapshot() {
         let at = |local: &str| {
             Account::look(
                 &Tree::parse("")

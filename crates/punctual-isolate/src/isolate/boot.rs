@@ -77,7 +77,7 @@ mod tests {
     use crate::tree::Tree;
 
     #[test]
-    fn says_what_is_in_force_and_what_stands_against_it() {
+    fn reports_effective_and_conflicting_parameters() {
         let tree = Tree::parse("")
             .with("/sys/devices/system/cpu/online", "0-3")
             .with("/proc/cmdline", "rcu_nocbs=3 isolcpus=2 nohz=off");

@@ -109,7 +109,7 @@ fn scratch(name: &str) -> (Store, std::path::PathBuf) {
 }
 
 #[test]
-fn plan_takes_whatever_can_be_taken() {
+fn plan_isolates_all_movable_work() {
     let plan = Plan::new(&Machine::look(small()), &request("3")).unwrap();
     assert_eq!(
         plan.text(),
@@ -139,7 +139,7 @@ note: CPU 3 keeps the tick, which only boot parameters remove (punctual isolate 
 }
 
 #[test]
-fn plan_refuses_what_cannot_be_taken() {
+fn plan_rejects_unavailable_cpus() {
     let refused =
         |tree: Tree, cpus: &str| Plan::new(&Machine::look(tree), &request(cpus)).unwrap_err().to_string();
     assert_eq!(refused(small(), "3-4"), "CPU 4 is not online; online: 0-3");
@@ -163,7 +163,7 @@ fn plan_parks_siblings_if_it_may() {
 }
 
 #[test]
-fn plan_makes_no_partition_of_what_boot_parameters_isolate() {
+fn plan_omits_partition_for_boot_isolated_cpus() {
     let plan = Plan::new(&machine("rt-guest-isolated"), &request("3")).unwrap();
     assert_eq!(plan.group, None);
     assert!(plan.steps.iter().all(|step| matches!(step.change.setting, Setting::File(_))));

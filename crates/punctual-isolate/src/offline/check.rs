@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_missing_and_what_to_do() {
+    fn reports_missing_requirement_and_remedy() {
         let replaced = |from: &'static str, to: &'static str| {
             move |tree: String| {
                 assert!(tree.contains(from), "{from}");

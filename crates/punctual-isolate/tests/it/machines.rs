@@ -41,7 +41,7 @@ fn examined(machine: &Machine, check: impl FnOnce(&Scene, &Report)) {
 }
 
 #[test]
-fn finds_what_is_expected_on_every_machine() {
+fn finds_expected_findings_on_every_machine() {
     let names = names();
     assert!(names.len() >= 10, "{names:?}");
     let mut differences = Vec::new();

@@ -204,7 +204,7 @@ fn counts_missed_calls_and_stays_on_the_grid() {
 }
 
 #[test]
-fn runs_a_callback_on_an_interrupt_that_is_held_back_meanwhile() {
+fn runs_callback_while_its_interrupt_is_masked() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     static SERVER: Server = Server::new();
     fn edge(_: usize) {
@@ -300,7 +300,7 @@ fn returns_when_all_threads_have_ended() {
 }
 
 #[test]
-fn keeps_what_is_left_of_a_slice_while_preempted() {
+fn keeps_rest_of_a_slice_while_preempted() {
     static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
     static SERVER: Server = Server::new();
     static TICK: Callback = Callback::new(&SERVER, |_| (), 0);
@@ -372,7 +372,7 @@ fn tells_how_much_of_a_stack_was_used() {
 }
 
 #[test]
-fn releases_and_retakes_what_comes_later_in_the_order() {
+fn releases_and_retakes_later_mutexes() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     static GROUP: Group = Group::new();
     static R1: OrderedMutex<u32> = OrderedMutex::new(&GROUP, 1, "r1", 0);
@@ -400,7 +400,7 @@ fn releases_and_retakes_what_comes_later_in_the_order() {
 }
 
 #[test]
-fn says_when_nobody_had_what_was_released() {
+fn reports_whether_exclusion_was_kept_or_regained() {
     static STACK: Stack = Stack::new();
     static GROUP: Group = Group::new();
     static FIRST: OrderedMutex<u8> = OrderedMutex::new(&GROUP, 1, "first", 1);
@@ -512,7 +512,7 @@ fn begins_a_slice_when_there_is_a_peer_to_share_with() {
 }
 
 #[test]
-fn uses_what_is_left_of_a_slice_once() {
+fn uses_rest_of_a_slice_once() {
     static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
     static GATE: Semaphore = Semaphore::new(0, 1);
     let a = |()| {

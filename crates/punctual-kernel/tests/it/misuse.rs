@@ -35,7 +35,7 @@ fn panic_of(f: impl FnOnce()) -> String {
 }
 
 #[test]
-fn refuses_to_unlock_what_another_thread_holds() {
+fn rejects_unlock_of_foreign_mutex() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     static MUTEX: RawMutex = RawMutex::new("valve");
     in_thread(&STACKS[0], || {
@@ -48,7 +48,7 @@ fn refuses_to_unlock_what_another_thread_holds() {
 }
 
 #[test]
-fn refuses_to_lock_what_the_thread_holds() {
+fn rejects_lock_of_held_mutex() {
     static STACK: Stack = Stack::new();
     static MUTEX: Mutex<u32> = Mutex::new("valve", 1);
     in_thread(&STACK, || {
@@ -382,7 +382,7 @@ fn refuses_objects_of_another_simulation() {
 }
 
 #[test]
-fn panics_when_nobody_can_ever_run_again() {
+fn panics_at_deadlock() {
     static STACK: Stack = Stack::new();
     static NEVER: Semaphore = Semaphore::new(0, 1);
     let message = panic_of(|| in_thread(&STACK, || NEVER.p().unwrap()));

@@ -28,7 +28,7 @@ fn seeded<R>(seed: u64, f: impl FnOnce() -> R) -> R {
 }
 
 #[test]
-fn random_programs_do_what_the_model_does() {
+fn random_programs_follow_the_model() {
     let first = number("PUNCTUAL_KERNEL_SEED", 0);
     let count = number("PUNCTUAL_KERNEL_SCHEDULES", 4_000);
     let mut points = 0;

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn shutdown_may_take_what_it_likes() {
+    fn shutdown_accepts_any_resources() {
         let errors = errors(quote! {
             #[shared] struct Shared { a: u8, #[lock_free] b: u8 }
             #[task(shared = [&a, b])] fn t(cx: t::Context) {}

@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_what_is_right() {
+    fn accepts_valid_bodies() {
         let errors = in_body(quote! {
             cx.shared.count.lock(|count| *count += 1);
             (&mut cx.shared.count).lock(|count| *count += 1);

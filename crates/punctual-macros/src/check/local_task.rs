@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_starts_them() {
+    fn rejects_local_task_without_spawner() {
         rejects(
             quote! {
                 #[task] fn u(cx: u::Context) {}

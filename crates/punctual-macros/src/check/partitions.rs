@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_global_executor_cannot_have() {
+    fn rejects_partition_options_with_global_executor() {
         let task = || quote! { #[task] fn t(cx: t::Context) {} };
         rejects(quote!(executor = "global", cpu = 1), task(), &["every CPU"]);
         rejects(quote!(executor = "global", partitions = [a]), task(), &["no partitions"]);

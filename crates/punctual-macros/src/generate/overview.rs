@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn every_resource_says_what_protects_it() {
+    fn lists_protection_of_every_resource() {
         let text = text(quote!(partitions = [control, io]));
         for row in [
             "| 3 | `c` | in the partition `io` |",
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn who_polls_keeps_the_others_from_sleeping() {
+    fn explains_that_polling_partition_never_sleeps() {
         let text = text(quote!(partitions = [control, io(poll)]));
         assert!(text.contains("in the partition `io`, which polls"), "{text}");
         assert!(text.contains("spins without entering the kernel"), "{text}");

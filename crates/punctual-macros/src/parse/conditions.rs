@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn removes_what_does_not_hold() {
+    fn removes_items_with_false_conditions() {
         let (rest, absent) = applied(&["a", "all (a , b)", "c", "f"]);
         assert!(rest.contains("x : u8") && !rest.contains("x : u16"), "{rest}");
         assert!(rest.contains("# [task (shared = [# [cfg (c)] x]") && rest.contains("n : u8"), "{rest}");

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_required() {
+    fn rejects_missing_items() {
         let errors = errors_of_module(quote!(), quote!());
         assert_eq!(errors.len(), 3, "{errors:#?}");
         assert!(errors[0].contains("`app` has no `#[shared]`; add `#[shared] struct Shared {}`"));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_one_of() {
+    fn rejects_duplicate_items() {
         rejects(
             quote! { #[init] fn init(cx: init::Context) -> (Shared, Local) {} },
             &["an application has one `#[init]`"],

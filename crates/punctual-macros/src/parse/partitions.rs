@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_partition_cannot_have() {
+    fn rejects_invalid_partition_options() {
         let mut errors = Errors::default();
         args(quote!(partitions = [a(strict), 7, b(cpu = "1")]), &mut errors);
         let all = errors.finish().expect_err("there are three mistakes");

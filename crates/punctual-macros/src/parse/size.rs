@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size() {
+    fn rejects_invalid_sizes() {
         for (given, words) in [
             ("8", "a size needs a unit, such as `8.kib()`"),
             ("8usize", "a size needs a unit, such as `8.kib()`"),

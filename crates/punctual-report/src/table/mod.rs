@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn continues_below_what_has_no_room() {
+    fn wraps_cells_that_are_too_wide() {
         let mut table = Table::new([
             Column::left("task"),
             Column::right("J"),

@@ -437,7 +437,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a fork of the one that joined")]
-    fn panics_if_it_cannot_tell_who_waits() {
+    fn panics_without_thread_number() {
         let group = PcpGroup::new();
         let member = group.join(1).unwrap();
         let before = group.raise(&member, rank(5)).unwrap();

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_what_has_no_room() {
+    fn rejects_regions_beyond_capacity() {
         let [mut ours, mut theirs] = arenas(region_size::<Ring<u32, 16>>());
         ours.init::<Ring<u32, 16>>(()).unwrap();
         assert_eq!(ours.init::<Latest<u8>>(0).unwrap_err().field, LayoutField::Length);

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_the_order_whatever_slots_are_free() {
+    fn keeps_order_with_any_free_slots() {
         let inbox = Inbox::<u32, 3>::new();
         for round in 0..10 {
             assert_eq!(inbox.send(3 * round), Ok(()));
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_in_between_holds_up_nobody() {
+    fn stalled_sender_delays_no_other() {
         let inbox = Inbox::<u32, 2>::new();
         // A sender has claimed its slot, and stops there.
         inbox.senders.0.used.store(1, Ordering::Relaxed);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_loses_only_what_it_was_given() {
+    fn panic_loses_only_its_message() {
         let inbox = Inbox::<u32, 4>::new();
         (0..3).for_each(|message| inbox.send(message).unwrap());
         let panics = std::panic::AssertUnwindSafe(|| inbox.drain(|message| assert_ne!(message, 1)));
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_several_rings_for_who_sleeps() {
+    fn one_sender_rings_for_sleeping_receiver() {
         let bell = Doorbell::new();
         assert!(!bell.is_to_ring());
         bell.sleep();

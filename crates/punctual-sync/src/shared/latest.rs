@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_reader_is_not_given_what_a_dead_one_wanted() {
+    fn new_reader_ignores_request_of_a_dead_one() {
         let cell = Latest::new(0);
         let mut writer = cell.writer().unwrap();
         writer.write(1);

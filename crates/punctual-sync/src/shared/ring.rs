@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_of_just_enough_items_and_room() {
+    fn ends_report_exact_items_and_room() {
         let ring = Ring::<u8, 4>::new();
         let (mut producer, mut consumer) = ring.split().unwrap();
         assert!(!consumer.has_ready(1));

@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_overtakes_one_who_came_first_or_is_higher() {
+    fn grants_by_priority_then_arrival() {
         for (level, gets) in [(1, false), (2, false), (3, true)] {
             for index in 0..2 {
                 let semaphore = Semaphore::<2>::with_places(1);
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn recovering_tells_who_was_not_told_of_a_unit() {
+    fn recovery_notifies_waiter_of_a_lost_unit() {
         let semaphore = Semaphore::<2>::with_places(0);
         wait_forever(&semaphore, 1, 1);
         // Signaled by a thread that died before it notified a waiter.

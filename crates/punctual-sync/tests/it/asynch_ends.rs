@@ -54,7 +54,7 @@ fn an_access_that_was_granted_is_not_polled_again() {
 }
 
 #[test]
-fn every_sender_that_waits_is_told_that_the_receiver_is_gone() {
+fn notifies_all_senders_of_closed_receiver() {
     let mut channel = Channel::<u32, 1, 4>::with_places();
     let (mut sender, receiver) = channel.split();
     let (mut one, mut two) = (sender.clone(), sender.clone());

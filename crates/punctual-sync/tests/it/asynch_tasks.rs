@@ -263,7 +263,7 @@ fn leaked_ends_stay_taken() {
 
 #[test]
 #[should_panic = "raise `W`"]
-fn a_channel_has_so_many_senders() {
+fn channel_limits_its_senders() {
     let (sender, _receiver) = make_channel!(u32, 1, 2);
     let _ = sender.clone();
 }
@@ -362,7 +362,7 @@ fn a_watch_tells_every_reader() {
 }
 
 #[test]
-fn a_watch_has_so_many_ends() {
+fn watch_limits_its_ends() {
     let watch = Watch::<u8, 3>::with_places();
     let (_writer, reader) = watch.split().unwrap();
     assert!(watch.reader().is_err());

@@ -128,7 +128,7 @@ fn without_a_place_it_sleeps_at_once() {
 }
 
 #[test]
-fn taking_it_twice_is_an_error_that_says_what_to_do() {
+fn error_explains_nested_lock() {
     let lock = MsrpLock::new();
     let (me, again) = (MsrpThread::current(), MsrpThread::current());
     let held = lock.lock_while(&me, looks(0)).unwrap();
@@ -158,7 +158,7 @@ fn a_panic_unlocks() {
 /// Each has one lock and needs the other's: both spin, both give up, and the kernel returns an
 /// error to one.
 #[test]
-fn a_circle_is_told_to_one_thread() {
+fn reports_deadlock_to_one_thread() {
     let _alive = watchdog(LIMIT);
     let (a, b) = (MsrpLock::new(), MsrpLock::new());
     let both = Barrier::new(2);

@@ -131,7 +131,7 @@ fn nested_locks_in_any_order_of_ceilings() {
 /// The child of a fork can lock mutexes that were free at that moment. It has one thread, so it
 /// never needs the kernel.
 #[test]
-fn a_forked_child_locks_what_nobody_held() {
+fn forked_child_locks_free_mutex() {
     let group = PcpGroup::new();
     let mutex = PcpMutex::new(&group, 9, 1);
     let member = group.join(1).unwrap();

@@ -124,7 +124,7 @@ fn one_receiver_at_a_time_and_the_next_finds_what_is_left() {
 }
 
 #[test]
-fn what_nobody_receives_is_dropped_with_the_queue() {
+fn drops_unreceived_items_with_the_queue() {
     let item = Rc::new(());
     let queue = TimedQueue::<Rc<()>, 4>::new();
     queue.send(item.clone()).unwrap();

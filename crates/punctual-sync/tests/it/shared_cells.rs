@@ -65,7 +65,7 @@ fn ring_ends_publish_and_release_when_dropped() {
 }
 
 #[test]
-fn ring_drops_what_is_left_once() {
+fn ring_drops_remaining_items_once() {
     let item = Rc::new(());
     let ring = Ring::<Rc<()>, 4>::new();
     let (mut producer, mut consumer) = ring.split().unwrap();
@@ -120,7 +120,7 @@ fn ring_between_threads() {
 }
 
 #[test]
-fn latest_tells_what_is_new() {
+fn latest_reports_new_values() {
     let cell = Latest::new(0);
     let (mut writer, mut reader) = (cell.writer().unwrap(), cell.reader().unwrap());
     assert!(cell.writer().is_err() && cell.reader().is_err());
@@ -205,7 +205,7 @@ fn barrier_keeps_threads_together() {
 }
 
 #[test]
-fn barrier_forgets_who_gives_up() {
+fn barrier_forgets_peer_that_gives_up() {
     let barrier = Barrier::new(2);
     let timed_out = Err(BarrierError::TimedOut);
     assert_eq!((barrier.spin_while(looks(2)), barrier.wait_until(LONG_AGO)), (timed_out, timed_out));

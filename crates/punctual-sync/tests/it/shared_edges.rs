@@ -98,7 +98,7 @@ fn a_semaphore_in_a_region_begins_with_at_most_its_largest_count() {
 }
 
 #[test]
-fn who_acquires_in_vain_gives_the_place_back() {
+fn failed_acquire_returns_its_place() {
     let semaphore = Semaphore::<1>::with_places(0);
     for _ in 0..3 {
         assert_eq!(semaphore.acquire_until(1, Instant::from_ticks(1)), Err(AcquireError::TimedOut));

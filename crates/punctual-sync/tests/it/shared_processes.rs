@@ -146,7 +146,7 @@ fn attach<T: Shareable>(memory: &mut Memory, len: usize) -> Result<(), LayoutErr
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn rejects_mismatched_layouts() {
     let mut memory = memory();
     let found = attach::<Ring<u32, 8>>(&mut memory, PAGE * 4).unwrap_err();
     assert_eq!((found.field, found.found), (LayoutField::Magic, 0));
@@ -228,7 +228,7 @@ fn an_end_that_lives_is_not_taken_over() {
 }
 
 #[test]
-fn nobody_outside_of_shared_memory_is_known() {
+fn has_no_peers_outside_shared_memory() {
     let cell = Latest::new(0);
     let (writer, reader) = (cell.writer().unwrap(), cell.reader().unwrap());
     assert_eq!(cell.take_over_writer().map(drop), Err(TakeOverError::Unknown));

@@ -81,7 +81,7 @@ fn a_release_is_not_missed() {
 
 /// A permit that is released while a task waits is that task's, though it may be free for a moment.
 #[test]
-fn nobody_overtakes_a_task_that_waits() {
+fn waiting_task_is_not_overtaken() {
     check(3, || {
         lend(Arbiter::<Region, 3>::with_places(Region::new()), |arbiter| {
             let held = arbiter.try_access().unwrap();
@@ -377,7 +377,7 @@ fn two_writers_use_nodes_again() {
 /// A notifier chooses the first task; that one leaves, and another begins to wait in its slot: it
 /// does not overtake the second.
 #[test]
-fn a_choice_falls_to_nobody_else() {
+fn new_waiter_does_not_overtake_the_second() {
     check(3, || {
         lend(Arbiter::<Region, 3>::with_places(Region::new()), |arbiter| {
             let held = arbiter.try_access().unwrap();

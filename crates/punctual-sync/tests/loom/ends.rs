@@ -143,7 +143,7 @@ fn lock(lock: &TicketLock<(), 2>, process: u32) -> Result<(), TicketLockError> {
 
 /// A model supports three processes.
 #[test]
-fn numbers_of_the_dead_are_given_anew_when_no_word_names_them() {
+fn reuses_numbers_of_dead_peers_after_last_reference() {
     check(0, || {
         lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
             assert_eq!(lock(ticket_lock, 1), Ok(()));
@@ -155,7 +155,7 @@ fn numbers_of_the_dead_are_given_anew_when_no_word_names_them() {
 }
 
 #[test]
-fn who_passed_the_lock_on_last_keeps_its_number_when_it_dies() {
+fn dead_previous_owner_keeps_its_number() {
     check(0, || {
         lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
             assert_eq!([1, 2, 3].map(|process| lock(ticket_lock, process)), [Ok(()); 3]);
@@ -167,7 +167,7 @@ fn who_passed_the_lock_on_last_keeps_its_number_when_it_dies() {
 }
 
 #[test]
-fn who_dies_with_the_lock_keeps_its_number_until_the_lock_is_passed_on() {
+fn dead_owner_keeps_its_number_until_handover() {
     check(0, || {
         lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
             assert_eq!((lock(ticket_lock, 2), lock(ticket_lock, 3)), (Ok(()), Ok(())));

@@ -158,7 +158,7 @@ fn latest_is_complete() {
 }
 
 #[test]
-fn flag_carries_what_came_before() {
+fn flag_publishes_earlier_writes() {
     check(3, || {
         lend((Flag::new(), Region::new()), |(flag, region)| {
             let setting = spawn(|| {
@@ -231,7 +231,7 @@ fn flag_set_twice_and_cleared() {
 }
 
 #[test]
-fn barrier_orders_what_came_before() {
+fn barrier_orders_earlier_writes() {
     check(3, || {
         lend((Barrier::new(2), Region::new(), Region::new()), |(barrier, mine, theirs)| {
             let other = spawn(|| {
@@ -520,7 +520,7 @@ fn barrier_wakes_all_sleepers() {
 
 /// A thread that gives up at the last moment, and finds that the others arrived, sees their writes.
 #[test]
-fn barrier_left_too_late_orders_what_came_before() {
+fn barrier_left_late_orders_earlier_writes() {
     check(3, || {
         lend((Barrier::new(2), Region::new()), |(barrier, region)| {
             let other = spawn(|| {

@@ -28,17 +28,17 @@ fn flag(seen: fn(&Flag) -> bool) {
 }
 
 #[test]
-fn a_set_flag_shows_what_came_before() {
+fn set_flag_publishes_earlier_writes() {
     flag(Flag::is_set);
 }
 
 #[test]
-fn a_flag_found_set_shows_what_came_before() {
+fn set_flag_found_at_once_publishes_earlier_writes() {
     flag(|flag| flag.spin_while(looks(0)).is_ok());
 }
 
 #[test]
-fn a_flag_that_nobody_sleeps_for_shows_what_came_before() {
+fn flag_without_sleeper_publishes_earlier_writes() {
     flag(|flag| {
         flag.wait();
         true
@@ -47,7 +47,7 @@ fn a_flag_that_nobody_sleeps_for_shows_what_came_before() {
 
 /// Two threads arrive, and either may find that the phase is over at any of its checks.
 #[test]
-fn a_phase_found_over_shows_what_came_before() {
+fn completed_phase_publishes_earlier_writes() {
     for turns in [0, 2] {
         check(2, move || {
             lend((Barrier::new(2), Region::new()), |(barrier, region)| {
@@ -121,7 +121,7 @@ fn passing_a_repaired_barrier_shows_what_came_before_the_repair() {
 }
 
 #[test]
-fn a_process_that_a_barrier_has_no_room_for_is_told() {
+fn barrier_rejects_process_beyond_its_capacity() {
     // A model supports three processes.
     check(0, || {
         lend(Barrier::new(9), |barrier| {
@@ -154,7 +154,7 @@ fn a_new_reader_sees_what_a_dead_one_was_given() {
 
 /// A new producer writes where the consumer has read, unknown to the old producer.
 #[test]
-fn a_new_producer_sees_what_the_consumer_has_read() {
+fn new_producer_observes_reads_of_the_consumer() {
     check(2, || {
         lend(Ring::<u32, 2>::new(), |ring| {
             let (mut producer, mut consumer) = ring.split().unwrap();
@@ -169,7 +169,7 @@ fn a_new_producer_sees_what_the_consumer_has_read() {
 }
 
 #[test]
-fn a_new_consumer_sees_what_the_producer_has_written() {
+fn new_consumer_observes_writes_of_the_producer() {
     check(2, || {
         lend(Ring::<u32, 2>::new(), |ring| {
             let mut producer = ring.producer().unwrap();
@@ -223,7 +223,7 @@ fn a_ring_that_holds_one_item_at_a_time_never_seems_to_hold_two() {
 /// to see the new level with the bit, or it notifies the wrong thread, which leaves the unit to the
 /// other, which sleeps.
 #[test]
-fn a_signal_is_for_the_highest_who_waits_now() {
+fn signal_reaches_highest_waiter() {
     check(2, || {
         let ended = || AtomicBool::new(false);
         lend((Semaphore::<2>::with_places(0), ended(), ended()), |(semaphore, low, high)| {

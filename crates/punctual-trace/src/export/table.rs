@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_of_how_many_jobs_what_is_known() {
+    fn counts_jobs_with_known_terms() {
         let of = |count, bounded, unknown| known(&Summary { count, bounded, unknown, ..Summary::default() });
         assert_eq!([of(5, 0, 0), of(5, 5, 0), of(0, 0, 3), of(0, 0, 0)], ["exact", "bounded", "unknown", ""]);
         let open = Summary { count: 7, at_least: 7, ..Summary::default() };

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_it_writes() {
+    fn round_trips_choices() {
         let chosen = Chosen::new(&[5, 6], false).or_named("a: b").or_at(0, 98);
         assert_eq!(chosen.text(), "switches of 5 6\nswitches named a: b\nswitches at 0..98\n");
         for chosen in [chosen, Chosen::new(&[], true), Chosen::default()] {

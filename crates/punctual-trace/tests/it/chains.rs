@@ -78,7 +78,7 @@ fn says_what_kept_each_stage() {
 }
 
 #[test]
-fn counts_jobs_that_nobody_of_the_chain_woke() {
+fn counts_jobs_woken_from_outside_the_chain() {
     let mut s = Script::new();
     crossing(&mut s, 1_000);
     // Once by an interrupt, once by a thread outside the chain.
@@ -108,7 +108,7 @@ fn leaves_out_crossings_of_which_events_were_lost() {
 }
 
 #[test]
-fn finds_chains_by_who_wakes_whom() {
+fn infers_chains_from_wakeups() {
     let mut s = Script::new();
     (1..6).for_each(|n| crossing(&mut s, n * 1_000));
     let mut finder = Finder::default();

@@ -168,7 +168,7 @@ fn compare(directory: &Path) -> Option<usize> {
 }
 
 #[test]
-fn reads_what_babeltrace2_prints() {
+fn reads_same_events_as_babeltrace2() {
     for big in [false, true] {
         let place = Place::new(if big { "big" } else { "little" }, big);
         match compare(&place.0.join("kernel")) {
@@ -208,7 +208,7 @@ fn reads_traces_of_others_as_babeltrace2_does() {
 }
 
 #[test]
-fn says_what_cannot_be_read_and_what_to_do() {
+fn error_names_unreadable_part_and_remedy() {
     let (metadata, streams) = small::trace(false);
     let why = |metadata: &str| open(metadata, &streams).err().unwrap().to_string();
     assert!(why("[{\"type\": \"preamble\"}]").contains("babeltrace2 --output-format=ctf"));
@@ -221,7 +221,7 @@ fn says_what_cannot_be_read_and_what_to_do() {
 }
 
 #[test]
-fn uses_what_there_is_of_a_stream_that_is_cut_off() {
+fn reads_events_of_a_truncated_stream() {
     let (metadata, streams) = small::trace(false);
     let whole = events(&open(&metadata, &streams).unwrap()).len();
     for length in 0..streams[0].len() {

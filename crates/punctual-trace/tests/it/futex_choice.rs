@@ -52,7 +52,7 @@ fn ends_job_where_worker_waits_for_next_one() {
 }
 
 #[test]
-fn says_what_was_assumed_and_names_switch() {
+fn reports_assumption_and_its_option() {
     let assumed = |futex| {
         let mut watch = Watch::new(Config { futex, ..Config::default() }, 1);
         let mut script = worker();

@@ -321,7 +321,7 @@ fn blames_next_thread_after_interrupt_amid_switch() {
 
 /// The wake-up names a CPU without events so far, and the thread immediately runs on another one.
 #[test]
-fn blames_nobody_where_no_event_has_been_seen() {
+fn attributes_no_cause_before_first_event() {
     let mut s = Script::new();
     s.switch(50, 0, Sleeping, LOW);
     s.waking(100, 0, HIGH, 1).at(104, 0, Kind::Migrate { task: HIGH, from: 1, to: 0 });

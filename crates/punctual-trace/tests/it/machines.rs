@@ -215,7 +215,7 @@ fn leaves_times_of_a_shared_clock_as_they_are() {
 
 /// An event that one of them does not record must not count as absent.
 #[test]
-fn has_only_what_both_recorded() {
+fn lists_only_events_recorded_by_both() {
     let place = Place::new("recorded");
     record(&place.0.join("one"), "control", |time| time, &[], 0);
     record(&place.0.join("other"), "motor", |time| time, &[], 333_000);
@@ -238,7 +238,7 @@ fn refuses_recordings_without_messages() {
 
 /// Also if the recording's clock is unknown.
 #[test]
-fn writes_what_trace_cmd_reads() {
+fn writes_files_that_trace_cmd_reads() {
     for clock in ["[mono]", ""] {
         let place = Place::new("trace-cmd");
         record(&place.0.join("one"), "control", |time| time, &[], 0);

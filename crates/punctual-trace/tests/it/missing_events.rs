@@ -279,7 +279,7 @@ fn does_not_take_the_end_of_a_timeout_for_a_release() {
 }
 
 #[test]
-fn does_not_take_unrecorded_interrupts_for_none() {
+fn distinguishes_unrecorded_interrupts_from_none() {
     let mut s = Script::new();
     s.waking(100, 0, HIGH, 0).switch(110, 0, Runnable, HIGH).switch(400, 0, Runnable, LOW);
     s.switch(500, 0, Runnable, HIGH).switch(900, 0, Sleeping, IDLE);
@@ -398,7 +398,7 @@ fn unseen_others() -> Script {
 }
 
 #[test]
-fn says_nothing_of_threads_whose_switches_are_not_recorded() {
+fn omits_threads_without_recorded_switches() {
     let events = unseen_others().events;
     for lines in [
         "switches of 7\nswitches followed\n",
@@ -424,7 +424,7 @@ fn says_nothing_of_threads_whose_switches_are_not_recorded() {
 }
 
 #[test]
-fn says_that_switches_of_others_are_not_recorded() {
+fn reports_unrecorded_switches_of_others() {
     let recorded = narrow("switches of 7\nswitches followed\n").recorded;
     let missing = recorded.missing();
     assert_eq!(missing[0].what, "switches and wake-ups of threads that were not traced");

@@ -115,7 +115,7 @@ fn keeps_events_since_release_of_queued_job() {
 }
 
 #[test]
-fn blames_queueing_delay_on_what_its_cpu_did() {
+fn attributes_queueing_delay_to_work_of_the_cpu() {
     let mut s = Script::new();
     s.waking(100, 0, WORKER, 0).switch(110, 0, Runnable, WORKER).at(120, 0, start(1, 90));
     // Spawned at 130, it waits for the end of the other and is displaced before it begins.

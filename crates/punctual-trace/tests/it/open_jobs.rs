@@ -69,7 +69,7 @@ fn raises_alarm_while_job_lasts_and_when_it_ends() {
 }
 
 #[test]
-fn hands_out_what_has_not_ended_with_terms_so_far() {
+fn returns_open_jobs_with_terms_so_far() {
     let jobs = unended(deadlock().at(2_000, 1, Kind::IrqEntry { irq: 1 }), Select::real_time());
     assert_eq!(jobs.len(), 2);
     let high = jobs.iter().find(|job| job.actor == Actor::Thread(7)).unwrap();

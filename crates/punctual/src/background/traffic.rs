@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_nobody_has_any_more_keeps_its_place() {
+    fn unused_name_keeps_its_slot() {
         let places = || {
             let mut found = Vec::new();
             each(|place, name, values| {

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn no_window_has_more_than_the_burst_whoever_releases() {
+    fn no_window_exceeds_the_burst_under_concurrent_releases() {
         let interval: &Interval = &interval::<3>(OnEarly::Reject);
         let clock = AtomicU64::new(0);
         let mut times: Vec<u64> = std::thread::scope(|scope| {

@@ -103,7 +103,7 @@ fn refused() {
 }
 
 #[test]
-fn a_kernel_that_refuses_is_told_of_and_memory_is_watched_all_the_same() {
+fn reports_kernel_without_filters_and_still_guards_memory() {
     for time in super::TIMES {
         let mut program = process::program("ends::refused");
         program.env("PUNCTUAL_PORT", time);

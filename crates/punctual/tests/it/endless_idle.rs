@@ -33,7 +33,7 @@ fn program() {
 }
 
 #[test]
-fn is_told_that_time_does_not_pass() {
+fn warns_that_idle_stops_virtual_time() {
     let mut running = process::start(process::program("endless_idle::program"));
     running.wait_for("`idle` has kept virtual time at 0 ns for 2 s");
 }

@@ -82,7 +82,7 @@ fn does_the_rest_when_the_app_is_killed() {
 }
 
 #[test]
-fn says_that_nobody_takes_requests_any_more() {
+fn reports_ended_helper_process() {
     let mut helper = Helper::start(Command::new("true")).unwrap();
     while helper.has_ended().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(1));
@@ -112,7 +112,7 @@ fn takes_requests_only_from_an_app_that_means_the_same() {
 }
 
 #[test]
-fn runs_as_an_ordinary_process_whoever_starts_it() {
+fn inherits_no_real_time_policy() {
     let _alone = crate::alone();
     let record = Record::new("ordinary");
     let command = record.helper("policy");

@@ -130,7 +130,7 @@ mod app {
 }
 
 #[test]
-fn whoever_releases_the_job_idle_has_its_priority() {
+fn idle_inherits_priority_of_the_waiting_job() {
     let _alone = crate::alone();
     if !privileges::real_time() {
         skip(Need::RealTime, "a priority that is lent");

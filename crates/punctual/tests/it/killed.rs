@@ -154,7 +154,7 @@ fn what_is_left_behind_is_found() {
 
 /// Checks that a bound missed above would be detected.
 #[test]
-fn a_bound_applies_as_long_as_somebody_holds_it() {
+fn limit_applies_while_a_guard_exists() {
     let bound = BOUND - 1;
     let device = File::options().write(true).open("/dev/cpu_dma_latency");
     match device.and_then(|mut file| file.write_all(&bound.to_ne_bytes()).map(|()| file)) {

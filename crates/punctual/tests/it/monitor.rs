@@ -70,7 +70,7 @@ mod suspension {
     }
 
     #[test]
-    fn a_job_that_sleeps_is_told_from_one_that_computes() {
+    fn distinguishes_sleeping_from_computing_jobs() {
         let _alone = crate::alone();
         let report = app::run(Config::new()).expect("the app starts");
         let suspended = |name: &str| {

@@ -148,7 +148,7 @@ fn the_environment_comes_before_the_attribute_and_the_program_before_both() {
 }
 
 #[test]
-fn a_library_call_reports_only_when_told_to() {
+fn library_call_reports_only_on_request() {
     assert_eq!(said_to_a_terminal("program_with_a_main_of_its_own", None), "");
     assert!(said_to_a_pipe("program_with_a_main_of_its_own", Some("always")).contains(HEAD));
 }

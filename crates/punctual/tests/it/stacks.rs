@@ -343,7 +343,7 @@ fn the_report_says_how_much_was_in_use() {
 }
 
 #[test]
-fn whoever_runs_the_program_has_the_last_word() {
+fn environment_overrides_stack_sizes() {
     if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
         skip(Need::TwoCpus, "stacks of two partitions");
         return;

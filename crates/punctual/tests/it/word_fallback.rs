@@ -204,7 +204,7 @@ fn nothing_is_lost_with_sequences_and_without() {
 }
 
 #[test]
-fn a_c_library_that_registers_no_sequences_is_told_of() {
+fn reports_c_library_without_restartable_sequences() {
     let ended = run(Trouble::Nothing, &[("GLIBC_TUNABLES", "glibc.pthread.rseq=0")]);
     is_whole(&ended);
     let why = format!("{LOCKED} the C library has registered no restartable sequences with the kernel");
@@ -212,7 +212,7 @@ fn a_c_library_that_registers_no_sequences_is_told_of() {
 }
 
 #[test]
-fn a_kernel_that_refuses_membarrier_is_told_of() {
+fn reports_kernel_without_membarrier() {
     let ended = run(Trouble::RefusedAtStart, &[]);
     if ended.output.contains("NO FILTERS") {
         return skip(Need::Seccomp, "a refused membarrier");

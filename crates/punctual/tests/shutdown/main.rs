@@ -190,7 +190,7 @@ mod ends {
     }
 
     #[test]
-    fn everything_is_dropped_exactly_once_whoever_ends_the_app() {
+    fn drops_everything_once_for_every_way_to_end() {
         let _turn = turn();
         for config in both() {
             ends(By::Init, config.clone());

@@ -157,7 +157,7 @@ mod tests {
 
     /// A bus whose output is connected to its input, and one whose input is not driven.
     #[test]
-    fn says_what_is_no_gimbal() {
+    fn rejects_device_that_is_no_gimbal() {
         let directory = directory("foreign");
         for (name, why) in
             [("echo", "the output of the bus is connected to its input"), ("idle", "is it on and wired")]
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_no_device() {
+    fn rejects_missing_device() {
         let directory = directory("bus");
         let file = directory.join("spi");
         let missing = refusal(&file);

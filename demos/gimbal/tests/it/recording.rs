@@ -116,7 +116,7 @@ const SMALL_DISK: &str = r#"mount -t tmpfs -o size=256k none small || exit 99; e
 
 /// A full disk ends the recording, not the control loop.
 #[test]
-fn goes_on_when_the_disk_is_full() {
+fn continues_when_the_disk_is_full() {
     let place = Place::new("full");
     fs::create_dir(place.0.join("small")).unwrap();
     let unshare = |arguments: &[&str]| {
@@ -159,7 +159,7 @@ fn goes_on_when_the_disk_is_full() {
 }
 
 #[test]
-fn says_where_nothing_can_be_recorded_before_anything_moves() {
+fn rejects_unwritable_recording_before_any_motion() {
     let place = Place::new("nowhere");
     for (file, why) in
         [("/sys/run.mcap", "that this user can write to"), ("no/run.mcap", "there is no directory")]

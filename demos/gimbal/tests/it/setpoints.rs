@@ -34,7 +34,7 @@ fn refuses_a_port_that_is_taken_before_anything_moves() {
 }
 
 #[test]
-fn follows_what_is_sent_and_refuses_what_is_hostile() {
+fn follows_valid_and_rejects_hostile_setpoints() {
     let place = Place::new("udp");
     let mut command = gimbal(&place.0, &["--seconds", "3600", "--udp=127.0.0.1:0", "--mcap", "r.mcap"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can be run");

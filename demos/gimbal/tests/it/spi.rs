@@ -113,7 +113,7 @@ fn gives_up_when_the_plant_is_gone_and_finds_the_next_one() {
 }
 
 #[test]
-fn says_what_is_no_device_before_anything_moves() {
+fn rejects_missing_device_before_any_motion() {
     let place = Place::new("spi-none");
     for (device, why) in [
         ("/dev/spidev9.9", "`ls /dev/spidev*` lists those of this machine"),
@@ -132,7 +132,7 @@ fn says_what_is_no_device_before_anything_moves() {
 
 /// Without permission for real-time priorities, a plant reports this and still answers.
 #[test]
-fn says_that_it_is_not_real_time() {
+fn warns_without_real_time_priority() {
     let place = Place::new("spi-ordinary");
     let mut command = plant_at(&place.0.join("spi"));
     // SAFETY: two calls that may be made between fork and exec, and that read no memory but the

@@ -58,7 +58,7 @@ mod tests {
     use crate::cases::outcome;
 
     #[test]
-    fn demands_that_it_counts_and_comes_back() {
+    fn rejects_missing_count_or_cpu() {
         let cycle = "counts 7 9, online 0\nback 0, online 0-1\ncomputes\n";
         let good = format!("refused\n{}", cycle.repeat(CYCLES as usize));
         judge(&outcome(&good, "")).unwrap();

@@ -118,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn looks_no_further_than_the_leading_comment() {
+    fn reads_only_the_leading_comment() {
         assert_eq!(Header::parse("//! A.\n\n//! exit: 101\n").unwrap().exit, 0);
     }
 
     #[test]
-    fn refuses_directives_that_say_nothing() {
+    fn rejects_directives_without_reason() {
         assert!(Header::parse("//! virtual-only:\n").is_err());
         assert!(Header::parse("//! exit: badly\n").is_err());
         assert!(Header::parse("//! cpus: many\n").is_err());

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_hypervisor_admits_is_explained() {
+    fn attributes_stolen_time_to_the_hypervisor() {
         let cause = |name: &str, total_ns| Cause { name: name.into(), count: 1, total_ns, max_ns: total_ns };
         let causes = [cause("timer tick", 60e6), cause(attribute::HOST, 40e6)];
         let percent = |stolen| explained(&causes, stolen).map(|quantity| quantity.value.round());

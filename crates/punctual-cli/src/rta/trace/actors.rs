@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn sorts_causes_by_who_is_below() {
+    fn sorts_causes_by_priority() {
         let mut priorities = Priorities::default();
         for (id, priority) in [(1, 40), (2, 50), (3, 60), (4, 120)] {
             priorities.see(&event(Kind::Waking { task: Task { id, priority }, cpu: 0 }));

@@ -60,7 +60,7 @@ fn a_call_at_the_threads_own_base_is_one() {
 }
 
 #[test]
-fn what_a_thread_may_not_run_is_handed_to_its_worker_once() {
+fn hands_foreign_level_to_its_worker_once() {
     let rig = rig(&[1, 3], &[(1, 1, NOTHING), (3, 3, NOTHING)]);
     let me = rig.worker(3);
     assert!(rig.call(me, 3, || rig.spawn(me, 1, 0)));
@@ -79,7 +79,7 @@ fn what_a_thread_may_not_run_is_handed_to_its_worker_once() {
 }
 
 #[test]
-fn a_spawn_from_outside_wakes_if_nobody_else_sees_to_it() {
+fn foreign_spawn_wakes_idle_partition() {
     let rig = rig(&[1, 2], &[(1, 1, NOTHING), (2, 2, NOTHING)]);
     let me = rig.worker(1);
     rig.spawn_from_outside(2, 0);
@@ -231,7 +231,7 @@ fn a_level_is_not_worked_by_another_thread() {
 }
 
 #[test]
-fn the_last_job_runs_at_its_level_and_what_it_releases_there_after_it() {
+fn last_job_precedes_jobs_that_it_releases_at_its_level() {
     let rig = rig(&[0, 2], &[(2, 2, |_, _, _| {})]);
     let me = rig.worker(2);
     let mut ran = None;

@@ -8,7 +8,7 @@ use punctual_core::{Duration, Instant, OverrunPolicy, Periodic, Slots, Word};
 use crate::dispatch::rig::{Job, NOTHING, at, rig, rig_with};
 
 #[test]
-fn a_worker_sleeps_until_something_is_due_and_is_woken_for_what_is_earlier() {
+fn worker_sleeps_until_due_and_wakes_for_earlier_timer() {
     static GRID: Periodic =
         Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
     let rig = rig_with(&[1], &[(1, 1, |_, _, _| GRID.completed(at(0)))], &[&GRID]);
@@ -37,7 +37,7 @@ fn a_worker_sleeps_until_something_is_due_and_is_woken_for_what_is_earlier() {
 }
 
 #[test]
-fn what_a_sleep_has_waited_for_is_released_without_a_look_at_the_clock() {
+fn releases_awaited_timer_without_reading_the_clock() {
     let rig = rig(&[1], &[(1, 1, NOTHING)]);
     // SAFETY: nothing else uses nodes 1 to 3.
     let slots = unsafe { Slots::<(), 3, 1>::new(rig.level(1), 1) };
@@ -88,7 +88,7 @@ fn a_worker_whose_level_cannot_start_sleeps_though_a_job_is_due() {
 }
 
 #[test]
-fn what_is_ready_above_goes_before_what_is_due() {
+fn higher_ready_level_precedes_due_timers() {
     let rig = rig(&[1, 2], &[(1, 1, NOTHING), (2, 2, NOTHING)]);
     // SAFETY: nothing else uses node 2.
     let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
@@ -102,7 +102,7 @@ fn what_is_ready_above_goes_before_what_is_due() {
 }
 
 #[test]
-fn what_has_become_due_during_a_call_on_the_levels_worker_is_run_after_it() {
+fn runs_jobs_that_became_due_during_a_call_after_it() {
     let rig = rig(&[1], &[(1, 1, NOTHING)]);
     // SAFETY: nothing else uses node 2.
     let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
@@ -137,7 +137,7 @@ fn a_worker_spins_until_something_is_due_at_any_level() {
 }
 
 #[test]
-fn what_has_become_due_during_a_job_goes_before_what_was_released_later() {
+fn jobs_due_during_a_job_precede_later_releases() {
     let rig = rig(&[1], &[(1, 1, NOTHING)]);
     // SAFETY: nothing else uses these nodes.
     let slots = unsafe { Slots::<(), 4, 1>::new(rig.level(1), 0) };
@@ -172,7 +172,7 @@ fn nothing_is_released_by_a_stamp() {
 }
 
 #[test]
-fn releases_what_is_due_within_the_error_of_a_stamp() {
+fn releases_jobs_due_within_the_error_of_a_stamp() {
     let rig = rig(&[1], &[(1, 1, NOTHING)]);
     // SAFETY: nothing else uses node 2.
     let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
@@ -218,7 +218,7 @@ fn a_worker_that_is_to_stop_sleeps_for_no_time() {
 }
 
 #[test]
-fn a_thread_that_polls_finds_what_others_push_to_a_level_with_a_timer() {
+fn polling_thread_finds_pushed_jobs_of_a_timed_level() {
     let rig = rig(&[0], &[(1, 0, |rig, _, _| rig.partition.stop())]);
     // SAFETY: nothing else uses node 1; and there is one thread.
     let slots = unsafe {

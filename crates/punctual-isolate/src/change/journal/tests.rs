@@ -191,7 +191,7 @@ fn restores_everything_after_kills_while_undoing() {
 }
 
 #[test]
-fn leaves_what_somebody_else_has_changed_since() {
+fn keeps_settings_changed_by_others() {
     let scratch = Scratch::new("since");
     let mut memory = Memory::new();
     drop(apply_all(&scratch.store(), &mut memory));
@@ -295,7 +295,7 @@ fn refuses_journals_that_others_may_write() {
 }
 
 #[test]
-fn undoes_what_the_kernel_made_of_a_value() {
+fn undoes_values_normalized_by_the_kernel() {
     /// Ignores CPU 9.
     struct Clamping(Memory);
     impl Settings for Clamping {

@@ -58,7 +58,7 @@ mod tests {
     const SERVER: &str = "/sys/kernel/debug/sched/fair_server/cpu3/runtime";
 
     #[test]
-    fn finds_server_that_is_on_and_says_if_it_cannot_know() {
+    fn finds_enabled_fair_server_or_reports_unknown() {
         assert_eq!(found(CHECK, &[(SERVER, "50000000")]), ["medium"]);
         assert_eq!(fixed(CHECK, &[(SERVER, "50000000")]), [(SERVER, "0")]);
         assert_eq!(found(CHECK, &[(SERVER, "0")]), NOTHING);

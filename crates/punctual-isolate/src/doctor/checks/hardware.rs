@@ -52,7 +52,7 @@ mod tests {
     const LATENCY: &str = "/sys/kernel/tracing/hwlat_detector/max";
 
     #[test]
-    fn finds_long_interrupts_or_says_how_to_find_out() {
+    fn finds_long_interrupts_or_names_the_measurement() {
         assert_eq!(found(CHECK, &[VENDOR, (LATENCY, "240")]), ["high"]);
         assert_eq!(found(CHECK, &[VENDOR, (LATENCY, "3")]), NOTHING);
         assert_eq!(found(CHECK, &[VENDOR]), ["unknown"]);

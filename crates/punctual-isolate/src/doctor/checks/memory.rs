@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_happens_to_memory() {
+    fn finds_memory_settings() {
         let swap = "Filename Type Size\n/dev/sda2 partition 1000 0 -2";
         assert_eq!(found(CHECK, &[("/proc/swaps", swap)]), ["medium"]);
         assert_eq!(found(CHECK, &[("/proc/swaps", "Filename Type Size")]), NOTHING);

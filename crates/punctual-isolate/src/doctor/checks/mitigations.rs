@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_what_protection_costs() {
+    fn reports_cost_of_mitigations() {
         let path = "/sys/devices/system/cpu/vulnerabilities/meltdown";
         assert_eq!(found(CHECK, &[(path, "Mitigation: PTI")]), ["note"]);
         assert!(

@@ -82,7 +82,7 @@ mod tests {
     const LIMITS: &str = "/proc/self/limits";
 
     #[test]
-    fn finds_what_a_user_may_not() {
+    fn finds_missing_privileges() {
         let none =
             [(STATUS, "CapEff: 0"), (LIMITS, "Max realtime priority 0 0\nMax locked memory 8388608 8388608")];
         assert_eq!(found(CHECK, &none), ["high", "high"]);

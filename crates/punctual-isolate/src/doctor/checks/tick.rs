@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn says_how_often() {
+    fn reports_tick_frequency() {
         let files = [
             ("/proc/sys/kernel/osrelease", "6.12"),
             ("/boot/config-6.12", "CONFIG_HZ=250\nCONFIG_NO_HZ_FULL=y"),

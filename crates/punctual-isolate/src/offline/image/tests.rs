@@ -76,7 +76,7 @@ fn maps_each_part_as_what_it_is_and_nothing_else() {
 }
 
 #[test]
-fn says_why_a_file_is_no_image() {
+fn error_explains_invalid_image() {
     let changed = |at: usize, bytes: &[u8]| {
         let mut file = file();
         file[at..at + bytes.len()].copy_from_slice(bytes);
@@ -95,7 +95,7 @@ fn says_why_a_file_is_no_image() {
 }
 
 #[test]
-fn survives_whatever_a_file_says() {
+fn rejects_corrupt_files_without_panic() {
     let whole = file();
     for length in 0..0x300 {
         let _ = Image::read(&whole[..length]);

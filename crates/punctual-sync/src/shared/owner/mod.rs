@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "asks the kernel for its identity")]
-    fn only_who_knows_itself_asks_whether_another_has_died() {
+    fn processes_without_identity_report_no_deaths() {
         assert!(Home::here().has_died(dead()));
         for home in [Home::NOWHERE, elsewhere()] {
             assert!(!home.has_died(dead()), "{home:?}");

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zombie_is_told_by_its_state() {
+    fn recognizes_zombies_by_state() {
         let zombie = parse(b"17 (a) Z 1 17 17 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0").unwrap();
         assert!(zombie.has_ended() && !parse(OTHERS).unwrap().has_ended());
         assert!(!Status { threads: 2, ..zombie }.has_ended(), "another thread continues");

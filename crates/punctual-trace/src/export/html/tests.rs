@@ -95,7 +95,7 @@ fn puts_every_job_into_every_histogram() {
 }
 
 #[test]
-fn stays_within_page_limit_and_says_what_is_left_out() {
+fn stays_within_page_limit_and_lists_omissions() {
     let (page, written) = page_of(128, 40, &Names::new(), &About::default());
     assert_eq!(page.matches("<section class=\"task\"").count(), MAX_SECTIONS);
     assert!(written.bytes <= MAX_BYTES, "{written:?}");
@@ -135,7 +135,7 @@ fn reports_kernel_loss_counts_per_cpu() {
 
 /// For nine in ten jobs, a wait for a lock is unknown.
 #[test]
-fn does_not_call_unknown_terms_none() {
+fn distinguishes_unknown_terms_from_zero() {
     let thread = Task { id: 7, priority: 10 };
     let mut watch = Watch::new(
         Config { recorded: Recorded::all().without(Source::Contention), ..Config::default() },

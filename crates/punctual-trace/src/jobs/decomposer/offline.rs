@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn is_left_out_where_nobody_wants_it_and_where_its_clock_means_nothing() {
+    fn omits_unselected_and_incomparable_clocks() {
         assert!(jobs(marked(false), &[JOB]).0.is_empty());
         assert!(jobs(Config { monotonic: true, ..Config::default() }, &[JOB]).0.is_empty());
         let select = Select { tids: vec![77], ..Select::default() };

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn says_that_programs_have_another_clock() {
+    fn reports_programs_with_another_clock() {
         let config = Config { clock: "boot".to_owned(), ..Config::default() };
         let why = load(&config, &[], &[]).err().unwrap();
         assert_eq!(why, "its programs have the clock mono, and this recording has boot");

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_counts_where_there_is_nothing_and_writing_where_somebody_must_read() {
+    fn reads_without_data_and_blocking_writes_count_as_blocking() {
         let (here, mut there) = UnixStream::pair().unwrap();
         let fd = here.as_raw_fd() as usize;
         assert_eq!(named(libc::SYS_read, &[fd]), Some("read"));

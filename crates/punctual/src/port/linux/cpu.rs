@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn isolated_cpus_count_unless_somebody_chose() {
+    fn adds_isolated_cpus_unless_affinity_was_set() {
         assert_eq!(left_out(&[0, 1], &[0, 1, 2, 3], &[2, 3]), [2, 3]);
         // CPU 1 has been excluded as well.
         assert_eq!(left_out(&[0], &[0, 1, 2, 3], &[2, 3]), [0_usize; 0]);

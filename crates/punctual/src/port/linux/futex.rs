@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_a_sleep_is_told_apart() {
+    fn distinguishes_reasons_of_a_wakeup() {
         let worker = Worker::new(1);
         let until = clock::now() + Duration::from_millis(1);
         // A wake may come too early, or not at all.

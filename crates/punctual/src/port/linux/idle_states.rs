@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_state_is_told_of_unless_it_is_out_of_bounds() {
+    fn reports_deep_idle_states_within_bounds() {
         let c6 = || Some(("C6".to_owned(), 133_000));
         let note = describe(3, c6(), None).unwrap();
         assert_eq!(note, "CPU 3 may rest in C6, which takes 133 µs to leave (bound it with `wake_latency`)");

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_counts_whatever_somebody_waits_for() {
+    fn wake_ends_any_wait() {
         for until in [at(9), Until::Due(None), Until::Woken] {
             assert_eq!(
                 order(&[at(6), until]).next(5, |partition| partition == 1, NOTHING),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_back_comes_after_all_others_of_that_time_and_before_later_ones() {
+    fn yielding_thread_runs_last_of_its_instant() {
         let mut order = order(&[Until::Others, Until::Others, at(5), at(6)]);
         assert_eq!(order.next(5, NOBODY, NOTHING), Some((5, 2)));
         order.pauses(2, at(9));
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn when_nobody_has_anything_to_do_or_all_have_left() {
+    fn returns_no_turn_after_all_threads_left() {
         let mut order = order(&[Until::Woken, Until::Due(None)]);
         assert_eq!(order.next(5, NOBODY, NOTHING), Some((NEVER, 0)));
         order.leaves(0);

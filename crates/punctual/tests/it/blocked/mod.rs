@@ -170,7 +170,7 @@ fn names_idle_if_that_is_what_blocks() {
 }
 
 #[test]
-fn ends_the_process_whoever_has_locked_standard_error() {
+fn ends_the_process_despite_locked_standard_error() {
     for (app, ended) in stops(Holder::Low, true) {
         says(app, &ended, &["signal 15, and the job at level 1"]);
     }

@@ -226,7 +226,7 @@ fn a_submitted_call_that_panics_ends_the_app() {
 }
 
 #[test]
-fn a_helper_that_panics_is_for_who_joins_it() {
+fn panic_of_a_helper_reaches_its_join() {
     let helper = punctual::background::spawn("fails", || std::panic::resume_unwind(Box::new("text")));
     let payload = helper.expect("threads can be started").join().expect_err("it panics");
     assert_eq!(payload.downcast_ref::<&str>(), Some(&"text"));

@@ -210,7 +210,7 @@ fn a_signal_ends_the_app_with_the_hook_run() {
 }
 
 #[test]
-fn what_is_lost_meanwhile_is_said_as_soon_as_somebody_reads() {
+fn reports_lost_lines_once_the_pipe_is_read() {
     let [mut command, _] = privileges::with_and_without(process::program("faults::unwritable::program"));
     command.env("SCENARIO", "Waits").env("EXECUTOR", "Partition").env("STDERR", "FullPipe");
     command.env("PUNCTUAL_TRACE", "/nowhere/trace_marker_raw").env("PUNCTUAL_REPORT", "1");

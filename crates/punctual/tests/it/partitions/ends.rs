@@ -193,7 +193,7 @@ fn of_the_global_executor() {
 }
 
 #[test]
-fn one_run_after_another_whatever_the_end() {
+fn restarts_after_every_kind_of_end() {
     if two_cpus().is_some() {
         let _alone = crate::alone();
         for what in ENDS.into_iter().filter(|end| *end != End::Signal).cycle().take(12) {

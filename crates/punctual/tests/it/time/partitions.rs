@@ -150,7 +150,7 @@ fn what_one_partition_spawns_in_the_other_runs_there_at_that_time() {
 }
 
 #[test]
-fn jobs_are_armed_across_partitions_whatever_these_are_doing() {
+fn arms_timers_of_busy_partitions() {
     // `b` has no work at 1 ms and is in the middle of a job at 7 ms.
     let script = || {
         app::a1::spawn(&[

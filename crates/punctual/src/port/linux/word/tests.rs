@@ -175,7 +175,7 @@ fn a_biased_word_is_changed_at_home() {
 }
 
 #[test]
-fn whoever_is_elsewhere_revokes_the_bias() {
+fn change_from_another_cpu_revokes_the_bias() {
     let Some((home, _)) = cpus() else { return };
     // No thread runs on this CPU.
     let cell = revoked(8_190);

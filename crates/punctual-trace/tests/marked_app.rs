@@ -138,7 +138,7 @@ fn recorded_and_compared() -> bool {
         exact.max().unwrap()
     };
     for task in &report.tasks {
-        let jobs = &by_name[task.name.as_str()];
+        let jobs = &by_name[task.name];
         assert_eq!(jobs.len() as u64, task.jobs, "{}", task.name);
         assert!(jobs.iter().all(|job| job.released_by == ReleasedBy::Mark), "{}", task.name);
         // The app reads the clock between the two marks of a job, and calls are released when they

@@ -13,7 +13,7 @@ pub(crate) fn machine(data: &[u8]) {
     let machine = Machine::look(Tree::parse(&String::from_utf8_lossy(data)).recorded());
     let scene = Scene::new(&machine);
     let report = examine(&scene);
-    let mut printed = vec![text::text(&scene, &report), json::json(&scene, &report)];
+    let mut printed = vec![text::text(&scene, &report, 100), json::json(&scene, &report)];
     printed.push(machine.tree.recording());
     let request = Request { cpus: scene.cpus.clone(), park: true };
     if let Ok(plan) = Plan::new(&machine, &request) {

@@ -15,6 +15,7 @@ use punctual_isolate::tree::Tree;
 
 use self::args::Doctor;
 use crate::output::{print, say};
+use crate::trace::text::width;
 
 /// There were findings, or a fix or the output failed.
 const FOUND: u8 = 1;
@@ -74,10 +75,10 @@ fn doctor(arguments: &Doctor) -> Result<u8, String> {
     let report = examine(&scene);
     match arguments.json {
         true => print(&format!("{}\n", json::json(&scene, &report))),
-        false => print(&text::text(&scene, &report)),
+        false => print(&text::text(&scene, &report, width())),
     }
     if arguments.all {
-        print(&format!("\n{}", text::checks(&report)));
+        print(&format!("\n{}", text::checks(&report, width())));
     }
     let mut code = if report.is_fit() { 0 } else { FOUND };
     if let Some(path) = &arguments.record {

@@ -2,16 +2,13 @@
 
 use std::fmt::Write as _;
 
-use punctual_report::table::{Cell, Column, Table};
 use punctual_report::text::wrapped;
 
 use super::{Chosen, Report, Scene, Severity};
 
-const WIDTH: usize = 100;
-
-/// Returns the report as text with lines of at most 100 characters, except for commands.
+/// Returns the report as text with lines of at most `width` characters, except for commands.
 #[must_use]
-pub fn text(scene: &Scene, report: &Report) -> String {
+pub fn text(scene: &Scene, report: &Report, width: usize) -> String {
     let mut out = head(scene);
     let mut said = Severity::High;
     for finding in &report.findings {
@@ -20,9 +17,9 @@ pub fn text(scene: &Scene, report: &Report) -> String {
         }
         said = finding.severity;
         out.push('\n');
-        out += &wrapped(&format!("{:<6}  ", finding.severity.as_str()), &finding.found, 8, WIDTH);
+        out += &wrapped(&format!("{:<6}  ", finding.severity.as_str()), &finding.found, 8, width);
         let mut line =
-            |label: &str, text: &str| out += &wrapped(&format!("        {label}"), text, 15, WIDTH);
+            |label: &str, text: &str| out += &wrapped(&format!("        {label}"), text, 15, width);
         line("why    ", &finding.why);
         if let Some(cost) = &finding.cost {
             line("cost   ", &cost.line());
@@ -38,7 +35,7 @@ pub fn text(scene: &Scene, report: &Report) -> String {
         out += "\nUnknown\n";
         for unknown in &report.unknown {
             out +=
-                &wrapped("  ", &format!("{}: {} ({})", unknown.check, unknown.what, unknown.why), 4, WIDTH);
+                &wrapped("  ", &format!("{}: {} ({})", unknown.check, unknown.what, unknown.why), 4, width);
         }
     }
     out + "\n" + &verdict(report)
@@ -75,15 +72,18 @@ fn head(scene: &Scene) -> String {
     super::finding::clean(out.trim_end()).replace("\\n", "\n") + "\n"
 }
 
-/// Returns a table with the status and the value of every check.
+/// Returns the status and the value of every check, in lines of at most `width` characters.
 #[must_use]
-pub fn checks(report: &Report) -> String {
-    let mut table = Table::new([Column::left("check"), Column::left("status"), Column::left("value")]);
-    for outcome in &report.outcomes {
-        let value = outcome.value.as_deref().map_or_else(Cell::none, Cell::new);
-        table.row([Cell::new(outcome.check), Cell::new(outcome.status.as_str()), value]);
-    }
-    table.to_string()
+pub fn checks(report: &Report, width: usize) -> String {
+    let line = |check: &str, status: &str, value: &str| {
+        let start = format!("{check:<17}  {status:<14}  ");
+        wrapped(&start, value, start.chars().count(), width)
+    };
+    let lines = report
+        .outcomes
+        .iter()
+        .map(|outcome| line(outcome.check, outcome.status.as_str(), outcome.value.as_deref().unwrap_or("–")));
+    line("check", "status", "value") + &lines.collect::<String>()
 }
 
 fn verdict(report: &Report) -> String {

@@ -12,6 +12,9 @@ use punctual_isolate::tree::Tree;
 use xtask_support::schema::Schema;
 use xtask_support::{cargo, golden};
 
+/// Width of the expected texts.
+const WIDTH: usize = 100;
+
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines")
 }
@@ -48,7 +51,7 @@ fn finds_expected_findings_on_every_machine() {
     for name in names {
         let file = directory().join(&name).with_extension("expected");
         examined(&load(&name), |scene, report| {
-            differences.extend(golden::difference(&file, &text::text(scene, report)));
+            differences.extend(golden::difference(&file, &text::text(scene, report, WIDTH)));
         });
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
@@ -59,6 +62,17 @@ fn finds_nothing_on_a_prepared_machine() {
     examined(&load("prepared"), |_, report| {
         assert!(report.is_fit() && report.findings.is_empty() && report.unknown.is_empty());
     });
+}
+
+#[test]
+fn lines_of_checks_fit_a_small_terminal() {
+    for name in names() {
+        examined(&load(&name), |_, report| {
+            let text = text::checks(report, 80);
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{name}: {text}");
+            assert_eq!(report.outcomes.len(), checks().count(), "{name}");
+        });
+    }
 }
 
 #[test]
@@ -80,7 +94,7 @@ fn nothing_that_is_printed_does_anything_to_a_terminal() {
                 c != '\n'
                     && (c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
             };
-            for printed in [text::text(scene, report), json::json(scene, report)] {
+            for printed in [text::text(scene, report, WIDTH), json::json(scene, report)] {
                 assert!(!printed.contains(is_active), "{name}: {printed:?}");
             }
         });
@@ -95,7 +109,7 @@ fn finds_the_same_in_a_recording_of_a_recording() {
         examined(&machine, |scene, report| {
             let again = Machine::look(Tree::parse(&machine.tree.recording()));
             examined(&again, |other, reported| {
-                assert_eq!(text::text(scene, report), text::text(other, reported))
+                assert_eq!(text::text(scene, report, WIDTH), text::text(other, reported, WIDTH))
             });
         });
     }

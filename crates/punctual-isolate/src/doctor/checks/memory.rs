@@ -14,7 +14,11 @@ const UNEVICTABLE: &str = "/proc/sys/vm/compact_unevictable_allowed";
 fn look(scene: &Scene, report: &mut Report) {
     let swaps = report.read(scene, "/proc/swaps").map(|text| text.lines().count().saturating_sub(1));
     if let Some(swaps) = swaps {
-        report.value(format_counted(swaps as u64, "swap area"));
+        let huge = report
+            .read(scene, HUGE)
+            .and_then(|text| Some(text.split_once('[')?.1.split_once(']')?.0.to_owned()));
+        let huge = huge.map_or(String::new(), |mode| format!(", huge pages {mode}"));
+        report.value(format!("{}{huge}", format_counted(swaps as u64, "swap area")));
     }
     if swaps.is_some_and(|swaps| swaps > 0) {
         report.add(

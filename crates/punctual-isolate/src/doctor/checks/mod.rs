@@ -160,7 +160,7 @@ mod tests {
     pub(super) fn text(check: Check, files: &[(&str, &str)]) -> String {
         let machine = machine(files);
         let scene = Scene::new(&machine);
-        let text = page::text(&scene, &looked(&check, &scene));
+        let text = page::text(&scene, &looked(&check, &scene), 100);
         // On one line.
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }

@@ -1,9 +1,12 @@
 //! Items used by the code that `#[app]` generates. Not a public interface: it changes without
 //! notice.
 
-use core::cell::Cell;
+#[cfg(not(feature = "std"))]
+mod board;
 #[cfg(feature = "std")]
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+mod process;
+
+use core::cell::Cell;
 
 pub use punctual_core::several;
 pub use punctual_core::{
@@ -11,46 +14,25 @@ pub use punctual_core::{
     Queue, Resource, Run, Stamp, WaitSlot, Worker,
 };
 
-#[cfg(feature = "std")]
-pub use crate::app::event_source::OnIdle;
-#[cfg(feature = "std")]
-pub use crate::app::log::keep;
-pub use crate::app::partition::{PartitionConfig, PartitionState, ThreadModel};
-#[cfg(feature = "std")]
-pub use crate::app::profile::Profiled;
-#[cfg(feature = "std")]
-pub use crate::app::reactor::Reactor;
-pub use crate::app::run::{App, Drops, main};
-pub use crate::app::runtime::{Options, Registered, Runtime};
 #[cfg(not(feature = "std"))]
-pub use crate::app::{
-    bound::OnIdle,
-    partition::Calls,
-    run::{leak, run},
-    runtime::{Ceilings, Reactor},
-};
+pub use self::board::*;
 #[cfg(feature = "std")]
-pub use crate::background::calls::Calls;
-#[cfg(any(feature = "std", feature = "async"))]
-pub use crate::lock::AsyncLocked;
-#[cfg(feature = "std")]
-pub use crate::lock::{CeilingLocked, CeilingMutex, Ceilings};
-pub use crate::lock::{Group, GroupLocked};
-#[cfg(feature = "std")]
-pub use crate::logging::Site;
+pub use self::process::*;
+pub use crate::lock::{AsyncLocked, Group, GroupLocked};
+pub use crate::model::OnIdle;
 pub use crate::port::AppPort;
+pub use crate::run::{App, Drops, leak, main, run};
+pub use crate::state::partition::{PartitionConfig, PartitionState, ThreadModel};
+pub use crate::state::runtime::{Options, Registered, Runtime};
 #[cfg(feature = "async")]
 pub use crate::task::async_task::{
-    AsyncBody, AsyncTask, NonSend, OfUnsent, Place, Timers, future_drop, future_place_local, future_poll,
-    future_size,
+    AsyncBody, AsyncTask, AwaitsTicker, NonSend, OfUnsent, Place, Timers, future_drop, future_place_local,
+    future_poll, future_size,
 };
 pub use crate::task::body::{Body, take_last};
-pub use crate::task::bound::{Bound, BoundTask};
 pub use crate::task::interval::Interval;
 pub use crate::task::message::Task;
 pub use crate::task::periodic::{PeriodicTask, stop_on_overrun};
-#[cfg(feature = "std")]
-pub use ::log;
 
 /// The additions of the prelude of `std` to that of `core`, for the module of an app.
 #[cfg(feature = "alloc")]
@@ -60,17 +42,6 @@ pub mod allocated {
     pub use alloc::string::{String, ToString};
     pub use alloc::vec::Vec;
     pub use alloc::{format, vec};
-}
-
-/// Runs an app until it is shut down, or writes its model and ends the process.
-// Here, because only tasks can measure the cost of tasks, and the module `app` does not know them.
-#[cfg(feature = "std")]
-pub fn run<A: App>(
-    runtime: &'static Runtime,
-    config: crate::Config,
-    app: A,
-) -> Result<crate::Report, crate::StartError> {
-    crate::app::run::run(runtime, config, app, crate::task::costs::measure)
 }
 
 /// Table entry of a node whose task is configured out, and so is never queued.
@@ -93,26 +64,6 @@ pub const fn fill<const N: usize>(mut table: [Run; N], base: usize, count: usize
 
 /// A lock right in an app: see [`Locked`].
 pub type Lock<'a, T, const LEVEL: u8, const CEILING: u8> = Locked<'a, T, AppPort, LEVEL, CEILING>;
-
-/// A type with a descriptor that becomes readable when there is an event.
-#[cfg(feature = "std")]
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an event source",
-    label = "does not implement `AsFd`",
-    note = "`binds` names a local resource that is `std::os::fd::AsFd`: a socket, a pipe, a timerfd, an eventfd"
-)]
-pub trait EventSource {
-    /// Returns its descriptor.
-    fn raw_fd(&self) -> RawFd;
-}
-
-#[cfg(feature = "std")]
-#[diagnostic::do_not_recommend]
-impl<T: AsFd> EventSource for T {
-    fn raw_fd(&self) -> RawFd {
-        self.as_fd().as_raw_fd()
-    }
-}
 
 /// A task that can be spawned from anywhere; a local task cannot.
 #[diagnostic::on_unimplemented(
@@ -156,13 +107,6 @@ pub trait SpawnsRestrictedTaskForTime {}
 )]
 pub trait SpawnsHandler {}
 
-#[cfg(feature = "async")]
-#[diagnostic::on_unimplemented(
-    message = "a ticker is not a future: it ticks again and again",
-    label = "write `.next().await` to wait for the next tick"
-)]
-pub trait AwaitsTicker {}
-
 /// A type of duration in an attribute. Its conversion is a constant expression, which
 /// [`IntoDuration`](crate::IntoDuration) does not allow.
 ///
@@ -196,14 +140,6 @@ pub const fn duration<T: ConstDuration>(value: T) -> Duration {
         // SAFETY: `T` is this type, by the trait's contract.
         unsafe { core::mem::transmute_copy::<T, Duration>(&value) }
     }
-}
-
-/// Allocates `'static` storage for values that `init` and `idle` own, before the app starts.
-// Not inlined: leak checkers are configured to ignore this function.
-#[cfg(feature = "std")]
-#[inline(never)]
-pub fn leak<T>(value: T) -> &'static mut T {
-    Box::leak(Box::new(value))
 }
 
 /// Undoes an action when dropped, unless disarmed.
@@ -264,11 +200,9 @@ pub trait Shareable: Sync {}
 impl<T: Sync> Shareable for T {}
 
 /// Checks at compile time that `main` is the generated one: every function has its own type.
-#[cfg(feature = "std")]
 pub const fn assert_only_main<F: OnlyMain<G>, G>(_: &F, _: &G) {}
 
 /// A `main` of the type `G`, the one that is generated.
-#[cfg(feature = "std")]
 #[diagnostic::on_unimplemented(
     message = "there are two functions `main`: the one of the app, which the attribute generates, and another one",
     label = "generates `main`",
@@ -276,13 +210,11 @@ pub const fn assert_only_main<F: OnlyMain<G>, G>(_: &F, _: &G) {}
 )]
 pub trait OnlyMain<G> {}
 
-#[cfg(feature = "std")]
 #[diagnostic::do_not_recommend]
 impl<F> OnlyMain<F> for F {}
 
 /// Keeps the compiler from inferring `G` from the other implementation, which would report
 /// mismatched types.
-#[cfg(feature = "std")]
 #[diagnostic::do_not_recommend]
 impl<F> OnlyMain<[F; 0]> for F {}
 

@@ -36,7 +36,7 @@ use punctual_sync::shared::{
 };
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
 
-use crate::mapping::Mapping;
+use crate::port::linux::mapping::Mapping;
 
 /// Maximum length of a name, in bytes.
 const LONGEST: usize = 64;

@@ -126,37 +126,34 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
-#[cfg(feature = "std")]
-pub mod background;
+mod cells;
+pub mod config;
+#[doc(hidden)]
+pub mod export;
+mod lock;
+pub mod model;
+mod port;
+pub mod report;
+mod run;
+mod start_error;
+mod state;
+mod stop;
+mod task;
 
 #[cfg(feature = "std")]
-mod app;
-#[cfg(not(feature = "std"))]
-#[path = "bare/mod.rs"]
-mod app;
-pub mod config;
+pub mod background;
 #[cfg(feature = "std")]
 pub mod kept;
-mod lock;
 #[cfg(feature = "std")]
 mod logging;
 #[cfg(feature = "std")]
-mod mapping;
-pub mod model;
-mod port;
+mod observe;
 #[cfg(feature = "std")]
 pub mod remote;
-pub mod report;
-mod start_error;
-mod task;
 
-#[doc(hidden)]
-pub mod export;
-
-#[cfg(feature = "guard")]
-pub use app::guard;
-pub use app::services::{now, shutdown, spend, wait_for_event};
 pub use config::Config;
+#[cfg(feature = "guard")]
+pub use observe::guard;
 pub use punctual_core::{Duration, Instant, IntoDuration, Mutex};
 #[cfg(feature = "io")]
 #[doc(inline)]
@@ -165,6 +162,7 @@ pub use punctual_macros::app;
 /// Channels, queues, rings and mutexes, for use beyond the resources of an app.
 pub use punctual_sync as sync;
 pub use report::Report;
+pub use run::services::{now, shutdown, spend, wait_for_event};
 pub use start_error::StartError;
 #[cfg(feature = "async")]
 pub use task::async_task::{

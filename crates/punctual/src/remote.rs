@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 use punctual_sync::shared::{Arena, LayoutError, LayoutField, Shareable};
 
-use crate::mapping::Mapping;
+use crate::port::linux::mapping::Mapping;
 
 /// Environment variable by which `punctual isolate` describes the device, for example
 /// `device=3,bell=4,mapped=524288,memory=327680,state=128,ring=28836`.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::pages::between;
 use crate::Result;
@@ -15,8 +15,13 @@ pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
     let mut problems = Vec::new();
     let crates: Vec<&str> = between(&text, "<!-- drawing: crates -->\n```text\n", "```").collect();
     let paths: Vec<&str> = between(&text, "<!-- drawing: path -->\n```text\n", "```").collect();
-    if crates.len() != 1 || paths.len() != 2 {
-        problems.push(format!("{PAGE}: expected one drawing of the crates and two paths"));
+    let modules: Vec<&str> = between(&text, "<!-- drawing: modules -->\n```text\n", "```").collect();
+    if crates.len() != 1 || paths.len() != 2 || modules.len() != 1 {
+        problems
+            .push(format!("{PAGE}: expected one drawing of the crates, one of the modules, and two paths"));
+    }
+    for drawing in modules {
+        check_modules(&root.join("crates/punctual/src"), drawing, &mut problems)?;
     }
     for drawing in crates {
         compare_crates(&edges(drawing), &manifests(root)?, &mut problems);
@@ -111,9 +116,95 @@ fn check_path(root: &Path, drawing: &str, problems: &mut Vec<String>) {
     }
 }
 
+/// Checks that the drawing lists the modules of the crate in `sources`, and that each of them names
+/// only modules below it.
+fn check_modules(sources: &Path, drawing: &str, problems: &mut Vec<String>) -> Result {
+    let drawn: Vec<&str> = drawing.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let library = fs::read_to_string(sources.join("lib.rs"))?;
+    let declared = library.lines().filter_map(|line| {
+        let name = line.trim_start_matches("pub ").strip_prefix("mod ")?;
+        name.strip_suffix(';')
+    });
+    let declared: BTreeSet<&str> = declared.collect();
+    let all: BTreeSet<&str> = drawn.iter().copied().collect();
+    problems
+        .extend(declared.difference(&all).map(|name| format!("{PAGE}: the drawing lacks the module {name}")));
+    problems.extend(all.difference(&declared).map(|name| format!("{PAGE}: there is no module {name}")));
+    for (level, module) in drawn.iter().enumerate() {
+        for file in files_of(sources, module)? {
+            let text = fs::read_to_string(&file)?;
+            for name in named_modules(&text) {
+                if !drawn[level..].contains(&name) {
+                    let file = file.strip_prefix(sources).unwrap_or(&file).display();
+                    problems.push(format!("{file}: `{module}` uses `crate::{name}`, which is not below it"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the source files of a module of the crate.
+fn files_of(sources: &Path, module: &str) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let file = sources.join(module).with_extension("rs");
+    if file.exists() {
+        files.push(file);
+    }
+    let mut directories = vec![sources.join(module)];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten() {
+            let path = entry?.path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Returns the names that follow `crate::` in the code, except in macros for other crates.
+fn named_modules(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    code.flat_map(|line| {
+        line.match_indices("crate::").filter(|(at, _)| !line[..*at].ends_with(['$', '_'])).map(
+            |(at, found)| {
+                let rest = &line[at + found.len()..];
+                let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+                &rest[..end]
+            },
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reports_a_module_that_uses_one_above_it() {
+        let directory = crate::scratch::Scratch::new("modules-test").unwrap();
+        let write =
+            |name: &str, text: &str| fs::write(directory.path().join(name), text).expect("it is writable");
+        write("lib.rs", "mod above;\npub mod below;\n");
+        write("above.rs", "use crate::below::Item;\n");
+        write(
+            "below.rs",
+            "//! See [`above`](crate::above).\nmacro_rules! m { () => { $crate::above::x() } }\n",
+        );
+        let check = |drawing| {
+            let mut problems = Vec::new();
+            check_modules(directory.path(), drawing, &mut problems).expect("the sources are readable");
+            problems
+        };
+        assert!(check("above  first\nbelow  second\n").is_empty());
+        let upward = ["above.rs: `above` uses `crate::below`, which is not below it"];
+        assert_eq!(check("below\nabove\n"), upward);
+        assert_eq!(check("above\nbelow\nmore\n"), ["ARCHITECTURE.md: there is no module more"]);
+        assert_eq!(check("below\n"), ["ARCHITECTURE.md: the drawing lacks the module above"]);
+    }
 
     #[test]
     fn reports_missing_and_invented_dependencies() {

@@ -62,6 +62,9 @@ pub(super) const PARTS: &[Part] = &[
         commands: &[
             "cargo test --locked -p punctual --no-default-features --features std",
             "cargo check --locked -p portable",
+            "cargo check --locked -p punctual --lib --no-default-features --features alloc,monitoring",
+            "cargo check --locked -p punctual --lib --no-default-features --features async,virtual-time",
+            "cargo check --locked -p punctual --lib --no-default-features --features async,guard,signals",
             "cargo test --locked -p punctual-trace -p punctual-cli --features punctual-cli/bpf",
         ],
     },

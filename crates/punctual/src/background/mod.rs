@@ -59,3 +59,22 @@ pub fn spawn<T: Send + 'static>(
         body()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use punctual_process::scheduling;
+
+    use super::*;
+
+    #[test]
+    fn background_threads_of_foreign_real_time_threads_are_ordinary() {
+        std::thread::spawn(|| {
+            // Threads of this one inherit its policy. If it is refused, all are ordinary.
+            let _ = scheduling::set_policy(libc::SCHED_FIFO, 1);
+            let background = spawn("ordinary", settings::policy).unwrap();
+            assert_eq!(background.join().unwrap(), ("SCHED_OTHER", 0));
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -13,7 +13,7 @@ use punctual_sync::Full;
 use punctual_sync::shared::{Plain, Ring, RingConsumer, RingProducer, attach_at, init_at, region_size};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 
-use crate::mapping::Mapping;
+use crate::port::linux::mapping::Mapping;
 use crate::port::linux::notice;
 
 /// Sleep of the helper without work. A submission does not wake it, because that would be a system

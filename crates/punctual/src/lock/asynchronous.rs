@@ -3,8 +3,8 @@
 use punctual_core::{Locked, Mutex, Resource};
 
 use super::user;
-use crate::app::partition::PartitionState;
 use crate::port::AppPort;
+use crate::state::partition::PartitionState;
 
 /// The right of an async task at `LEVEL` to lock a resource whose ceiling is `CEILING`.
 ///

@@ -3,7 +3,7 @@
 use punctual_core::{Mutex, Resource};
 
 use super::{Group, critical, user};
-use crate::app::partition::PartitionState;
+use crate::state::partition::PartitionState;
 
 /// The right of a job at `LEVEL` of a partition to lock a resource that other partitions use too.
 pub struct GroupLocked<'a, T, const LEVEL: u8> {

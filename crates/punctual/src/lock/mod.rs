@@ -5,34 +5,28 @@
 //! time. Jobs that run in parallel need a lock as well:
 //!
 //! * across partitions, the Multiprocessor Stack Resource Policy: [`GroupLocked`];
-//! * under the global executor, the Priority Ceiling Protocol: [`CeilingLocked`].
+//! * under the global executor, which boards do not have, the Priority Ceiling Protocol:
+//!   `CeilingLocked`.
 //!
 //! The macro selects the lock of a resource; a task's code is the same with either.
 
-#[cfg(any(feature = "std", feature = "async"))]
 mod asynchronous;
-#[cfg(feature = "std")]
-mod ceiling;
-#[cfg(feature = "std")]
-#[path = "group.rs"]
-mod group_lock;
 #[cfg(not(feature = "std"))]
-#[path = "group_of_cores.rs"]
-mod group_lock;
+mod board;
 mod group_locked;
-
-#[cfg(any(feature = "std", feature = "async"))]
-pub use asynchronous::AsyncLocked;
 #[cfg(feature = "std")]
-pub use ceiling::{CeilingLocked, CeilingMutex, Ceilings};
-pub use group_lock::Group;
-pub use group_locked::GroupLocked;
+mod process;
 
-use punctual_core::CurrentWorker;
-use punctual_core::Port;
+use punctual_core::{CurrentWorker, Port};
 
-use crate::app::current;
-use crate::app::partition::PartitionState;
+pub use self::asynchronous::AsyncLocked;
+#[cfg(not(feature = "std"))]
+pub use self::board::Group;
+pub use self::group_locked::GroupLocked;
+#[cfg(feature = "std")]
+pub use self::process::{CeilingLocked, CeilingMutex, Group};
+use crate::state::partition::PartitionState;
+use crate::state::{Host, Platform};
 
 /// Runs `f` with the value of a resource. If a panic unwinds out of it, the app is stopped before
 /// another job can enter.
@@ -62,8 +56,8 @@ impl Drop for Section {
 /// Panics if it is neither, because a lock right was moved out of its task.
 #[inline]
 fn user(partition: &'static PartitionState, level: u8) -> Option<CurrentWorker> {
-    let worker = current::worker_of(partition).filter(|worker| worker.running() == level);
-    let may_lock = worker.is_some() || current::is_last_of(partition.runtime);
+    let worker = Host::worker_of(partition).filter(|worker| worker.running() == level);
+    let may_lock = worker.is_some() || Host::is_last_of(partition.runtime);
     assert!(may_lock, "a shared resource is locked by its task only, while it runs");
     worker
 }

@@ -48,13 +48,7 @@
 //! assert_eq!((app::MODEL.resources[0].ceiling, app::MODEL.resources[0].protocol), (2, Protocol::Srp));
 //! ```
 
-#[cfg(feature = "std")]
-mod write;
-
 use punctual_core::Duration;
-
-#[cfg(feature = "std")]
-pub(crate) use self::write::write;
 
 /// Declarations of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,6 +231,19 @@ pub struct Resource {
     pub group: Option<u16>,
     /// The names of its users' partitions.
     pub partitions: &'static [&'static str],
+}
+
+/// Policy for an event source that is still idle after a job. On a board an interrupt that stays
+/// pending always releases another job.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnIdle {
+    /// Releases another job.
+    Every,
+    /// Releases no further job until the source is replaced, is no longer ready, or has data.
+    Once,
+    /// Stops the app.
+    Stop,
 }
 
 /// The protocol that excludes the users of a resource from each other.

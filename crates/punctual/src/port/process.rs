@@ -13,6 +13,19 @@ use super::linux;
 /// Error of the operating system.
 pub(crate) type SystemError = std::io::Error;
 
+/// Declares statics with a value for each thread.
+#[allow(unused_macros, reason = "async tasks alone use it")]
+macro_rules! per_thread {
+    ($($(#[$attribute:meta])* static $name:ident: $type:ty = $value:expr;)*) => {
+        std::thread_local! {
+            $($(#[$attribute])* static $name: std::cell::Cell<$type> = const { std::cell::Cell::new($value) };)*
+        }
+    };
+}
+
+#[allow(unused_imports, reason = "async tasks alone use it")]
+pub(crate) use per_thread;
+
 /// Platform of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

@@ -31,7 +31,6 @@ use crate::model::OnEarly;
 
 #[cfg(feature = "std")]
 pub use self::settings::{Finding, Settings, ThreadSettings};
-#[cfg(not(feature = "std"))]
 pub(crate) use self::storage::Rows;
 pub use self::storage::{Tasks, Text};
 

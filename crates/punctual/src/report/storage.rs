@@ -11,7 +11,6 @@ use self::fixed as storage;
 #[cfg(feature = "alloc")]
 use self::heap as storage;
 
-#[cfg(not(feature = "std"))]
 pub(crate) use self::storage::Rows;
 
 /// A text in a report or an error; dereferences to `str`.
@@ -101,10 +100,8 @@ mod heap {
     pub(super) type Tasks = Vec<TaskReport>;
 
     /// The place of the tasks of a report, which is the heap.
-    #[cfg(not(feature = "std"))]
     pub(crate) struct Rows;
 
-    #[cfg(not(feature = "std"))]
     impl Rows {
         pub(crate) const fn new() -> Self {
             Self

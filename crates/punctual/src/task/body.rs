@@ -4,9 +4,10 @@ use core::marker::PhantomData;
 
 use punctual_core::{Arguments, ConstLevel, CurrentWorker, Duration, Instant, Level, Port, Stamp};
 
-use crate::app::partition::PartitionState;
-use crate::app::runtime::Runtime;
+use crate::cells::Observe;
 use crate::model::OnEarly;
+use crate::state::partition::PartitionState;
+use crate::state::runtime::Runtime;
 use crate::task::interval::Interval;
 use crate::task::monitor::Monitor;
 use crate::task::spawn_error::FullTask;
@@ -85,24 +86,17 @@ pub(crate) struct Declared {
     pub(crate) full: &'static FullTask,
     pub(crate) is_measured: bool,
     pub(crate) is_profiled: bool,
-    // The code that runs jobs on a board is compiled for each task, and needs fewer of these
-    // fields.
-    #[cfg(feature = "std")]
     pub(crate) deadline: Option<Duration>,
-    #[cfg(feature = "std")]
     pub(crate) execution: Duration,
     // Functions, because a constant cannot refer to mutable statics.
     pub(crate) partition: fn() -> &'static PartitionState,
     pub(crate) interval: fn() -> Option<&'static Interval>,
     pub(crate) place: fn() -> (&'static Level, u32),
     /// [`Body::call`].
-    #[cfg(feature = "std")]
     pub(crate) call: unsafe fn(CurrentWorker, Instant, Arguments),
     /// [`Body::free`].
-    #[cfg(feature = "std")]
     pub(crate) free: unsafe fn(Arguments),
     /// [`Body::after`].
-    #[cfg(feature = "std")]
     pub(crate) after: unsafe fn(Stamp),
     /// Drops the arguments at a pointer.
     pub(crate) drop: unsafe fn(*mut ()),
@@ -117,18 +111,13 @@ impl Declared {
             full,
             is_measured: measures::<B>(),
             is_profiled: B::PROFILE,
-            #[cfg(feature = "std")]
             deadline: B::DEADLINE,
-            #[cfg(feature = "std")]
             execution: B::EXECUTION,
             partition: B::partition,
             interval: B::interval,
             place: B::place,
-            #[cfg(feature = "std")]
             call: B::call,
-            #[cfg(feature = "std")]
             free: B::free,
-            #[cfg(feature = "std")]
             after: B::after,
             drop: drop_arguments::<B::Args>,
         }
@@ -140,7 +129,6 @@ impl Declared {
     }
 
     /// Returns [`counted`] of the task.
-    #[cfg(feature = "std")]
     pub(crate) fn counted(&self) -> Option<&'static Interval> {
         (self.interval)().filter(|interval| interval.on_early() == OnEarly::Count)
     }
@@ -224,7 +212,7 @@ pub(crate) fn stamp<B: Body>() -> u64 {
 /// Like [`stamp`], for any task, whose jobs may be marked.
 pub(crate) fn stamp_any(monitor: &Monitor) -> u64 {
     let task = &monitor.declared;
-    if task.is_measured || (task.interval)().is_some() || monitor.mark.is_on() {
+    if task.is_measured || (task.interval)().is_some() || monitor.cells.is_on() {
         (task.partition)().core.port().stamp().as_ticks()
     } else {
         0

@@ -13,13 +13,13 @@ use punctual_core::{
     Resource, Stamp, Worker,
 };
 
-use crate::app::current::Member;
-use crate::app::partition::{PartitionConfig, PartitionState, ThreadModel};
-use crate::app::profile::{self, Costs};
-use crate::app::runtime::{Options, Registered, Runtime};
 use crate::model::{self, Model};
+use crate::observe::profile::{self, Costs};
 use crate::port::AppPort;
 use crate::port::linux::{clock, cpu, settings};
+use crate::state::partition::{PartitionConfig, PartitionState, ThreadModel};
+use crate::state::runtime::{Options, Registered, Runtime};
+use crate::state::thread::Member;
 use crate::task::body::Body;
 use crate::task::message::Task;
 
@@ -160,15 +160,15 @@ fn operations() -> Option<[u64; 6]> {
     });
     let begins = begins();
     let mut measured = profile::Profiled::new(resource, COUNT);
-    TASK.monitor.mark.set_profiled(true);
+    TASK.monitor.cells.mark.set_profiled(true);
     // SAFETY: only this thread runs the app, which has one task.
     let [profiled, begins_profiled, locked] = unsafe {
-        profile::tried(&PARTITION, &TASK.monitor.profile, || {
+        profile::tried(&PARTITION, &TASK.monitor.cells.profile, || {
             let profiled = median(spawn);
             [profiled, self::begins(), median(|| measured.lock(|count| *count += 1))]
         })
     };
-    TASK.monitor.mark.set_profiled(false);
+    TASK.monitor.cells.mark.set_profiled(false);
     drop(member);
     // SAFETY: no job of the task runs or can be spawned once the run has ended; no other thread was
     // in it, and nothing refers to the resource.

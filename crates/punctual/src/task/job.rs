@@ -4,24 +4,21 @@
 //! are constants. Everything else exists once, and reads them from
 //! [`Declared`](super::body::Declared): generated code has to be small, since each app compiles it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use punctual_core::{Arguments, CurrentWorker, Duration, Instant, Port, Stamp};
 
-use crate::app::guard;
-use crate::app::partition::PartitionState;
-use crate::app::runtime::Runtime;
-use crate::app::stop::Culprit;
-use crate::app::virtual_time;
-use crate::app::{fault, forked};
-use crate::port::linux::suspension::{self, Suspensions};
+use crate::cells::{self, Observe};
+use crate::port::Suspensions;
+use crate::state::partition::PartitionState;
+use crate::state::runtime::Runtime;
+use crate::state::{Host, Platform};
+use crate::stop::Culprit;
 use crate::task::body::{Body, counted, measures, released};
-use crate::task::monitor::{self, Monitor};
+use crate::task::monitor::Monitor;
 
-/// Returns whether a spawn needs further checks: see [`Runtime::needs_care`].
+/// Returns whether a spawn needs further checks: see [`Platform::needs_care`].
 #[inline(always)]
 pub(crate) fn needs_care<B: Body>() -> bool {
-    B::runtime().needs_care()
+    Host::needs_care(B::runtime(), B::partition())
 }
 
 /// Returns whether a spawned job needs its release time if it runs without further checks.
@@ -33,7 +30,7 @@ pub(crate) fn needs_release<B: Body>() -> bool {
     measures::<B>() || B::interval().is_some()
 }
 
-/// Runs one job that requires only measurements, as checked by [`Runtime::needs_care`].
+/// Runs one job that requires only measurements, as checked by [`needs_care`].
 ///
 /// # Safety
 /// As for [`Body::call`].
@@ -46,15 +43,14 @@ pub(crate) unsafe fn execute_plain<B: Body>(
     now: Stamp,
 ) -> Stamp {
     let (runtime, partition) = (B::runtime(), B::partition());
-    let port = partition.core.port();
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
     let call = |release| move || unsafe { B::call(me, release, args) };
     if const { !measures::<B>() } {
         if let Some(interval) = counted::<B>() {
-            interval.observe(released(runtime, release, || port.stamp()));
+            interval.observe(released(runtime, release, || partition.core.port().stamp()));
         }
-        contain(runtime, B::NAME, call(Instant::from_ticks(release)));
-        spend(partition, me, B::EXECUTION);
+        Host::call(runtime, B::NAME, call(Instant::from_ticks(release)));
+        Host::spend(partition, me, B::EXECUTION);
         // SAFETY: this thread is still at the task's level, by this function's contract, and `call`
         // has returned.
         unsafe { B::after(None) };
@@ -64,10 +60,14 @@ pub(crate) unsafe fn execute_plain<B: Body>(
     if let Some(interval) = counted::<B>() {
         interval.observe(job.release);
     }
-    contain(runtime, B::NAME, call(job.release));
-    spend(partition, me, B::EXECUTION);
+    Host::call(runtime, B::NAME, call(job.release));
+    Host::spend(partition, me, B::EXECUTION);
     // SAFETY: this thread occupies the task's level, by this function's contract.
     let end = unsafe { job.end(monitor, partition, B::DEADLINE) }.0;
+    if let Some(interval) = B::interval() {
+        // SAFETY: as above.
+        unsafe { monitor.cells.show_early(|| interval.early()) };
+    }
     // SAFETY: this thread is still at the task's level, by this function's contract, and `call` has
     // returned.
     unsafe { B::after(Some(end)) };
@@ -88,7 +88,7 @@ pub(crate) unsafe fn execute<B: Body>(
     release: u64,
     now: Stamp,
 ) -> Stamp {
-    if monitor.mark.is_on() {
+    if monitor.cells.is_on() {
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
         return unsafe { execute_any(monitor, me, args, release, now) };
     }
@@ -111,7 +111,7 @@ pub(crate) unsafe fn execute_queued<B: Body>(
     (release, needs_release): (impl FnOnce() -> u64, bool),
     now: Stamp,
 ) -> Stamp {
-    if B::runtime().needs_care() {
+    if Host::CHECKS_QUEUED_JOBS && needs_care::<B>() {
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
         return unsafe { execute_flagged(monitor, me, args, release(), now) };
     }
@@ -132,13 +132,10 @@ unsafe fn execute_flagged(
     now: Stamp,
 ) -> Stamp {
     let (task, runtime) = (&monitor.declared, monitor.declared.runtime());
-    if runtime.is_copy() {
-        forked::check(runtime);
-    }
-    if runtime.drops_jobs() {
+    if Host::drops_queued(runtime) {
         // SAFETY: the arguments are this job's, by this function's contract, and are not used
         // again.
-        fault::contained(runtime, Culprit::Argument(task.name), || unsafe { (task.drop)(args.place()) });
+        Host::contained(runtime, Culprit::Argument(task.name), || unsafe { (task.drop)(args.place()) });
         // SAFETY: they have been dropped, as far as their destructors have allowed.
         unsafe { (task.free)(args) };
         return None;
@@ -147,9 +144,7 @@ unsafe fn execute_flagged(
     unsafe { execute_any(monitor, me, args, release, now) }
 }
 
-/// Runs one job of any task, marked, profiled, shown to a supervisor and guarded as requested. The
-/// cost of the marks is not included in this job's measurements: the clock is read after the first
-/// mark and before the second, and again for the next job.
+/// Runs one job of any task, marked, profiled, shown to a supervisor and guarded as requested.
 ///
 /// # Safety
 /// As for [`Body::call`] of the task with this monitor.
@@ -162,52 +157,68 @@ pub(crate) unsafe fn execute_any(
     release: u64,
     now: Stamp,
 ) -> Stamp {
-    let partition = (monitor.declared.partition)();
-    if !monitor.mark.is_on() {
-        // SAFETY: this thread runs this job at the task's level, by this function's contract.
-        return unsafe { measured(monitor, me, args, release, now, false) };
+    if monitor.cells.is_on() {
+        // SAFETY: by this function's contract.
+        #[cfg(feature = "std")]
+        return unsafe { super::observed::execute(monitor, me, args, release) };
     }
-    let port = partition.core.port();
-    monitor.mark.start(released(partition.runtime, release, || port.stamp()).as_ticks());
-    let begun = monitor.beat.get().map(|beat| {
-        let start = port.stamp();
-        (start, beat.begin(me.thread(), start, partition.executed(), port.may_sleep()))
-    });
-    let start = begun.as_ref().map(|(start, _)| *start);
-    guard::job(&monitor.guard, partition.runtime, monitor.guard_stop, || {
-        // SAFETY: this thread runs this job at the task's level, by this function's contract.
-        unsafe { measured(monitor, me, args, release, start, true) };
-    });
-    if let Some((_, begun)) = begun {
-        begun.end(partition.executed());
-    }
-    monitor.mark.end();
-    None
+    // SAFETY: by this function's contract.
+    unsafe { measured(monitor, me, args, release, now, Unobserved) }
 }
 
-/// Runs one job of any task, measured if its task is; if `is_marked`, also for the profile, if
-/// there is one, and monitored by the guard, if that is on.
+/// What observers of a measured job do. The default methods are those of an unobserved job.
+pub(super) trait JobObserver: Sized {
+    /// True if the job is measured even if its task is not.
+    const IS_ON: bool;
+
+    /// Called before the job.
+    fn begin(&mut self, _release: Instant) {}
+
+    /// Runs the user's function.
+    #[inline(always)]
+    fn call(&mut self, f: impl FnOnce()) {
+        f();
+    }
+
+    /// Called when the user's function has returned.
+    fn stop(&mut self) {}
+
+    /// Called after the job has been recorded.
+    ///
+    /// # Safety
+    /// The calling thread occupies the task's level.
+    unsafe fn end(self, _deadline: Option<Duration>, _suspensions: Suspensions) {}
+}
+
+/// A job without observers.
+pub(super) struct Unobserved;
+
+impl JobObserver for Unobserved {
+    const IS_ON: bool = false;
+}
+
+/// Runs one job of any task, measured if its task is or if it is observed.
 ///
 /// # Safety
 /// As for [`Body::call`] of the task with this monitor.
-unsafe fn measured(
+pub(super) unsafe fn measured(
     monitor: &Monitor,
     me: CurrentWorker,
     args: Arguments,
     release: u64,
     now: Stamp,
-    is_marked: bool,
+    mut observer: impl JobObserver,
 ) -> Stamp {
     let (task, partition) = (&monitor.declared, (monitor.declared.partition)());
     let (runtime, port) = (partition.runtime, partition.core.port());
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
     let call = |release| move || unsafe { (task.call)(me, release, args) };
-    if !task.is_measured && !is_marked {
+    if !task.is_measured && !is_on(&observer) {
         if let Some(interval) = task.counted() {
             interval.observe(released(runtime, release, || port.stamp()));
         }
-        contain(runtime, task.name, call(Instant::from_ticks(release)));
-        spend(partition, me, task.execution);
+        Host::call(runtime, task.name, call(Instant::from_ticks(release)));
+        Host::spend(partition, me, task.execution);
         // SAFETY: this thread is still at the task's level, by this function's contract, and `call`
         // has returned.
         unsafe { (task.after)(None) };
@@ -217,40 +228,25 @@ unsafe fn measured(
     if let Some(interval) = task.counted() {
         interval.observe(job.release);
     }
-    let mut profiled = if is_marked { monitor.profile.begin(job.release) } else { None };
-    let call = call(job.release);
-    contain(runtime, task.name, || if is_marked { guard::users_code(call) } else { call() });
-    spend(partition, me, task.execution);
-    if let Some(profiled) = &mut profiled {
-        profiled.stop();
-    }
+    observer.begin(job.release);
+    Host::call(runtime, task.name, || observer.call(call(job.release)));
+    Host::spend(partition, me, task.execution);
+    observer.stop();
     // SAFETY: by this function's contract this thread occupies the task's level.
-    let (end, suspensions) = unsafe { job.end(monitor, partition, task.deadline) };
-    if let Some(profiled) = profiled {
-        // SAFETY: by this function's contract this thread occupies the task's level.
-        unsafe { profiled.record(task.deadline, suspensions.count) };
-    }
-    // SAFETY: this thread is still at the task's level, by this function's contract, and `call` has
-    // returned.
-    unsafe { (task.after)(Some(end)) };
-    Some(end)
-}
-
-/// Runs the user's function, whose panic stops the app.
-#[inline(always)]
-fn contain(runtime: &'static Runtime, name: &'static str, call: impl FnOnce()) {
-    let result = catch_unwind(AssertUnwindSafe(call));
-    if result.is_err() || runtime.needs_care() {
-        fault::ended(runtime, Culprit::Handler(name), result);
+    unsafe {
+        let (end, suspensions) = job.end(monitor, partition, task.deadline);
+        observer.end(task.deadline, suspensions);
+        if let Some(interval) = (task.interval)() {
+            monitor.cells.show_early(|| interval.early());
+        }
+        // This thread is still at the task's level, and `call` has returned.
+        (task.after)(Some(end));
+        Some(end)
     }
 }
 
-/// Lets the declared execution time pass, in virtual time.
-#[inline(always)]
-fn spend(partition: &'static PartitionState, me: CurrentWorker, execution: Duration) {
-    if execution.as_ticks() > 0 && partition.core.port().is_virtual() {
-        virtual_time::spend(partition, me, execution);
-    }
+fn is_on<O: JobObserver>(_: &O) -> bool {
+    O::IS_ON
 }
 
 /// A running job that is measured.
@@ -280,21 +276,15 @@ impl Measurement {
         partition: &PartitionState,
         deadline: Option<Duration>,
     ) -> (Instant, Suspensions) {
-        let port = partition.core.port();
-        let end = port.stamp();
-        let gross = monitor::since(end, self.start);
+        let end = partition.core.port().stamp();
+        let gross = cells::since(end, self.start);
         let preempted = partition.executed().saturating_sub(self.executed);
-        partition.set_executed(self.executed + gross);
-        let suspensions = if gross > suspension::MIN_SWITCH_TIME.as_ticks() && port.may_sleep() {
-            // A job that forked took longer than that.
-            forked::check(partition.runtime);
-            suspension::since(gross.saturating_sub(preempted))
-        } else {
-            Suspensions::NONE
-        };
+        Host::add_executed(partition, self.executed, gross, preempted);
+        let suspensions = Host::suspensions(partition, gross, preempted);
         let Self { release, start, .. } = self;
+        let job = cells::Job { release, start, end, preempted, suspensions, deadline };
         // SAFETY: by this function's contract.
-        unsafe { monitor.record(monitor::Job { release, start, end, preempted, suspensions, deadline }) };
+        unsafe { monitor.cells.record(job) };
         (end, suspensions)
     }
 }

@@ -10,13 +10,11 @@ use punctual_core::{
     Arguments, Armed, CurrentWorker, Duration, Instant, IntoDuration, Level, Port, Slots, Stamp,
 };
 
-use crate::app::current;
-use crate::app::profile;
-#[cfg(feature = "std")]
-use crate::app::runtime::Counters;
-use crate::app::runtime::{Registered, TaskInfo};
+use crate::cells::Observe;
 use crate::model::OnEarly;
 use crate::report::TaskReport;
+use crate::state::runtime::{Counters, Registered, TaskInfo};
+use crate::state::{Host, Platform};
 use crate::task::body::{AT_ITS_START, Body, LevelOf, stamp};
 use crate::task::interval::Interval;
 use crate::task::job::{execute_plain, execute_queued, needs_care, needs_release};
@@ -121,7 +119,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         on_early: Option<OnEarly>,
     ) -> Result<(), Refusal> {
         let mut room = Room::uninit();
-        let when = if B::PROFILE { profile::before_spawn(&self.monitor.profile) } else { None };
+        let when = if B::PROFILE { self.monitor.cells.before_spawn() } else { None };
         let released = match (B::interval(), on_early) {
             (Some(interval), Some(on_early @ (OnEarly::Delay | OnEarly::Reject))) => {
                 // SAFETY: by this function's contract.
@@ -131,7 +129,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             _ => unsafe { self.release_now(args) },
         };
         if B::PROFILE && released.is_ok() {
-            profile::spawned(&self.monitor.profile, when);
+            self.monitor.cells.spawned(when);
         }
         released
     }
@@ -143,10 +141,10 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         let mut room = Room::uninit();
         // SAFETY: by this function's contract, in each case; and this is a thread of the partition.
         unsafe {
-            if !current::is_in(B::partition()) {
+            if !Host::is_in(B::partition()) {
                 return self.any().queue(Caller::Foreign, spilled(args, &mut room));
             }
-            let me = current::worker();
+            let me = Host::worker();
             // A spawn at the running level never preempts.
             if me.running() == B::LEVEL {
                 self.release_own(me, args)
@@ -263,7 +261,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             }
         };
         if B::PROFILE && armed.is_ok() {
-            profile::spawned_in_time(&self.monitor.profile);
+            self.monitor.cells.spawned_in_time();
         }
         core::mem::forget(unwinding);
         match armed {
@@ -284,9 +282,8 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     #[inline(never)]
     unsafe fn arm_here(&'static self, time: Instant, args: *mut B::Args) -> Option<Armed> {
         let core = B::partition().core();
-        let arms = current::is_in(B::partition())
-            && current::ends_after_this_thread(B::runtime())
-            && !core.is_stopping();
+        let arms =
+            Host::is_in(B::partition()) && Host::ends_after_this_thread(B::runtime()) && !core.is_stopping();
         // SAFETY: by this function's contract.
         let armed = if arms { unsafe { self.slots().arm_from(args, time) } } else { None }?;
         core.armed(B::place().0, time);
@@ -300,7 +297,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     #[cold]
     #[inline(never)]
     unsafe fn cancel_foreign(&self, armed: Armed, args: *mut B::Args) -> bool {
-        let Some(_pass) = B::runtime().pass_gate() else { return false };
+        let Some(_visit) = Host::visit(B::partition()) else { return false };
         // SAFETY: by this function's contract.
         unsafe { self.slots().cancel_into(armed, args) }
     }
@@ -354,16 +351,16 @@ impl<B: Body, const N: usize, const W: usize> Timed<B::Args> for Task<B, N, W> {
     }
 
     unsafe fn cancel(&self, armed: Armed, args: *mut B::Args) -> bool {
-        if !current::is_in(B::partition()) {
+        if !Host::is_in(B::partition()) {
             // SAFETY: by this function's contract.
             return unsafe { self.cancel_foreign(armed, args) };
         }
         // SAFETY: by this function's contract.
-        current::ends_after_this_thread(B::runtime()) && unsafe { self.slots().cancel_into(armed, args) }
+        Host::ends_after_this_thread(B::runtime()) && unsafe { self.slots().cancel_into(armed, args) }
     }
 
     fn reschedule(&self, armed: Armed, time: Instant) -> bool {
-        let Some(_visit) = current::visit(B::partition()) else { return false };
+        let Some(_visit) = Host::visit(B::partition()) else { return false };
         let moved = self.slots().reschedule(armed, time);
         if moved {
             B::partition().core.armed(B::place().0, time);
@@ -436,7 +433,6 @@ impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
         Some(self.monitor.info())
     }
 
-    #[cfg(feature = "std")]
     fn counters(&self) -> Counters {
         Counters { early: B::interval().map_or(0, Interval::early), ..Counters::default() }
     }

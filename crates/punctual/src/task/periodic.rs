@@ -2,11 +2,9 @@
 
 use punctual_core::{Arguments, CurrentWorker, Duration, Level, Periodic, Stamp};
 
-#[cfg(feature = "std")]
-use crate::app::runtime::Counters;
-use crate::app::runtime::{Registered, TaskInfo};
-use crate::app::stop::StopReason;
 use crate::report::TaskReport;
+use crate::state::runtime::{Counters, Registered, TaskInfo};
+use crate::stop::StopReason;
 use crate::task::body::Body;
 use crate::task::job::execute_queued;
 use crate::task::monitor::Monitor;
@@ -48,11 +46,8 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
                 now,
             )
         };
-        #[cfg(not(feature = "std"))]
         // SAFETY: this thread occupies the task's level, by this function's contract.
-        unsafe {
-            self.monitor.show_counts(Some(self.periodic.overruns()), None)
-        };
+        unsafe { self.monitor.cells.show_overruns(|| self.periodic.overruns()) };
         end
     }
 }
@@ -76,7 +71,6 @@ impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
         Some(self.monitor.info())
     }
 
-    #[cfg(feature = "std")]
     fn counters(&self) -> Counters {
         Counters { overruns: self.periodic.overruns(), ..Counters::default() }
     }

@@ -8,12 +8,11 @@ use core::mem::{ManuallyDrop, MaybeUninit};
 
 use punctual_core::{Arguments, Armed, CurrentWorker, Instant, Port, Slots};
 
-use crate::app::current;
-use crate::app::fault;
-use crate::app::partition::PartitionState;
-use crate::app::profile;
-use crate::app::stop::Culprit;
+use crate::cells::Observe;
 use crate::model::OnEarly;
+use crate::state::partition::PartitionState;
+use crate::state::{Host, Platform};
+use crate::stop::Culprit;
 use crate::task::body::{AT_ITS_START, drop_arguments, stamp_any};
 use crate::task::interval::{Claim, Interval};
 use crate::task::job::execute_any;
@@ -117,7 +116,7 @@ impl Caller {
     /// The calling code, for a task in `partition` at `level`.
     #[inline(always)]
     pub(crate) fn of(partition: &'static PartitionState, level: u8) -> Self {
-        match current::worker_of(partition) {
+        match Host::worker_of(partition) {
             None => Self::Foreign,
             Some(me) if me.running() == level => Self::SameLevel,
             Some(me) => Self::OtherLevel(me),
@@ -162,7 +161,7 @@ impl<A: Send, const N: usize, const W: usize> AnySlots for Slots<A, N, W> {
 
     fn reclaim(&self, partition: &'static PartitionState) -> bool {
         // SAFETY: the thread has joined as its current worker.
-        unsafe { self.reclaim(partition.core().word_cell(), current::worker_of(partition)) }
+        unsafe { self.reclaim(partition.core().word_cell(), Host::worker_of(partition)) }
     }
 
     unsafe fn clear(&self, each: &mut dyn FnMut(*mut ())) -> u32 {
@@ -239,7 +238,7 @@ impl AnyTask {
     ) -> Result<(), Refusal> {
         let (now, claim) = {
             // The releases noted are those of this run.
-            let Some(_entry) = current::enter(self.partition().runtime) else {
+            let Some(_entry) = Host::enter(self.partition().runtime) else {
                 return Err(Refusal::Stopping);
             };
             let now = self.partition().core.port().now();
@@ -258,7 +257,7 @@ impl AnyTask {
             // SAFETY: by this function's contract.
             let armed = unsafe { self.arm(time, args) };
             if armed.is_ok() && self.monitor.declared.is_profiled {
-                profile::spawned_in_time(&self.monitor.profile);
+                self.monitor.cells.spawned_in_time();
             }
             armed.map(|_| interval.count())
         };
@@ -280,7 +279,7 @@ impl AnyTask {
     pub(crate) unsafe fn arm(self, time: Instant, args: *const ()) -> Result<Armed, Refusal> {
         let partition = self.partition();
         let core = partition.core();
-        let Some(_visit) = current::visit(partition).filter(|_| !core.is_stopping()) else {
+        let Some(_visit) = Host::visit(partition).filter(|_| !core.is_stopping()) else {
             return Err(Refusal::Stopping);
         };
         // SAFETY: by this function's contract; the arguments are moved once.
@@ -303,7 +302,7 @@ impl AnyTask {
         let partition = self.partition();
         let (core, level) = (partition.core(), (self.monitor.declared.place)().0);
         let _entry = match caller {
-            Caller::Foreign => Some(current::enter(partition.runtime).ok_or(Refusal::Stopping)?),
+            Caller::Foreign => Some(Host::enter(partition.runtime).ok_or(Refusal::Stopping)?),
             _ if core.is_stopping() => return Err(Refusal::Stopping),
             _ => None,
         };
@@ -320,13 +319,12 @@ impl AnyTask {
                 Caller::Foreign => core.spawn_from_outside(level, node),
             }
         }
-        // The job may wait for `idle`.
-        #[cfg(feature = "std")]
-        if match caller {
+        let may_wait_for_idle = match caller {
             Caller::SameLevel => false,
             Caller::OtherLevel(me) => me.running() == 0,
             Caller::Foreign => true,
-        } {
+        };
+        if Host::HAS_PRIORITIES && may_wait_for_idle {
             core.boost_for_queued();
         }
         Ok(())
@@ -423,12 +421,12 @@ unsafe fn drop_unreleased<A>(monitor: &'static Monitor, args: *mut A) -> bool {
     #[inline(never)]
     unsafe fn any(monitor: &Monitor, args: *mut (), drop: unsafe fn(*mut ())) -> bool {
         let (task, runtime) = (&monitor.declared, monitor.declared.runtime());
-        let drops = current::is_of(runtime);
+        let drops = Host::is_of(runtime);
         if drops {
             runtime.drop_job();
             let unwinding = AbortOnUnwind;
             // SAFETY: as for `drop_unreleased`.
-            fault::contained(runtime, Culprit::Argument(task.name), || unsafe { drop(args) });
+            Host::contained(runtime, Culprit::Argument(task.name), || unsafe { drop(args) });
             core::mem::forget(unwinding);
         }
         drops
@@ -460,7 +458,7 @@ pub(crate) unsafe fn clear(monitor: &Monitor, slots: &dyn AnySlots) -> u32 {
     let (task, runtime) = (&monitor.declared, monitor.declared.runtime());
     let mut drop = |args: *mut ()| {
         // SAFETY: these are arguments of the task, which are not used again.
-        fault::contained(runtime, Culprit::Argument(task.name), || unsafe { (task.drop)(args) });
+        Host::contained(runtime, Culprit::Argument(task.name), || unsafe { (task.drop)(args) });
     };
     // SAFETY: by this function's contract.
     unsafe { slots.clear(&mut drop) }

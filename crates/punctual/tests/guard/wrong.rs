@@ -216,7 +216,7 @@ fn finds(wrong: Wrong, calls: &[&str], function: &str, besides: &[&str]) {
             line(&["    ", &format!("{function} at "), "tests/guard/wrong.rs:"]);
             line(&["    ", "culprit at ", "tests/guard/wrong.rs:"]);
             besides.iter().for_each(|frame| line(&["    ", frame]));
-            for ours in ["punctual::task::", "punctual::app::guard", "Body>::call"] {
+            for ours in ["punctual::task::", "punctual::observe::guard", "Body>::call"] {
                 assert!(!ended.output.contains(ours), "{ours} is no part of it:\n{}", ended.output);
             }
         }

@@ -26,7 +26,8 @@ pub struct AppPort {
 }
 
 impl AppPort {
-    pub(crate) const fn new() -> Self {
+    /// Creates the port of a partition of the app `_host`, which the port does not use.
+    pub(crate) const fn new<T>(_host: &'static T) -> Self {
         Self {
             core: AtomicU32::new(0),
             owner: AtomicPtr::new(ptr::null_mut()),

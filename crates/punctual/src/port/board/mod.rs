@@ -13,7 +13,7 @@ use core::ptr::NonNull;
 
 pub use self::app_port::AppPort;
 #[cfg(feature = "async")]
-pub(crate) use self::per_core::PerCore;
+pub(crate) use self::per_core::{PerCore, per_thread};
 
 /// Error of the operating system, of which there is none.
 pub(crate) type SystemError = Infallible;

@@ -35,3 +35,12 @@ impl<T: Copy> PerCore<T> {
         self.mine().replace(value)
     }
 }
+
+/// Declares statics with a value for each thread, which is the core.
+macro_rules! per_thread {
+    ($($(#[$attribute:meta])* static $name:ident: $type:ty = $value:expr;)*) => {
+        $($(#[$attribute])* static $name: $crate::port::board::PerCore<$type> = $crate::port::board::PerCore::new($value);)*
+    };
+}
+
+pub(crate) use per_thread;

@@ -1,20 +1,17 @@
 //! Services of Linux: the clock, futexes, CPUs, scheduling policies, locked memory, event sources.
 
-#[cfg(feature = "guard")]
 pub(crate) mod blocking;
 pub(crate) mod clock;
 pub(crate) mod counter;
 pub(crate) mod cpu;
-#[cfg(all(feature = "guard", target_arch = "x86_64"))]
-pub(crate) mod dispatch;
-#[cfg(all(feature = "guard", not(target_arch = "x86_64")))]
-#[path = "no_dispatch.rs"]
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod dispatch;
 pub(crate) mod fatal_signal;
 pub(crate) mod futex;
 pub(crate) mod idle_states;
 pub(crate) mod inherited;
 pub(crate) mod interference;
+pub(crate) mod mapping;
 pub(crate) mod memory;
 pub(crate) mod notice;
 pub(crate) mod polled;
@@ -28,17 +25,28 @@ pub(crate) mod steal;
 pub(crate) mod suspension;
 pub(crate) mod trace_marker;
 pub(crate) mod tsc;
-mod valgrind;
-#[cfg(all(target_arch = "x86_64", target_env = "gnu", target_pointer_width = "64", not(thread_sanitizer)))]
-pub(crate) mod word;
 #[cfg(not(all(
     target_arch = "x86_64",
     target_env = "gnu",
     target_pointer_width = "64",
     not(thread_sanitizer)
 )))]
-#[path = "no_word.rs"]
+mod unbiased;
+#[cfg(not(target_arch = "x86_64"))]
+mod undispatched;
+mod valgrind;
+#[cfg(all(target_arch = "x86_64", target_env = "gnu", target_pointer_width = "64", not(thread_sanitizer)))]
 pub(crate) mod word;
+
+#[cfg(not(all(
+    target_arch = "x86_64",
+    target_env = "gnu",
+    target_pointer_width = "64",
+    not(thread_sanitizer)
+)))]
+pub(crate) use self::unbiased as word;
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use self::undispatched as dispatch;
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};

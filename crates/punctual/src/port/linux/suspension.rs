@@ -22,6 +22,8 @@ use std::cell::{Cell, UnsafeCell};
 
 use punctual_core::Duration;
 
+use crate::port::Suspensions;
+
 use super::clock;
 
 /// No kernel switches away from a thread and back in less; measured 1.9 µs one way on a virtual
@@ -33,19 +35,6 @@ const UNREAD_SLEEPS: i64 = 64;
 
 thread_local! {
     static ACCOUNT: Account = const { Account::new() };
-}
-
-/// The suspensions of a job.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Suspensions {
-    /// Number of voluntary switches.
-    pub(crate) count: u64,
-    /// Time off the CPU, in ns; 0 without a suspension.
-    pub(crate) time: u64,
-}
-
-impl Suspensions {
-    pub(crate) const NONE: Self = Self { count: 0, time: 0 };
 }
 
 /// Switch accounting of a thread.

@@ -4,25 +4,19 @@
 //! timer's wake, as the same thread. These jobs have higher levels, so the level identifies the
 //! wake.
 
-#[cfg(feature = "std")]
-use core::cell::Cell;
-#[cfg(not(feature = "std"))]
 use core::sync::atomic::{Ordering, compiler_fence};
 
-#[cfg(not(feature = "std"))]
-use crate::port::board::PerCore;
+use crate::port::per_thread;
 
-#[cfg(feature = "std")]
-thread_local! {
+per_thread! {
     /// In ns.
-    static TIME: Cell<u64> = const { Cell::new(0) };
+    static TIME: u64 = 0;
     /// The level of the timer; 0 if none exists.
-    static LEVEL: Cell<u8> = const { Cell::new(0) };
+    static LEVEL: u8 = 0;
 }
-#[cfg(not(feature = "std"))]
-static TIME: PerCore<u64> = PerCore::new(0);
-#[cfg(not(feature = "std"))]
-static LEVEL: PerCore<u8> = PerCore::new(0);
+
+/// True if a handler may run jobs as the thread that it has interrupted.
+const IS_INTERRUPTED: bool = cfg!(not(feature = "std"));
 
 /// Runs `f`, in which a job of `level` is woken by a timer that was due at `time`, in ns.
 pub(super) fn during(level: u8, time: u64, f: impl FnOnce()) {
@@ -36,7 +30,7 @@ pub(super) fn during(level: u8, time: u64, f: impl FnOnce()) {
 pub(super) fn is_set(level: impl FnOnce() -> u8) -> bool {
     match LEVEL.get() {
         0 => false,
-        of => cfg!(feature = "std") || of == level(),
+        of => !IS_INTERRUPTED || of == level(),
     }
 }
 
@@ -52,12 +46,15 @@ pub(super) fn take(level: impl FnOnce() -> u8) -> Option<u64> {
 
 fn set(level: u8, time: u64) {
     // An interrupt in between finds none, and restores the previous state.
+    let fence = || {
+        if IS_INTERRUPTED {
+            compiler_fence(Ordering::SeqCst);
+        }
+    };
     LEVEL.set(0);
-    #[cfg(not(feature = "std"))]
-    compiler_fence(Ordering::SeqCst);
+    fence();
     TIME.set(time);
-    #[cfg(not(feature = "std"))]
-    compiler_fence(Ordering::SeqCst);
+    fence();
     LEVEL.set(level);
 }
 

@@ -24,5 +24,5 @@ pub use future::{OfUnsent, Place, future_drop, future_place_local, future_poll, 
 #[cfg(feature = "std")]
 pub use readiness::{Readiness, readable, writable};
 pub use task::{AsyncBody, AsyncTask, NonSend};
-pub use ticker::{Tick, Ticker, every};
+pub use ticker::{AwaitsTicker, Tick, Ticker, every};
 pub use timers::Timers;

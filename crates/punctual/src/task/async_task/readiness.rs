@@ -11,8 +11,8 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
 use super::timers;
-use crate::app::partition::ThreadModel;
-use crate::app::reactor::{Reactor, Ticket};
+use crate::state::partition::ThreadModel;
+use crate::state::reactor::{Reactor, Ticket};
 
 /// Waits until `fd` is readable: a socket, a pipe, a `timerfd`, an `eventfd`, a GPIO line, or
 /// anything else that is [`AsFd`].

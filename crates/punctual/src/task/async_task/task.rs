@@ -8,13 +8,12 @@ use punctual_core::{Activation, Arguments, CurrentWorker, Level, Stamp};
 
 use super::due;
 use super::timers::{self, TimersOfTask};
-use crate::app::current;
-use crate::app::fault;
-use crate::app::partition::PartitionState;
-use crate::app::profile;
-use crate::app::runtime::{Registered, TaskInfo};
-use crate::app::stop::Culprit;
+use crate::cells::Observe;
 use crate::report::TaskReport;
+use crate::state::partition::PartitionState;
+use crate::state::runtime::{Registered, TaskInfo};
+use crate::state::{Host, Platform};
+use crate::stop::Culprit;
 use crate::task::body::Body;
 use crate::task::body::{AT_ITS_START, LevelOf, stamp_any};
 use crate::task::job::{execute, execute_plain, needs_care};
@@ -164,7 +163,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     #[inline]
     unsafe fn activate(&'static self, me: CurrentWorker, release: u64, now: Stamp) -> Stamp {
         // After a fault. Counted when it is dropped.
-        if B::runtime().aborts() {
+        if Host::aborts(B::runtime()) {
             return None;
         }
         // After its retirement, a destructor on this thread may release it once more.
@@ -220,7 +219,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     #[inline]
     pub unsafe fn spawn(&'static self, message: *mut B::Message) -> Result<(), SpawnError<B::Message>> {
         let unwinding = AbortOnUnwind;
-        let started = match current::enter(B::runtime()) {
+        let started = match Host::enter(B::runtime()) {
             // SAFETY: the message is used again only if this fails.
             Some(_entry) => unsafe { self.start(message) },
             None => Err(Refusal::Stopping),
@@ -246,7 +245,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         const { assert!(matches!(B::NON_SEND, NonSend::Everything)) };
         // The spawner in a context leaves neither its thread nor its job. This check does not rely
         // on that.
-        let here = current::worker_of(B::partition()).is_some_and(|me| self.activation.level().keeps_to(me));
+        let here = Host::worker_of(B::partition()).is_some_and(|me| self.activation.level().keeps_to(me));
         let is_stopping = B::runtime().is_stopping();
         if !here && !is_stopping {
             // SAFETY: by this function's contract.
@@ -288,11 +287,11 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// Handles an event that the future waits for.
     #[inline(always)]
     fn wake(&'static self) {
-        if !current::is_in(B::partition()) {
+        if !Host::is_in(B::partition()) {
             return self.wake_anyhow();
         }
         // SAFETY: this is a thread of the partition.
-        let me = unsafe { current::worker() };
+        let me = unsafe { Host::worker() };
         if B::PROFILE || due::is_set(|| me.running()) || !self.poll_at_once(me) {
             self.wake_anyhow();
         }
@@ -323,9 +322,9 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     /// [`wake`](Self::wake) on any thread and in any state.
     #[inline(never)]
     fn wake_anyhow(&'static self) {
-        let Some(_entry) = current::enter(B::runtime()) else { return };
+        let Some(_entry) = Host::enter(B::runtime()) else { return };
         if self.activation.wake() {
-            self.release(due::take(|| current::worker_of(B::partition()).map_or(0, |me| me.running())));
+            self.release(due::take(|| Host::worker_of(B::partition()).map_or(0, |me| me.running())));
         }
     }
 
@@ -334,11 +333,11 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     fn release(&'static self, time: Option<u64>) {
         if B::PROFILE {
             match time {
-                None => profile::spawned(&self.monitor.profile, None),
-                Some(_) => profile::spawned_in_time(&self.monitor.profile),
+                None => self.monitor.cells.spawned(None),
+                Some(_) => self.monitor.cells.spawned_in_time(),
             }
         }
-        let me = current::worker_of(B::partition());
+        let me = Host::worker_of(B::partition());
         let (core, level) = (B::partition().core(), self.activation.level());
         if let Some(me) = me
             // SAFETY: the level is the partition's, by `new`'s contract; the poll is over when this
@@ -360,8 +359,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         }
         // A foreign thread or `idle`, for which the job may wait. The thread of the descriptors
         // boosts by itself.
-        #[cfg(feature = "std")]
-        if me.is_none_or(|me| me.running() == 0) {
+        if Host::HAS_PRIORITIES && me.is_none_or(|me| me.running() == 0) {
             core.boost_for_queued();
         }
     }
@@ -385,7 +383,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
                 unsafe { B::drop(storage) }
             }
         };
-        fault::ended_by(B::runtime(), Culprit::Handler(B::NAME), drop);
+        Host::ended_by(B::runtime(), Culprit::Handler(B::NAME), drop);
     }
 
     fn storage(&self) -> *mut u8 {

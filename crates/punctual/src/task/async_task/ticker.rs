@@ -84,11 +84,18 @@ impl Ticker {
     }
 }
 
+/// Awaiting a ticker, which has no end.
+#[diagnostic::on_unimplemented(
+    message = "a ticker is not a future: it ticks again and again",
+    label = "write `.next().await` to wait for the next tick"
+)]
+pub trait AwaitsTicker {}
+
 // Never satisfied: the error of `ticker.await` names the alternative.
 #[doc(hidden)]
 impl Future for Ticker
 where
-    for<'a> &'a (): crate::export::AwaitsTicker,
+    for<'a> &'a (): AwaitsTicker,
 {
     type Output = Instant;
 

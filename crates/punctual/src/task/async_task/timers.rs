@@ -4,21 +4,17 @@
 //! wakes the task. The order of timers, cancellation from any thread, and the race between the two
 //! are thus those of [`Slots`].
 
-#[cfg(feature = "std")]
-use core::cell::Cell;
 use core::task::Waker;
 
 use punctual_core::{Armed, Instant, Level, Slots};
 
 use super::due;
-use crate::app::current;
-use crate::app::fault;
-use crate::app::partition::PartitionState;
-use crate::app::runtime::{Registered, TaskInfo};
-use crate::app::stop::Culprit;
-#[cfg(not(feature = "std"))]
-use crate::port::board::PerCore;
+use crate::port::per_thread;
 use crate::report::TaskReport;
+use crate::state::partition::PartitionState;
+use crate::state::runtime::{Registered, TaskInfo};
+use crate::state::{Host, Platform};
+use crate::stop::Culprit;
 
 /// The timers of one level: `N` of them; `W` is `N.div_ceil(64)`.
 pub struct Timers<const N: usize, const W: usize> {
@@ -44,13 +40,10 @@ pub(crate) trait AnyTimers: Sync {
 /// The timers of an async task. A reference to them is a single word.
 pub(super) type TimersOfTask = &'static (dyn AnyTimers + Sync);
 
-#[cfg(feature = "std")]
-thread_local! {
+per_thread! {
     /// The timers for futures that are being polled on this thread.
-    static CURRENT: Cell<Option<&'static TimersOfTask>> = const { Cell::new(None) };
+    static CURRENT: Option<&'static TimersOfTask> = None;
 }
-#[cfg(not(feature = "std"))]
-static CURRENT: PerCore<Option<&'static TimersOfTask>> = PerCore::new(None);
 
 /// Runs `f`, in which futures find `timers`.
 // Always: otherwise each poll saves the registers of the caller once more.
@@ -96,7 +89,7 @@ impl<const N: usize, const W: usize> Timers<N, W> {
         let (waker, time) = unsafe { self.slots.take(node) };
         due::during(self.slots.level().number(), time, || {
             // The waker may be the user's.
-            fault::contained(self.partition.runtime, Culprit::Waker, || waker.wake());
+            Host::contained(self.partition.runtime, Culprit::Waker, || waker.wake());
         });
     }
 }
@@ -107,7 +100,7 @@ impl<const N: usize, const W: usize> AnyTimers for Timers<N, W> {
     }
 
     fn arm(&self, waker: &Waker, time: Instant) -> Option<Armed> {
-        let _visit = current::visit(self.partition)?;
+        let _visit = Host::visit(self.partition)?;
         if self.partition.core.is_stopping() {
             return None;
         }
@@ -125,7 +118,7 @@ impl<const N: usize, const W: usize> AnyTimers for Timers<N, W> {
     }
 
     fn cancel(&self, armed: Armed) {
-        if let Some(_visit) = current::visit(self.partition) {
+        if let Some(_visit) = Host::visit(self.partition) {
             drop(self.slots.cancel(armed));
         }
     }
@@ -137,7 +130,7 @@ impl<const N: usize, const W: usize> Registered for Timers<N, W> {
     unsafe fn end(&self) -> (Option<TaskReport>, u32) {
         let drop = |waker: *mut Waker| {
             // SAFETY: it is the waker of a job that has been removed, and is not used again.
-            fault::contained(self.partition.runtime, Culprit::Waker, || unsafe { waker.drop_in_place() });
+            Host::contained(self.partition.runtime, Culprit::Waker, || unsafe { waker.drop_in_place() });
         };
         // SAFETY: no job of the level can run, and no timer can be armed, by this function's
         // contract.

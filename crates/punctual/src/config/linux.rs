@@ -23,7 +23,7 @@ impl PerPartition {
     }
 
     /// Parses `N` or `NAME=N,NAME=N`.
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         if let Ok(number) = text.parse() {
             return Some(Self { sole: Some(number), named: Vec::new() });
         }
@@ -36,7 +36,7 @@ impl PerPartition {
     }
 
     /// Converts KiB to bytes.
-    fn kib(self) -> Option<Self> {
+    pub(super) fn kib(self) -> Option<Self> {
         let bytes = |kib: usize| kib.checked_mul(1024);
         let sole = match self.sole {
             Some(kib) => Some(bytes(kib)?),
@@ -101,107 +101,6 @@ pub(crate) struct LinuxConfig {
 }
 
 impl Config {
-    /// Changes the configuration as the environment requests; see [`from_env`](Self::from_env).
-    pub(super) fn read_environment(&mut self) {
-        let mut config = LinuxConfig::default();
-        let (mut is_virtual, mut cpus, mut strict) = (false, PerPartition::default(), None);
-        let (mut wake_latency, mut trace, mut stacks) = (None, None, PerPartition::default());
-        let (mut metrics, mut rseq, mut guard) = (None, None, Guard::Off);
-        let mut read = |name: &str, expected: &str, set: &mut dyn FnMut(&str) -> bool| {
-            if let Some(value) = std::env::var_os(name) {
-                let value = value.to_string_lossy();
-                if !set(&value) {
-                    config.bad_environment = Some(format!("{name}={value} is invalid; set it to {expected}"));
-                }
-            }
-        };
-        read("PUNCTUAL_PORT", "linux or virtual", &mut |value| {
-            is_virtual = match value {
-                "linux" => false,
-                "virtual" => true,
-                _ => return false,
-            };
-            true
-        });
-        read("PUNCTUAL_CPU", "the number of a CPU, or to NAME=CPU,… for several partitions", &mut |value| {
-            let parsed = PerPartition::parse(value);
-            let understood = parsed.is_some();
-            cpus = parsed.unwrap_or_default();
-            understood
-        });
-        read("PUNCTUAL_STACK", "a number of KiB, or to NAME=KIB,… for several partitions", &mut |value| {
-            let parsed = PerPartition::parse(value).and_then(PerPartition::kib);
-            let understood = parsed.is_some();
-            stacks = parsed.unwrap_or_default();
-            understood
-        });
-        read("PUNCTUAL_WAKE_LATENCY", "a number of µs", &mut |value| {
-            wake_latency = value.parse::<u32>().ok().map(|micros| Duration::from_micros(micros.into()));
-            wake_latency.is_some()
-        });
-        let flags = [
-            ("PUNCTUAL_STRICT", &mut strict),
-            ("PUNCTUAL_METRICS", &mut metrics),
-            ("PUNCTUAL_RSEQ", &mut rseq),
-        ];
-        for (name, flag) in flags {
-            read(name, "1 or 0", &mut |value| {
-                *flag = match value {
-                    "1" => Some(true),
-                    "0" => Some(false),
-                    _ => return false,
-                };
-                true
-            });
-        }
-        read("PUNCTUAL_TRACE", "1 or 0, or to the path of a trace_marker_raw", &mut |value| {
-            trace = match value {
-                "1" => Some(Marks::On),
-                "0" => Some(Marks::Off),
-                path if path.starts_with('/') => Some(Marks::In(path.into())),
-                _ => return false,
-            };
-            true
-        });
-        let guards = match cfg!(feature = "guard") {
-            true => "report, stop or off",
-            false => "off, or build the program with the feature `guard` of `punctual`",
-        };
-        read("PUNCTUAL_GUARD", guards, &mut |value| {
-            guard = match value {
-                "off" => Guard::Off,
-                "report" if cfg!(feature = "guard") => Guard::Report,
-                "stop" if cfg!(feature = "guard") => Guard::Stop,
-                _ => return false,
-            };
-            true
-        });
-        if let Some(value) = std::env::var_os("PUNCTUAL_REPORT") {
-            config.report = Reporting::parse(&value);
-            if config.report.is_none() {
-                let value = value.to_string_lossy();
-                config.bad_environment = Some(format!(
-                    "PUNCTUAL_REPORT={value} is invalid; set it to auto, always or never, or to \
-                     the path of a file with a \
-                     `/` in it, as ./{value}"
-                ));
-            }
-        }
-        for (name, file) in [("PUNCTUAL_MODEL", &mut config.model), ("PUNCTUAL_PROFILE", &mut config.profile)]
-        {
-            match std::env::var_os(name) {
-                Some(path) if path.is_empty() => {
-                    config.bad_environment =
-                        Some(format!("{name} is empty; set it to the path of a file to be written"));
-                }
-                path => *file = path.map(PathBuf::from),
-            }
-        }
-        self.virtual_time = is_virtual;
-        self.linux =
-            LinuxConfig { cpus, stacks, wake_latency, strict, trace, metrics, rseq, guard, ..config };
-    }
-
     /// Runs on this CPU. Default: an isolated CPU if there is one, otherwise the highest allowed.
     pub fn cpu(mut self, cpu: usize) -> Self {
         self.linux.cpus.sole = Some(cpu);

@@ -11,6 +11,8 @@
 //! ```
 
 #[cfg(feature = "std")]
+mod environment;
+#[cfg(feature = "std")]
 mod linux;
 #[cfg(feature = "std")]
 mod reporting;
@@ -46,24 +48,11 @@ impl Config {
     /// [`new`](Self::new), modified by the environment, which a board does not have. A generated
     /// `main` uses it.
     ///
-    /// * `PUNCTUAL_PORT`: `linux` or `virtual`.
-    /// * `PUNCTUAL_CPU`: a CPU number, or for several partitions `NAME=CPU,…`. Always overrides the
-    ///   program.
-    /// * `PUNCTUAL_STACK`: a number of KiB, or for several partitions `NAME=KIB,…`, see
-    ///   [`stack`](Self::stack). Always overrides the program.
-    /// * `PUNCTUAL_WAKE_LATENCY`: a number of µs, see [`wake_latency`](Self::wake_latency).
-    /// * `PUNCTUAL_STRICT`: `1` or `0`.
-    /// * `PUNCTUAL_TRACE`: `1` or `0`, or the path of a `trace_marker_raw` for the
-    ///   [marks](Self::trace).
-    /// * `PUNCTUAL_METRICS`: `1` or `0`, see [`metrics`](Self::metrics). Always overrides the
-    ///   program.
-    /// * `PUNCTUAL_RSEQ`: `1` or `0`, see [`rseq`](Self::rseq). Always overrides the program.
-    /// * `PUNCTUAL_GUARD`: `report`, `stop` or `off`, see [`Guard`].
-    /// * `PUNCTUAL_REPORT`: `auto`, `always` (or `1`), `never` (or `0`), or the path of a file,
-    ///   with a `/` in it, see [`report`](Self::report).
-    /// * `PUNCTUAL_PROFILE`: the path of a file for the [profile](Self::profile).
-    /// * `PUNCTUAL_MODEL`: the path of a file. Instead of running, the app writes its
-    ///   [model](crate::model) there as JSON, and ends the process with status 0.
+    /// The variables are those of the settings: `PUNCTUAL_CPU`, `PUNCTUAL_STACK`, `PUNCTUAL_REPORT`
+    /// and so on; `docs/book/src/reference/environment.md` lists them with their values. They
+    /// override the attribute `#[app(..)]`; `PUNCTUAL_CPU`, `PUNCTUAL_STACK`, `PUNCTUAL_METRICS` and
+    /// `PUNCTUAL_RSEQ` always override the program as well. With `PUNCTUAL_MODEL`, the app writes its
+    /// [model](crate::model) as JSON instead of running, and ends the process with status 0.
     ///
     /// An invalid value is an error when the app is run.
     pub fn from_env() -> Self {

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_same_for_the_same_seed() {
+    fn is_reproducible_by_seed() {
         let draw = |seed| {
             let mut random = Random::new(seed);
             [random.bits(), random.below(10), random.bits()]

@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knows_workers_by_their_names() {
+    fn recognizes_workers_by_name() {
         assert_eq!(base("level 3"), Some(3));
         assert_eq!(base("two level 12"), Some(12));
         assert_eq!([base("event t3"), base("polling"), base("main")], [None; 3]);

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_unusable_options() {
+    fn rejects_unusable_options() {
         for (line, reason) in [
             ("", "<CMD>"),
             ("--cpus", "--cpus <N>"),

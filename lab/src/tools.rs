@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_package_of_a_program() {
+    fn finds_package_of_program() {
         assert_eq!(package(QEMU), Some("qemu-system-x86"));
         assert_eq!(package("xz"), Some("xz-utils"));
         assert_eq!(package("/usr/include/gelf.h"), Some("libelf-dev"));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_the_package_of_every_tool_of_a_build() {
+    fn has_package_of_every_build_tool() {
         for tool in MODULES.into_iter().chain(BUILD) {
             assert!(package(tool).is_some(), "{tool}");
         }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_the_package_of_every_tool_for_arm() {
+    fn has_package_of_every_arm_tool() {
         for tool in ARM64 {
             assert!(package(tool).is_some(), "{tool}");
         }

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gives_every_trouble_a_status() {
+    fn maps_every_failure_to_status() {
         assert_eq!(Trouble::status(&Trouble::Timeout(String::new())), 124);
         assert_eq!(Trouble::status(&Trouble::Interrupted), 130);
         assert_eq!(Trouble::status(&fmt::Error), 125);

@@ -133,8 +133,8 @@ fn ours() -> Vec<PathBuf> {
 }
 
 #[test]
-fn runs_on_a_board() {
-    let Some(server) = Server::start("runs_on_a_board") else { return };
+fn runs_on_board() {
+    let Some(server) = Server::start("runs_on_board") else { return };
     let before = ours();
     let results = server.directory.join("results");
     let results = results.display().to_string();
@@ -175,8 +175,8 @@ fn error_explains_unreachable_board() {
 }
 
 #[test]
-fn runs_the_suite_on_a_board() {
-    let Some(server) = Server::start("runs_the_suite_on_a_board") else { return };
+fn runs_suite_on_board() {
+    let Some(server) = Server::start("runs_suite_on_board") else { return };
     let before = ours();
     // Cases with almost no build, whose results depend on this machine.
     let ran = server.ran(&["test", "--host", "127.0.0.1", "--only", "kernel is"]);

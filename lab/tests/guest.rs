@@ -104,7 +104,7 @@ fn brings_back_status_output_and_files() {
 }
 
 #[test]
-fn brings_back_files_of_a_counted_run() {
+fn returns_files_of_counted_run() {
     let Some(_turn) = turn() else { return };
     let results = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lab-results-counted");
     let _ = fs::remove_dir_all(&results);
@@ -166,7 +166,7 @@ fn refused(words: &[&str]) -> Output {
 }
 
 #[test]
-fn shows_the_options_of_a_run() {
+fn shows_options_of_run() {
     for words in [&["--help"][..], &["-h"], &["--icount", "--help"]] {
         let ran = refused(words);
         let said = String::from_utf8_lossy(&ran.stdout).into_owned();
@@ -176,7 +176,7 @@ fn shows_the_options_of_a_run() {
 }
 
 #[test]
-fn streams_output_while_the_command_runs() {
+fn streams_output_while_command_runs() {
     let Some(_turn) = turn() else { return };
     let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
     command.args(["run", "--", "sh", "-c", "echo first; sleep 2; echo second"]);
@@ -203,7 +203,7 @@ fn stops_when_interrupted() {
 }
 
 #[test]
-fn reports_a_panic_of_the_kernel() {
+fn reports_kernel_panic() {
     let Some(_turn) = turn() else { return };
     let ran = lab(&["--", "sh", "-c", "echo c >/proc/sysrq-trigger; sleep 100"], None);
     ran.ends_with(125, &["kernel panicked: Kernel panic", "sysrq triggered crash", "the end of the console"]);
@@ -243,7 +243,7 @@ fn loads_module_with_parameters() {
 }
 
 #[test]
-fn ends_when_a_module_cannot_be_loaded() {
+fn ends_when_module_cannot_be_loaded() {
     let Some(_turn) = turn() else { return };
     lab(&["--module", "punctual_responder form=soft", "true"], None)
         .ends_with(125, &["cannot load punctual_responder.ko form=soft", "it is threaded or hard"]);

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn compares_with_the_fastest_peer_within_each_run() {
+    fn compares_with_fastest_peer_within_each_run() {
         let runs = [
             run(10.0, &[("slow", 50.0), ("fast", 20.0)]),
             run(30.0, &[("slow", 50.0), ("fast", 20.0)]),
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_rows_where_the_peer_is_faster() {
+    fn marks_rows_with_faster_peer() {
         let mut page = String::new();
         timed(&mut page, &answers(&[run(30.0, &[("peer", 20.0)])])).unwrap();
         assert!(page.contains("| **1.50 ×** | 1.50 × |"), "{page}");

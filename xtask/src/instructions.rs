@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slowdown_of_5_percent_is_seen_in_each_recorded_row() {
+    fn detects_slowdown_of_5_percent_in_each_row() {
         let recorded = fs::read_to_string(cargo::root().join(FIGURES)).unwrap();
         let target = recorded.lines().find(|line| !line.starts_with('#')).unwrap();
         let whole: Vec<_> = recorded.lines().filter_map(row).collect();

@@ -45,7 +45,7 @@ mod tests {
     /// Cargo would otherwise look for the keys that a transport inherits in the main workspace, if an
     /// app depends on both by path.
     #[test]
-    fn the_main_workspace_excludes_the_others() {
+    fn main_workspace_excludes_others() {
         let read = |path| fs::read_to_string(path).ok()?.parse::<toml::Table>().ok();
         let main = read(cargo::root().join("Cargo.toml")).unwrap();
         let mut excluded: Vec<&str> = main["workspace"]["exclude"]

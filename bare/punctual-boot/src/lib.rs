@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_crc_is_that_of_xmodem() {
+    fn crc_matches_xmodem() {
         assert_eq!(crc_of(b"123456789"), [0x31, 0xC3]);
     }
 
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledges_a_block_twice_and_takes_it_once() {
+    fn acknowledges_repeated_block_and_stores_it_once() {
         let one = block(SOH, 1, &[1; 128], true);
         let mut script = Script::with([one.clone(), one, block(SOH, 2, &[2; 128], true), vec![EOT]]);
         assert_eq!(received(&mut script).unwrap(), [[1; 128], [2; 128]].concat());
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_when_cancelled_but_not_by_a_single_byte_of_noise() {
+    fn cancels_but_ignores_single_noise_byte() {
         assert_eq!(received(&mut Script::with([vec![CAN, CAN]])), Err(Error::Cancelled));
         let mut script = Script::default();
         script.input.extend([Some(CAN), None, None]);

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn selects_the_function_of_its_own_pin_only() {
+    fn selects_function_of_own_pin_only() {
         let (block, memory) = Fake::<GPIO>::new();
         memory.set(0x04, 0o11_1111_1111);
         let (mut bank, pins) = split(block);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_is_set_and_cleared_by_one_write() {
+    fn sets_and_clears_output_by_one_write() {
         let (block, memory) = Fake::<GPIO>::new();
         let (mut bank, pins) = split(block);
         let mut pin = pins.gpio47.into_output(&mut bank);
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "bcm2711")]
-    fn pulls_by_two_bits_of_its_own() {
+    fn sets_own_two_pull_bits() {
         let (block, memory) = Fake::<GPIO>::new();
         memory.set(0xE8, u32::MAX);
         let (mut bank, pins) = split(block);
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     #[cfg(not(feature = "bcm2711"))]
-    fn leaves_the_registers_of_the_pulls_at_rest() {
+    fn restores_pull_registers() {
         let (block, memory) = Fake::<GPIO>::new();
         let (mut bank, pins) = split(block);
         let _pin = pins.gpio17.into_input(&mut bank, Pull::Down);

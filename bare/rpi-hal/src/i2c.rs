@@ -231,7 +231,7 @@ mod tests {
 
     /// The driver depends only on `embedded-hal`.
     #[test]
-    fn a_driver_of_a_thermometer_runs_on_it() {
+    fn runs_thermometer_driver() {
         let (i2c, memory) = controller();
         let mut thermometer = Lm75::new(i2c, Address::default());
         // Memory stores the ones that clear errors in a controller, so the driver reports an error.

@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the local timer takes 1 to")]
-    fn refuses_a_period_that_does_not_fit() {
+    fn rejects_unrepresentable_period() {
         LocalTimer::new(Fake::<Local>::new().0).start(LONGEST + 1);
     }
 }

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn is_no_faster_than_it_may_be() {
+    fn respects_maximum_speed() {
         for (frequency, divisor) in
             [(1_000_000, 250), (83_000_000, 4), (125_000_000, 2), (u32::MAX, 2), (1, 0)]
         {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn transfers_with_its_mode_and_ends_what_it_has_begun() {
+    fn transfers_in_own_mode_and_completes() {
         let (mut spi, memory) = spi(Config { mode: MODE_3, ..Config::new(250_000_000) });
         assert_eq!(memory.get(0x00) & 0xFF, 0x3C);
         spi.write(&[1, 2, 0x5A]).unwrap();

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_at_least_as_long_across_an_overflow() {
+    fn waits_full_duration_across_counter_overflow() {
         let (block, memory) = Fake::<SystemTimer>::new();
         let begin = u32::MAX - 20;
         memory.set(0x04, begin);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alarm_is_ahead_and_clears_its_own_bit() {
+    fn alarm_is_in_future_and_clears_its_own_bit() {
         let (block, memory) = Fake::<SystemTimer>::new();
         memory.set(0x04, u32::MAX);
         let (_timer, mut one, three) = split(block);

@@ -437,7 +437,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "4000000 baud cannot be made of 48000000 Hz")]
-    fn refuses_a_rate_that_the_clock_cannot_make() {
+    fn rejects_impossible_baud_rate() {
         divisor(48_000_000, 4_000_000);
     }
 
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn empties_the_fifo_when_it_turns_interrupts_on() {
+    fn drains_fifo_when_enabling_interrupts() {
         let (uart, memory) = uart();
         let is_empty = std::sync::Arc::new(AtomicBool::new(false));
         let fifo = std::sync::Arc::clone(&is_empty);
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_an_error_behind_good_bytes_next_time() {
+    fn reports_error_after_valid_bytes_at_next_read() {
         let (mut uart, memory) = uart();
         uart.error = Some(Error::Parity);
         assert_eq!(uart.read(&mut [0]), Err(Error::Parity));

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_those_of_the_boards() {
+    fn addresses_match_boards() {
         assert_eq!(BCM2836.uart0(), 0x3F20_1000);
         assert_eq!(BCM2837.legacy_interrupts(), 0x3F00_B200);
         assert_eq!(BCM2711.gpio(), 0xFE20_0000);

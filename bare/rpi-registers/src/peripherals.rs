@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_the_shared_ones_once_and_those_of_a_core_once_on_each() {
+    fn claims_shared_devices_once_and_core_devices_per_core() {
         let peripherals = Peripherals::take().unwrap();
         assert_eq!(peripherals.uart0.address(), MAP.uart0());
         assert_eq!(peripherals.local.address(), MAP.local);

@@ -122,7 +122,7 @@ fn local_peripherals_of_each_core() {
 
 #[test]
 #[should_panic(expected = "there is no core 4")]
-fn a_fifth_core_does_not_exist() {
+fn rejects_fifth_core() {
     // SAFETY: the registers are in ordinary memory.
     let _ = unsafe { Core::new(Fake::<Cores>::new().0.leak(), 4) };
 }

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_all_at_once_and_no_more() {
+    fn caps_simultaneous_releases() {
         for (all, jitter) in [(0, 0), (1, 0), (3, 50)] {
             let stream = Stream::in_all(all).with_jitter(jitter);
             assert_eq!(

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn slim_sources_are_what_they_are_made_of() {
+    fn slim_sources_equal_their_sources() {
         let sources = [source(10, 0, 2), source(7, 23, 0), source(1_000_000_007, 5, 3_000_000_000)];
         let slim = SlimSources::of_first(&sources[..1], &sources[1..]);
         assert!(slim.first(4).is_none());
@@ -355,7 +355,7 @@ mod tests {
 
     /// Sources that do not fit, and all that follow them, are evaluated one by one.
     #[test]
-    fn only_what_cannot_overflow_is_slim() {
+    fn slims_only_sources_that_cannot_overflow() {
         let plain = || source(10, 0, 2);
         let of = |other: Source| SlimSources::of_first(&[plain(), other], &[plain()]).sums.len();
         assert_eq!(of(plain()), 3);

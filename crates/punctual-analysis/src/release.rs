@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn one_job_below_spawns_all_that_come_from_below() {
+    fn one_lower_job_spawns_all_callers() {
         let bounds = bounds(TASKS);
         let control = &bounds[0];
         // Two by a job of `sample`, or one by a job of `filter`, but not all calls of all jobs of
@@ -429,7 +429,7 @@ mod tests {
 
     /// `sample` leaves work to `filter`, which calls `control` before or after the next `sample`.
     #[test]
-    fn what_has_ended_before_the_next_job_of_its_root_does_not_meet_it() {
+    fn ended_chain_does_not_meet_next_root_job() {
         let calls = |jitter: &str| {
             let text =
                 TASKS.replace("jitter = \"250us\"", jitter).replace("{ task = \"control\", most = 2 }, ", "");
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn only_callers_have_locked_what_keeps_called_tasks_waiting() {
+    fn only_callers_hold_locks_that_block_called_tasks() {
         let section = "sections = [{ resource = \"r\", hold = \"1us\" }]";
         let held = |by: &str, text: &str| {
             let (before, after) = text.split_once(&format!("name = \"{by}\"\n")).unwrap();

@@ -156,7 +156,7 @@ mod tests {
     use crate::{analyse, schema};
 
     #[test]
-    fn fills_the_window_with_the_terms_of_the_bound() {
+    fn fills_window_with_terms_of_bound() {
         let text = r#"
             schema = "punctual-taskset/1"
             [[resource]]
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_what_is_spawned_with_its_root() {
+    fn shows_spawned_tasks_with_root() {
         let text = r#"
             schema = "punctual-taskset/1"
             [[task]]

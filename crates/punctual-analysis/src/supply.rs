@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn is_what_the_worst_pattern_supplies() {
+    fn equals_worst_case_supply_pattern() {
         for (budget, period) in [(1, 1), (1, 4), (3, 5), (5, 5), (2, 7)] {
             let supply = Supply::Periodic { budget, period };
             for length in 0..40 {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_until_the_demand_is_supplied() {
+    fn inverts_supply_to_response() {
         let supplies = [
             Supply::Full,
             Supply::Periodic { budget: 3, period: 8 },

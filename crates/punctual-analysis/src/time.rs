@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn scales_times_upwards() {
+    fn rounds_scaled_times_up() {
         let ratio = Ratio::parse("1.2").unwrap();
         assert_eq!((ratio.of(10), ratio.of(1), ratio.of(0)), (12, 2, 0));
         assert_eq!(Ratio::parse("150%").unwrap().of(100), 150);

@@ -171,12 +171,12 @@ mod tests {
     const REFUSED: &str = "PUNCTUAL_TEST_THREADS_REFUSED";
 
     #[test]
-    fn notes_steps_for_which_no_thread_can_be_started() {
+    fn notes_steps_without_threads() {
         if std::env::var_os(REFUSED).is_some() {
             return measure_without_threads();
         }
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let test = "run::tests::notes_steps_for_which_no_thread_can_be_started";
+        let test = "run::tests::notes_steps_without_threads";
         let output = command.args(["--exact", test]).env(REFUSED, "1").output_within(TEST_LIMIT).unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     }

@@ -47,7 +47,7 @@ fn assert_as_documented(run: &Run) {
 }
 
 #[test]
-fn keeps_the_rules_punctual_promises() {
+fn obeys_promised_rules() {
     let run = run(suites::behaviour::NAME, &Stop::default());
     assert_as_documented(&run);
     for check in run.checks() {
@@ -84,7 +84,7 @@ fn measures_operations_and_notes_missing_privileges() {
 }
 
 #[test]
-fn accounts_for_all_time_of_the_hourglass() {
+fn hourglass_accounts_for_all_time() {
     let run = run(suites::hourglass::NAME, &Stop::default());
     assert_as_documented(&run);
     for row in run.rows() {
@@ -97,7 +97,7 @@ fn accounts_for_all_time_of_the_hourglass() {
 }
 
 #[test]
-fn measures_executors_in_units_of_a_locked_instruction() {
+fn measures_executors_in_locked_instructions() {
     let run = run(suites::executors::NAME, &Stop::default());
     assert_as_documented(&run);
     let group = |slug: &str| {
@@ -154,7 +154,7 @@ fn keeps_partial_results_when_stopped() {
 
 /// `cargo xtask bare bench --board virt-a7` writes the file.
 #[test]
-fn puts_the_kernel_on_a_bare_board_beside_linux() {
+fn compares_bare_kernel_with_linux() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernel-virt-a7.json");
     let kernel = load(&path).unwrap();
     assert_as_documented(&kernel);

@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_names_that_ros_2_takes() {
+    fn accepts_valid_ros_2_names() {
         for name in ["/a", "/gimbal/angles", "/_x/Y_2"] {
             assert!(is_name(name), "{name}");
         }

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn static_topics_begin_with_the_default_message() {
+    fn static_topics_start_with_default_message() {
         static JOINTS: Incoming<JointState<4>> = Incoming::new("/joints", JointState::default());
         static STATUS: Incoming<DiagnosticArray<2, 3>> =
             Incoming::new("/diagnostics", DiagnosticArray::default());
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_has_a_number_in_ros_1() {
+    fn ros1_header_has_sequence_number() {
         let stamp = Time { sec: 1, nanosec: 2 };
         let header = Header::<8> { stamp, frame_id: Text::new("base").unwrap() };
         let mut encoder = Encoder::default();

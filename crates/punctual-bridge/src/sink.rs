@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_a_step_of_the_system_clock_from_a_correction() {
+    fn distinguishes_clock_step_from_correction() {
         assert_eq!(step_ns(5, 5 + MIN_STEP_NS - 1), None);
         assert_eq!(step_ns(MIN_STEP_NS, 1), None);
         assert_eq!(step_ns(5, 5 + MIN_STEP_NS), Some(128_000_000));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_by_the_new_time_after_a_step() {
+    fn stamps_with_new_time_after_clock_step() {
         let mut clock = Clock::system();
         assert_eq!(clock.follow(), None);
         // As if the system clock had been three years behind at the start.

@@ -135,7 +135,7 @@ fn distinguishes_apps_of_one_name_by_process() {
 }
 
 #[test]
-fn a_file_that_is_wrong_in_one_place_is_not_used() {
+fn rejects_whole_file_for_one_error() {
     static LIMITS: Tunable<Limits> = Tunable::new();
     for (name, text, why) in [
         ("range.toml", "low = 0.5\nhigh = 10.5\n", "high: 10.5 rad is out of range"),
@@ -154,7 +154,7 @@ fn a_file_that_is_wrong_in_one_place_is_not_used() {
 }
 
 #[test]
-fn reading_allocates_nothing_while_values_change() {
+fn reading_does_not_allocate_during_changes() {
     static LIMITS: Tunable<Limits> = Tunable::new();
     let server = Tuning::new(&LIMITS).start(&name("reading")).expect("it can start");
     let mut reader = LIMITS.reader().unwrap();

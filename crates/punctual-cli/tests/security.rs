@@ -145,7 +145,7 @@ fn trace_record_overwrites_no_file_through_planted_links() {
 }
 
 #[test]
-fn trace_record_keeps_to_its_directory_when_another_takes_the_name() {
+fn trace_record_keeps_directory_when_name_is_reused() {
     if !is_root() {
         return;
     }
@@ -203,7 +203,7 @@ fn looked(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn top_waits_for_no_fifo_that_looks_like_an_app() {
+fn top_does_not_block_on_fifo() {
     if !is_root() {
         return;
     }
@@ -265,7 +265,7 @@ fn json(output: &Output) -> Value {
 }
 
 #[test]
-fn top_prefers_the_callers_own_app_to_one_of_the_same_name() {
+fn top_prefers_own_app_among_same_names() {
     if !is_root() {
         return;
     }
@@ -295,7 +295,7 @@ fn user_of(number: u32) -> String {
 }
 
 #[test]
-fn top_marks_figures_of_a_stopped_app_as_stale() {
+fn top_marks_values_of_stopped_app_as_stale() {
     let _alone = test_skip::alone();
     let app = App::start("watched_program");
     let process = app.process();
@@ -313,7 +313,7 @@ fn top_marks_figures_of_a_stopped_app_as_stale() {
 }
 
 #[test]
-fn supervisor_in_another_pid_namespace_leaves_kept_state_alone() {
+fn supervisor_in_other_pid_namespace_keeps_state() {
     if !is_root() {
         return;
     }
@@ -350,7 +350,7 @@ fn supervisor_in_another_pid_namespace_leaves_kept_state_alone() {
 }
 
 #[test]
-fn security_page_names_tests_that_exist() {
+fn security_page_names_existing_tests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     // Not in a published package.
     let Ok(page) = fs::read_to_string(root.join("SECURITY.md")) else { return };

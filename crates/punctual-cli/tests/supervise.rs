@@ -242,7 +242,7 @@ fn assert_stack(scratch: &Scratch, functions: &[&str]) {
 }
 
 #[test]
-fn kills_an_endless_loop_and_shows_where_it_was() {
+fn kills_endless_loop_and_shows_backtrace() {
     let scratch = Scratch::new("supervise-kill");
     let output = output(&scratch, &[], "loop and be killed");
     let said = text(&output.stderr);
@@ -273,7 +273,7 @@ fn writes_kernel_recording_next_to_the_stack() {
 }
 
 #[test]
-fn leaves_the_machine_usable_beside_an_endless_loop() {
+fn keeps_machine_usable_during_endless_loop() {
     let scratch = Scratch::new("supervise-report");
     let end = scratch.file("end");
     let mut command = supervised(&scratch, &[], "loop and be reported");
@@ -292,7 +292,7 @@ fn leaves_the_machine_usable_beside_an_endless_loop() {
 }
 
 #[test]
-fn kills_an_app_that_was_asked_to_stop_and_does_not() {
+fn kills_app_that_ignores_stop() {
     let scratch = Scratch::new("supervise-stop");
     let output = output(&scratch, &["--grace", "0.2"], "loop and be stopped");
     let said = text(&output.stderr);
@@ -302,7 +302,7 @@ fn kills_an_app_that_was_asked_to_stop_and_does_not() {
 }
 
 #[test]
-fn shows_where_it_crashed() {
+fn shows_crash_location() {
     let expected: [(&str, i32, &str, &[&str]); 3] = [
         (
             "fault",
@@ -403,7 +403,7 @@ fn passes_kept_state_to_the_restarted_app() {
 }
 
 #[test]
-fn lets_an_app_that_keeps_its_budget_alone() {
+fn leaves_app_within_budget_alone() {
     let scratch = Scratch::new("supervise-well");
     let output = output(&scratch, &["--restart", "on-failure"], "nothing");
     let said = text(&output.stderr);
@@ -425,21 +425,21 @@ fn keeps_its_budget(mistake: &str) -> String {
 }
 
 #[test]
-fn does_not_kill_a_job_that_other_threads_displace() {
+fn does_not_kill_preempted_job() {
     let said = keeps_its_budget("be displaced");
     assert!(said.contains("a job of displaced, level 1, has had the CPU for "), "{said}");
     assert!(said.contains(", within its budget of 200 ms; its thread "), "{said}");
 }
 
 #[test]
-fn does_not_kill_a_job_that_sleeps_for_longer_than_its_budget() {
+fn does_not_kill_job_that_sleeps_longer_than_budget() {
     let said = keeps_its_budget("sleep");
     assert!(said.contains("a job of sleeps, level 1, has had the CPU for "), "{said}");
     assert!(said.contains(", within its budget of 50.0 ms; its thread waits"), "{said}");
 }
 
 #[test]
-fn does_not_count_called_jobs_to_the_budget_of_their_caller() {
+fn does_not_charge_called_jobs_to_budget_of_caller() {
     let said = keeps_its_budget("call");
     assert!(!said.contains("a job of caller"), "{said}");
 }

@@ -47,7 +47,7 @@ fn task<'a>(look: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn shows_every_task_of_a_running_app() {
+fn shows_every_task_of_running_app() {
     let _alone = test_skip::alone();
     let app = App::start("watched_program");
     let first = look(&app, &[]);
@@ -78,7 +78,7 @@ fn shows_every_task_of_a_running_app() {
 }
 
 #[test]
-fn prints_a_table_where_there_is_no_terminal() {
+fn prints_table_without_terminal() {
     let _alone = test_skip::alone();
     let app = App::start("watched_program");
     let output = top(&[&app.process(), "--count", "2", "--every", "0.05", "--sort", "task"])
@@ -91,7 +91,7 @@ fn prints_a_table_where_there_is_no_terminal() {
 }
 
 #[test]
-fn follows_an_app_that_is_killed_and_started_again() {
+fn reattaches_to_restarted_app() {
     let _alone = test_skip::alone();
     let first = App::start("watched_program");
     let mut watch = top(&["watched", "--json", "--every", "0.05"]);
@@ -118,7 +118,7 @@ fn follows_an_app_that_is_killed_and_started_again() {
 }
 
 #[test]
-fn an_app_that_shows_nothing_is_not_found() {
+fn does_not_find_app_without_shared_data() {
     let _alone = test_skip::alone();
     let app = App::start_with("watched_program", &[("PUNCTUAL_METRICS", "0")]);
     let output = top(&[&app.process(), "--count", "1"]).output_within(TEST_LIMIT).unwrap();
@@ -218,7 +218,7 @@ impl Drop for Tmux {
 }
 
 #[test]
-fn is_a_live_view_on_a_terminal() {
+fn shows_live_view_on_terminal() {
     if !test_skip::is_installed("tmux") {
         return skip(Need::Tool("tmux"), "the live view on a terminal");
     }
@@ -253,7 +253,7 @@ fn is_a_live_view_on_a_terminal() {
 }
 
 #[test]
-fn records_the_next_miss_by_one_key() {
+fn one_key_records_next_miss() {
     if !test_skip::is_installed("tmux") {
         return skip(Need::Tool("tmux"), "the live view on a terminal");
     }
@@ -295,7 +295,7 @@ fn records_the_next_miss_by_one_key() {
 }
 
 #[test]
-fn ends_with_its_terminal() {
+fn ends_with_terminal() {
     if !test_skip::is_installed("tmux") {
         return skip(Need::Tool("tmux"), "the live view on a terminal");
     }

@@ -452,7 +452,7 @@ fn keeps_output_of_command_out_of_json_lines() {
 }
 
 #[test]
-fn succeeds_when_its_time_is_over() {
+fn succeeds_after_duration() {
     let scratch = Scratch::new("over");
     if !can_mount_and_trace(&scratch) {
         return;

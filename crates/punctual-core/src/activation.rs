@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn one_instance_at_a_time() {
+    fn allows_one_instance() {
         with_activation(|task| {
             assert!(task.claim());
             assert!(!task.claim());
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_has_the_time_of_its_release() {
+    fn poll_carries_release_time() {
         with_activation(|task| {
             task.stamp(5);
             assert_eq!(task.level().released(task.node()), 5);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn wakes_between_two_polls_queue_it_once() {
+    fn wakes_between_polls_queue_once() {
         with_activation(|task| {
             assert!(task.claim() && task.spawned());
             assert!(!task.wake(), "the instance is queued");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_waker_does_nothing() {
+    fn stale_waker_has_no_effect() {
         with_activation(|task| {
             assert!(!task.wake());
             assert!(task.claim());
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retired_one_is_neither_woken_nor_claimed() {
+    fn retired_activation_is_neither_woken_nor_claimed() {
         with_activation(|task| {
             assert!(!task.retire(), "there is no instance");
             assert!(task.is_retired() && !task.claim());
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn completed_while_queued_it_leaves_its_node_to_the_next_instance() {
+    fn completion_while_queued_passes_node_to_next_instance() {
         with_activation(|task| {
             assert!(task.claim() && task.spawned() && task.poll());
             assert!(task.wake());

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entering_resets_the_record() {
+    fn entering_resets_record() {
         static WORKER: Worker = Worker::new(1);
         // SAFETY: only this test uses the worker.
         let me = unsafe { CurrentWorker::new(&WORKER) };
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "left a level occupied")]
-    fn refuses_a_worker_that_still_occupies_a_level() {
+    fn rejects_worker_that_occupies_level() {
         static WORKER: Worker = Worker::new(1);
         // SAFETY: only this test uses the worker.
         let me = unsafe { CurrentWorker::new(&WORKER) };

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn arrival_order_across_inbox_and_queue() {
+    fn keeps_arrival_order_across_inbox_and_queue() {
         let nodes: [Node; 6] = Default::default();
         let fifo = Fifo::new();
         // SAFETY: the nodes are in no other queue.
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_timer_keeps_its_place_in_time() {
+    fn inserts_late_timer_by_release_time() {
         let nodes: [Node; 5] = Default::default();
         let fifo = Fifo::new();
         for (node, time) in [(0, 10), (1, 20), (2, 20), (3, 5), (4, 15)] {
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_timer_is_looked_for_behind_the_one_before() {
+    fn searches_late_timer_from_hint() {
         let nodes: [Node; 5] = Default::default();
         let fifo = Fifo::new();
         let mut after = None;
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn searches_from_the_front_if_the_hint_was_released_later() {
+    fn searches_from_front_if_hint_is_later() {
         let nodes: [Node; 3] = Default::default();
         let fifo = Fifo::new();
         for (node, time, after) in [(0, 30, None), (1, 40, Some(0)), (2, 20, Some(1))] {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn has_jobs_while_inbox_or_queue_holds_any() {
+    fn has_jobs_while_inbox_or_queue_is_not_empty() {
         let nodes: [Node; 2] = Default::default();
         let fifo = Fifo::new();
         // SAFETY: a single thread; the nodes are in no other queue.
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_leaves_its_link_behind() {
+    fn removed_node_keeps_no_link() {
         let nodes: [Node; 3] = Default::default();
         let fifo = Fifo::new();
         // SAFETY: the nodes are in no other queue.

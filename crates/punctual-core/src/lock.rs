@@ -316,7 +316,7 @@ mod tests {
     use crate::word_cell::WordCell;
 
     #[test]
-    fn a_ceiling_is_a_level_and_not_below_its_users() {
+    fn ceiling_is_not_below_users() {
         assert_eq!(
             [(0, 0), (3, 3), (3, 4), (4, 3), (5, 3)].map(|(l, c)| fits(l, c)),
             [true, true, true, false, false]
@@ -328,7 +328,7 @@ mod tests {
     /// below the ceiling, but its job may use the resource as well.
     #[cfg(not(loom))]
     #[test]
-    fn does_not_raise_while_a_level_below_the_ceiling_and_above_the_job_is_occupied() {
+    fn does_not_raise_past_occupied_level() {
         // SAFETY: the cell needs no token.
         let set_unless = |cell: &AtomicU64| unsafe { cell.set_unless::<Section<1, 3>>(0) };
         let job = Word::EMPTY.occupy(1);
@@ -344,7 +344,7 @@ mod tests {
 
     /// The masks of a section are evaluated even if the section never raises the level.
     #[test]
-    fn a_resource_of_idle_alone_has_no_bit() {
+    fn resource_of_idle_alone_has_no_bit() {
         assert_eq!(Section::<0, 0>::BIT, 0);
     }
 }

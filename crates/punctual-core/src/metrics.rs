@@ -440,7 +440,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_follow_each_other_without_a_gap() {
+    fn buckets_are_contiguous() {
         let mut first = 0;
         for bucket in 0..BUCKETS {
             let end = bucket_end(bucket);
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn coarse_buckets_follow_each_other_and_end_in_different_fine_ones() {
+    fn coarse_buckets_are_contiguous_and_end_in_different_fine_ones() {
         let (mut first, mut fine) = (0, None);
         for bucket in 0..COARSE_BUCKETS {
             let end = coarse_bucket_end(bucket);
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_is_the_end_of_its_bucket() {
+    fn quantile_is_end_of_bucket() {
         let buckets = [(10, 1), (20, 998), (30, 1)];
         assert_eq!([0.0, 0.001, 0.5, 0.999, 1.0].map(|part| quantile(&buckets, part)), [10, 10, 20, 20, 30]);
         assert_eq!(quantile(&buckets, 0.0011), 20, "the second of a thousand");
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_fill_whole_cache_lines() {
+    fn metrics_fill_whole_cache_lines() {
         assert_eq!(
             (size_of::<TaskFigures>() % 64, core::mem::offset_of!(TaskFigures, occasional) % 64),
             (0, 0)

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grid_is_absolute() {
+    fn grid_is_absolute() {
         let task = task(OverrunPolicy::Skip, 1);
         for n in 0..5 {
             let time = 1_010 + n * T;
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn skip_leaves_out_every_grid_point_the_job_ran_across() {
+    fn skip_omits_grid_points_during_job() {
         let task = task(OverrunPolicy::Skip, 1);
         assert_eq!(task.release(), Due::Release(7, 1_010));
         assert_eq!(task.release(), Due::Skipped, "1110, while running");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_ends_at_the_grid_point_is_in_time() {
+    fn job_that_ends_at_grid_point_is_on_time() {
         let task = task(OverrunPolicy::Skip, 1);
         assert_eq!(task.release(), Due::Release(7, 1_010));
         end(&task, 1_110);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hook_is_called_instead() {
+    fn overrun_calls_hook() {
         static CALLED: AtomicU32 = AtomicU32::new(0);
         let hook = || {
             CALLED.fetch_add(1, Ordering::Relaxed);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_ends_with_the_clock() {
+    fn grid_ends_with_clock() {
         let task = task(OverrunPolicy::Skip, 1);
         task.start(Instant::from_ticks(u64::MAX - T));
         assert_eq!(task.release(), Due::Release(7, u64::MAX - T + 10));
@@ -235,13 +235,13 @@ mod tests {
     }
 
     #[test]
-    fn owns_its_nodes_only() {
+    fn owns_only_its_nodes() {
         let task = task(OverrunPolicy::Skip, 2);
         assert_eq!([6, 7, 8, 9].map(|node| task.owns(node)), [false, true, true, false]);
     }
 
     #[test]
-    fn the_shortest_period_is_a_tick() {
+    fn shortest_period_is_one_tick() {
         let (tick, zero) = (Duration::from_ticks(1), Duration::from_ticks(0));
         let task = Periodic::new(0, 1, tick, zero, OverrunPolicy::Skip, None);
         task.start(Instant::from_ticks(5));
@@ -250,18 +250,18 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "longer than zero")]
-    fn a_period_of_nothing_is_refused() {
+    fn rejects_zero_period() {
         Periodic::new(0, 1, Duration::from_ticks(0), Duration::from_ticks(0), OverrunPolicy::Skip, None);
     }
 
     #[test]
     #[should_panic(expected = "at least one")]
-    fn a_capacity_of_nothing_is_refused() {
+    fn rejects_zero_capacity() {
         Periodic::new(0, 0, Duration::from_ticks(T), Duration::from_ticks(0), OverrunPolicy::Skip, None);
     }
 
     #[test]
-    fn queue_releases_up_to_the_capacity_at_nominal_times() {
+    fn queue_policy_releases_up_to_capacity_at_nominal_times() {
         let task = task(OverrunPolicy::Queue, 2);
         assert_eq!(task.release(), Due::Release(7, 1_010));
         assert_eq!(task.release(), Due::Release(8, 1_110));

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn unboosting_wakes_waiters_that_found_the_futex_in_transit() {
+    fn unboosting_wakes_waiters_that_saw_boost_in_transit() {
         with_holder(|partition, holder, waiter, _job| {
             assert!(partition.boost_holder(waiter, 1) == Boost::Retry);
             assert_eq!(partition.port().asked(), ["boost", "unboost", "wake_all"]);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_without_boosting_when_the_holder_is_unknown() {
+    fn waits_without_boost_if_holder_is_unknown() {
         with_holder(|partition, holder, waiter, _job| {
             assert!(partition.boost_holder(waiter, 2) == Boost::Refused, "level 2 is free");
             assert!(partition.boost_holder(holder, 1) == Boost::Refused, "a thread does not boost itself");
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_boost_a_thread_without_tid() {
+    fn does_not_boost_thread_without_tid() {
         with_holder(|partition, holder, waiter, _job| {
             holder.worker().thread.store(0, Ordering::Relaxed);
             assert!(partition.boost_holder(waiter, 1) == Boost::Refused);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn boosts_an_ordinary_holder_from_a_real_time_thread_only() {
+    fn boosts_ordinary_holder_only_from_real_time_thread() {
         with_holder(|partition, holder, waiter, _job| {
             let boost = |level| {
                 let boosted = partition.boost_ordinary_holder(waiter, level);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn wakes_the_worker_of_a_level_that_waits_for_an_ordinary_thread() {
+    fn wakes_worker_of_level_that_waits_for_ordinary_thread() {
         let jobs = Jobs::of(&|_, _, _| None);
         let workers: &'static [&'static Worker] =
             [0, 1, 2].map(|base| &*Box::leak(Box::new(Worker::new(base)))).to_vec().leak();
@@ -437,7 +437,7 @@ mod tests {
 
     /// A job that runs after a wake in the kernel starts later than the preceding job ended.
     #[test]
-    fn reads_the_clock_again_after_waking_waiters() {
+    fn rereads_clock_after_waking_waiters() {
         static STAMPS: Mutex<Vec<Option<u64>>> = Mutex::new(Vec::new());
         let jobs = Jobs::of(&|_, _, now: Stamp| {
             STAMPS.lock().unwrap().push(now.map(|now| now.as_ticks()));
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopping_worker_waits_for_the_job_of_its_level() {
+    fn stopping_worker_waits_for_job_of_its_level() {
         with_holder(|partition, _, waiter, job| {
             let level = partition.levels()[0];
             partition.mark_ready(level);
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopping_worker_does_not_wait_for_a_job_that_has_served_its_level() {
+    fn stopping_worker_ignores_job_that_left_its_level() {
         with_holder(|partition, _, waiter, job| {
             let level = partition.levels()[0];
             partition.mark_ready(level);
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn only_waiting_threads_are_counted() {
+    fn counts_only_waiting_threads() {
         with_holder(|partition, _, waiter, _job| {
             let waiters = || partition.snapshot().waiters();
             partition.wait_for_word(waiter, |_| true);

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn publishes_names_and_rows_last() {
+    fn publishes_header_last() {
         let area = area();
         assert!(area.rows().is_empty());
         area.declare("app", "control");
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_names_between_characters() {
+    fn truncates_names_between_characters() {
         let area = area();
         area.declare(&("x".repeat(39) + "ä"), "");
         assert_eq!(
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_figures_for_top() {
+    fn copies_metrics_for_top() {
         let area = area();
         let row = &area.all_rows[0];
         row.declare("sample", 3, true, None, None);
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_any_bytes() {
+    fn never_panics_on_any_bytes() {
         for byte in [0xff, 0x80, 1] {
             let mut area = area();
             // SAFETY: the area consists of atomics; every bit pattern is valid, and nothing else

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_is_the_same_length() {
+    fn all_units_give_same_duration() {
         let expected = Duration::from_millis(3);
         assert_eq!([3.millis(), 3u32.millis(), 3u64.millis(), Duration::millis(3)], [expected; 4]);
         assert_eq!(StdDuration::from_millis(3).into_duration(), expected);
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "not negative")]
-    fn negative_lengths_panic() {
+    fn negative_durations_panic() {
         let _ = (-1).secs();
     }
 }

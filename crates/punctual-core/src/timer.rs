@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_good_for_one_arming() {
+    fn timer_key_is_valid_for_one_arming() {
         let node = Node::new();
         let (first, _) = node.arm(1, 0);
         assert!(node.disarm(first).is_some());

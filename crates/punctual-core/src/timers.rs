@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn earliest_is_by_time_then_insertion() {
+    fn orders_by_time_then_insertion() {
         let few = Few::<4>::new();
         assert_eq!(few.earliest(), None);
         few.arm(2, 50);

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_order_of_bytes() {
+    fn reads_foreign_byte_order() {
         let bytes = Mark::Start { task: 0x0102, released: 3 }.write(true);
         assert_eq!(bytes[..8], [0x50, 0x4a, 0, 1, 1, 2, 0, 0]);
         assert_eq!(Mark::read(START, &bytes[4..], true), Some(Mark::Start { task: 0x0102, released: 3 }));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_cut_between_characters() {
+    fn truncates_long_name_between_characters() {
         let long = "é".repeat(100) + "x";
         let bytes = super::name(1, &long);
         let Some(Mark::Name { name, .. }) = read(&bytes) else { panic!("not a name") };

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_fires_once() {
+    fn wait_fires_once() {
         let slot = WaitSlot::new();
         let wait = slot.begin("a").unwrap();
         assert_eq!(slot.begin("b"), Err("b"), "the slot is taken");
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_waker_is_woken() {
+    fn wakes_last_waker() {
         let slot = WaitSlot::new();
         let wait = slot.begin("a").unwrap();
         assert_eq!(renew(&slot, wait, "b"), Standing::Waiting);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_turn_does_nothing_to_the_next() {
+    fn old_wait_does_not_affect_next() {
         let slot = WaitSlot::new();
         let old = slot.begin("a").unwrap();
         assert!(end(&slot, old));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_is_that_of_an_earlier_wait() {
+    fn wait_numbers_are_unique() {
         let slot = WaitSlot::new();
         for number in 1..=200 {
             let wait = slot.begin("a").unwrap();

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_are_the_highest_member_of_their_set() {
+    fn level_is_highest_member_of_set() {
         assert_eq!(Word::EMPTY.level(), 0);
         for level in 1..=MAX_LEVEL {
             assert_eq!(Word::EMPTY.occupy(level).level(), level);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_three_parts_do_not_touch() {
+    fn fields_of_word_do_not_overlap() {
         let full = (1..=MAX_LEVEL).fold(Word::EMPTY, |w, l| w.occupy(l).mark_ready(l));
         let word = Word::from_raw(full.raw() + 255 * Word::ONE_WAITER);
         assert_eq!((word.level(), word.highest_ready(), word.waiters()), (MAX_LEVEL, MAX_LEVEL, 255));

@@ -12,7 +12,7 @@ use punctual_files::{Directory, NewFile, Output, Owned, check, unnamed, write};
 use support::{Scratch, attack, is_root, mode};
 
 #[test]
-fn creates_files_that_only_their_owner_reads() {
+fn creates_files_readable_only_by_owner() {
     let scratch = Scratch::shared();
     let old = rustix::process::umask(rustix::fs::Mode::empty());
     write(&scratch.join("new"), b"x").unwrap();
@@ -45,7 +45,7 @@ fn shows_no_incomplete_file() {
 }
 
 #[test]
-fn replaces_a_link_instead_of_following_it() {
+fn replaces_links_without_following() {
     let scratch = Scratch::shared();
     let victim = scratch.join("victim");
     fs::write(&victim, "secret").unwrap();
@@ -66,7 +66,7 @@ fn replaces_a_link_instead_of_following_it() {
 }
 
 #[test]
-fn follows_links_of_the_caller_to_a_directory_only() {
+fn follows_only_links_of_caller_to_directories() {
     let scratch = Scratch::shared();
     fs::create_dir(scratch.join("real")).unwrap();
     symlink("real", scratch.join("own")).unwrap();
@@ -82,7 +82,7 @@ fn follows_links_of_the_caller_to_a_directory_only() {
 }
 
 #[test]
-fn refuses_links_that_lead_to_themselves() {
+fn rejects_cyclic_links() {
     let scratch = Scratch::shared();
     symlink("loop", scratch.join("loop")).unwrap();
     assert!(write(&scratch.join("loop/file"), b"x").is_err());
@@ -129,7 +129,7 @@ fn writes_to_devices_and_open_descriptors_without_replacing_them() {
 }
 
 #[test]
-fn resumes_only_an_incomplete_file_of_its_own() {
+fn resumes_only_own_incomplete_file() {
     let scratch = Scratch::shared();
     let path = scratch.join("file");
     let mut file = NewFile::create_named(&path, ".part").unwrap();
@@ -157,7 +157,7 @@ fn resumes_only_an_incomplete_file_of_its_own() {
 }
 
 #[test]
-fn keeps_its_directory_when_another_takes_the_name() {
+fn keeps_directory_when_name_is_reused() {
     let scratch = Scratch::shared();
     fs::create_dir(scratch.join("victim")).unwrap();
     fs::write(scratch.join("victim/file"), "secret").unwrap();
@@ -223,7 +223,7 @@ fn reads_regular_files_only() {
 }
 
 #[test]
-fn leaves_no_name_of_an_unnamed_file() {
+fn unnamed_file_leaves_no_name() {
     let scratch = Scratch::shared();
     let mut file = unnamed(scratch.path()).unwrap();
     file.write_all(b"x").unwrap();
@@ -231,7 +231,7 @@ fn leaves_no_name_of_an_unnamed_file() {
 }
 
 #[test]
-fn finds_directories_whose_owner_has_ended() {
+fn finds_directories_of_dead_owners() {
     let scratch = Scratch::shared();
     let owned = Owned::create(scratch.path(), "test-").unwrap();
     let path = owned.path().to_owned();

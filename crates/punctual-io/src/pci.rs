@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_one_by_vendor_and_device() {
+    fn finds_device_by_vendor_and_id() {
         let tree = tree();
         assert_eq!(find(0x1234, 0x11e8, tree.path()).unwrap(), ADDRESS);
         assert!(
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn unmasks_the_interrupt_and_nothing_else() {
+    fn unmasks_only_the_interrupt() {
         let tree = tree();
         let function = Function::at_below(ADDRESS, tree.path()).unwrap();
         function.unmask().unwrap();

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_writes_what_is_there() {
+    fn reads_and_writes_registers() {
         let mut file = device();
         let region = Region::of(file.as_fd(), Path::new("x"), 0, 8192, "").unwrap();
         assert_eq!(region.len(), 8192);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn begins_within_a_page() {
+    fn maps_unaligned_start() {
         let file = device();
         let region = Region::of(file.as_fd(), Path::new("x"), 4096 + 0x20, 0x10, "").unwrap();
         assert_eq!(region.len(), 0x10);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_registers_that_do_not_fit() {
+    fn rejects_registers_outside_mapping() {
         for offset in [0x10 - 7, 0x10, usize::MAX, usize::MAX - 3, 2] {
             let error = Region::of_memory(0x10).unwrap().registers::<Pair>(offset).unwrap_err();
             assert!(matches!(error, Error::Misplaced { size: 8, align: 4, length: 0x10, .. }), "{error}");

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_one_by_its_name() {
+    fn finds_device_by_name() {
         let tree = tree();
         let find = |name| find(name, &tree.path().join("class"));
         assert_eq!(find("motor").unwrap(), "uio0");
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_the_part_with_its_number_from_within_its_page() {
+    fn maps_numbered_part_at_page_offset() {
         let tree = tree();
         // SAFETY: the mapped object is an ordinary file.
         let region = unsafe { open(&tree).map(1) }.unwrap();
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_parts_that_are_not_there_or_make_no_sense() {
+    fn rejects_missing_or_invalid_parts() {
         let tree = tree();
         let uio = open(&tree);
         // SAFETY: the mapped object is an ordinary file.
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_ports_beyond_the_last() {
+    fn rejects_ports_above_last() {
         let tree = tree();
         fs::write(tree.path().join("class/uio0/portio/port0/start"), "0x10000").unwrap();
         assert!(matches!(open(&tree).ports().unwrap_err(), Error::Malformed { .. }));
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_interrupts_across_the_end_of_the_range() {
+    fn counts_interrupts_across_wrap() {
         let (mut uio, driver) = interrupting();
         assert_eq!(uio.take().unwrap(), None);
         let mut taken = |total: u32| {
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_the_driver_to_let_it_interrupt() {
+    fn reenables_interrupt() {
         let (uio, driver) = interrupting();
         let mut bytes = [0; 4];
         for unmasked in [true, false] {

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_the_part_that_is_no_range() {
+    fn rejects_invalid_range() {
         assert_eq!(Cpus::checked("2-3,5").unwrap(), Cpus::from([2, 3, 5]));
         for (bad, part) in [("", "``"), ("1,x", "`x`"), ("3-1", "`3-1`"), ("-1", "`-1`")] {
             assert!(Cpus::checked(bad).unwrap_err().contains(part), "{bad}");

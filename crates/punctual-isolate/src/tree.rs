@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_only_the_lines_that_were_asked_for() {
+    fn keeps_only_requested_lines() {
         let tree = Tree::parse("==> /proc/self/status <==\nName:\tx\nCapEff:\t01\nA=2\n").recorded();
         assert_eq!(tree.field("/proc/self/status", "CapEff"), Ok(Some("01".into())));
         assert_eq!(tree.field("/proc/self/status", "A"), Ok(Some("2".into())));
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_wait_for_a_pipe() {
+    fn does_not_block_on_pipe() {
         let root = std::env::temp_dir().join(format!("punctual-tree-{}", std::process::id()));
         fs::create_dir_all(&root).unwrap();
         let pipe = root.join("pipe");

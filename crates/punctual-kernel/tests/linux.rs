@@ -338,7 +338,7 @@ fn in_own_process(what: &str) -> (Output, String) {
 }
 
 #[test]
-fn keeps_the_same_under_perf_events() {
+fn behaves_identically_under_perf_events() {
     let (output, said) = in_own_process("perf events");
     assert!(output.status.success(), "{}\n{said}", output.status);
     if said.contains(REFUSED) {
@@ -347,7 +347,7 @@ fn keeps_the_same_under_perf_events() {
 }
 
 #[test]
-fn takes_what_the_machine_grants() {
+fn accepts_granted_settings() {
     let (output, said) = in_own_process("any");
     assert!(output.status.success() && said.contains("taken: Signals"), "{}\n{said}", output.status);
     let (output, said) = in_own_process("any but timers");

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn ceilings_are_the_highest_level_of_the_users() {
+    fn ceiling_is_highest_level_of_users() {
         let app = app(quote! {
             #[shared] struct Shared { low: u8, mixed: u8, idle: u8, unused: u8 }
             #[idle(shared = [idle])] fn idle(cx: idle::Context) {}
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_raises_only_below_the_ceiling() {
+    fn lock_raises_only_below_ceiling() {
         let app = app(quote! {
             #[shared] struct Shared { own: u8, mixed: u8 }
             #[task(priority = 2, shared = [own, mixed])] fn a(cx: a::Context) {}
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_that_one_task_may_hold_at_once_share_a_lock_across_partitions() {
+    fn nested_resources_share_cross_partition_lock() {
         let app = app_with(
             quote!(partitions = [x, y(poll)]),
             quote! {
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn under_the_global_executor_each_level_runs_for_itself() {
+    fn global_executor_runs_levels_independently() {
         let app = app_with(
             quote!(executor = "global"),
             quote! {
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn shutdown_does_not_raise_a_ceiling() {
+    fn shutdown_does_not_raise_ceiling() {
         let app = app(quote! {
             #[shared] struct Shared { a: u8 }
             #[shutdown(shared = [a])] fn shutdown(cx: shutdown::Context) {}

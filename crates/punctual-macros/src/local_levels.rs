@@ -26,7 +26,7 @@ mod tests {
     use crate::testing::app_with;
 
     #[test]
-    fn a_level_is_local_for_all_its_tasks_and_for_no_other() {
+    fn level_is_local_for_exactly_its_tasks() {
         let app = app_with(
             quote!(partitions = [x, y]),
             quote! {

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_struct_with_fields() {
+    fn rejects_items_without_fields() {
         for item in [
             quote!(
                 enum E {
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_names_that_viewers_do_not_take() {
+    fn rejects_names_unsupported_by_viewers() {
         for name in
             ["Type", "package/Type", "package/srv/Type", "Package/msg/Type", "package/msg/type", "a/msg/T/x"]
         {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_attributes_that_it_does_not_know() {
+    fn rejects_unknown_attributes() {
         let errors = errors(quote! {
             #[message(title = "x")]
             struct S { #[message(scale = 2)] a: u8, #[message(unit = "a,b")] b: u8 }

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_struct_with_fields() {
+    fn rejects_items_without_fields() {
         let of_enum = errors(quote!(
             enum E {
                 A,
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_declarations_that_leave_something_open_each_for_itself() {
+    fn rejects_each_incomplete_declaration() {
         let errors = errors(quote! {
             struct S {
                 a: f64,

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_name_is_suggested_if_it_is_near() {
+    fn suggests_similar_name() {
         let ident = |name| Ident::new(name, proc_macro2::Span::call_site());
         let declared = [ident("total"), ident("count")];
         let hint = |name| hint(&ident(name), "`Shared`", declared.iter());

@@ -4,6 +4,6 @@
 /// each separately.
 #[rustversion::attr(not(stable(1.95)), ignore = "needs Rust 1.95, whose messages are in the .stderr files")]
 #[test]
-fn rejects_programs_that_break_a_rule() {
+fn rejects_invalid_programs() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_a_child_that_exceeds_its_limit() {
+    fn ends_child_that_exceeds_limit() {
         let error = shell("exec sleep 60").output_within(SHORT).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(error.to_string().contains("SIGINT"), "{error}");
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn kills_a_fork_that_exceeds_its_limit() {
+    fn kills_fork_that_exceeds_limit() {
         let fork = |code: Option<i32>| {
             // SAFETY: the child only makes system calls, and ends.
             match unsafe { libc::fork() } {
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_a_descendant_that_holds_the_output_open() {
+    fn reports_descendant_that_holds_output_open() {
         let error = shell("sleep 5 & echo done").output_within(SHORT).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn returns_the_status_of_a_child_that_has_ended() {
+    fn returns_status_of_ended_child() {
         let mut child = shell("exit 4").spawn().unwrap();
         child.wait_within(LONG).unwrap().unwrap();
         assert_eq!(child.end(SHORT).unwrap().unwrap().code(), Some(4));

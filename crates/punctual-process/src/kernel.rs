@@ -55,7 +55,7 @@ mod tests {
     const REFUSED: &str = "PUNCTUAL_TEST_REFUSED";
 
     #[test]
-    fn reads_names_of_the_kernel() {
+    fn reads_kernel_names() {
         let kernel = Kernel::running();
         assert_eq!((kernel.system.as_str(), kernel.machine.as_str()), ("Linux", std::env::consts::ARCH));
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
@@ -63,13 +63,13 @@ mod tests {
     }
 
     #[test]
-    fn leaves_names_empty_if_a_sandbox_refuses_the_call() {
+    fn leaves_names_empty_if_sandbox_refuses_uname() {
         if std::env::var_os(REFUSED).is_some() {
             assert_eq!(Kernel::running(), Kernel::default());
             return;
         }
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let test = "kernel::tests::leaves_names_empty_if_a_sandbox_refuses_the_call";
+        let test = "kernel::tests::leaves_names_empty_if_sandbox_refuses_uname";
         command.args(["--exact", test]).env(REFUSED, "1");
         // SAFETY: between fork and exec the closure makes system calls only.
         unsafe { command.pre_exec(refuse_uname) };

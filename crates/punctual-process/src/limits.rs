@@ -47,13 +47,13 @@ mod tests {
     const LIMITED: &str = "PUNCTUAL_TEST_LIMITED";
 
     #[test]
-    fn reads_a_limit_and_its_absence() {
+    fn reads_finite_and_infinite_limits() {
         if std::env::var_os(LIMITED).is_some() {
             assert_eq!(soft_limit(Resource::FileSize).unwrap(), Some(4096));
             return;
         }
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "limits::tests::reads_a_limit_and_its_absence"]).env(LIMITED, "1");
+        command.args(["--exact", "limits::tests::reads_finite_and_infinite_limits"]).env(LIMITED, "1");
         let limit = libc::rlimit { rlim_cur: 4096, rlim_max: libc::RLIM_INFINITY };
         // SAFETY: the kernel reads `limit`.
         let set = move || match unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) } {

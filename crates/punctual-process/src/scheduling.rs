@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_back_the_policy_that_was_set() {
+    fn reads_back_policy() {
         on_a_thread(|| {
             set_policy(libc::SCHED_BATCH, 0).unwrap();
             let now = Scheduling::current().unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn reaps_without_a_real_time_policy_and_restores_it() {
+    fn reaps_without_real_time_policy_and_restores_it() {
         on_a_thread(|| {
             if set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 3).is_err() {
                 return;
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_an_impossible_priority() {
+    fn rejects_invalid_priority() {
         let error = set_policy(libc::SCHED_FIFO, 100).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
     }

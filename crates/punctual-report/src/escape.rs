@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_every_character_that_can_be_markup() {
+    fn escapes_markup_characters() {
         for c in ('\0'..'\u{3000}').chain('\u{FE00}'..='\u{10010}').filter(|c| !c.is_alphanumeric()) {
             let text = format!("a{c}`{c}`");
             for html in [Escaped(&text).to_string(), NoBreak(&text).to_string(), Code(&text).to_string()] {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn prints_nothing_that_a_terminal_obeys() {
+    fn replaces_terminal_control_characters() {
         for c in '\0'..='\u{3000}' {
             let text = Printable(&format!("a{c}b")).to_string();
             assert!(!text.contains(is_active), "{c:?}");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_the_order_of_text() {
+    fn keeps_order_of_text() {
         for c in ('\u{202A}'..='\u{202E}').chain('\u{2066}'..='\u{2069}') {
             assert_eq!(Escaped(&format!("a{c}b")).to_string(), "a\u{FFFD}b", "{c:?}");
         }

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_to_three_digits_or_all_before_the_point() {
+    fn rounds_to_three_digits_or_whole_number() {
         let cases = [
             (0, "0"),
             (7, "0.007"),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_the_unit_where_rounding_does() {
+    fn changes_unit_after_rounding() {
         let cases = [
             (999.4, "999 ns"),
             (999.6, "1.00 µs"),

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_nothing_zero_and_the_endless_too() {
+    fn draws_empty_zero_and_infinite_values() {
         assert!(drawn(&[], 0).is_empty());
         assert_eq!(drawn(&[(0, 7)], 0), [7]);
         assert_eq!(drawn(&[(1, 1), (u64::MAX, u64::MAX)], u64::MAX), [1, u64::MAX]);

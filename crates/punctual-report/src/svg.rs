@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_text_wherever_it_goes() {
+    fn escapes_text_everywhere() {
         let evil = "\"><script>";
         let mut svg = Svg::new(10.0);
         let mark = Mark::titled(evil).data("n", evil);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn fits_text_into_its_room() {
+    fn fits_text_into_space() {
         for room in [0.0, 34.0, 100.0, f64::NAN] {
             assert!(width(&fitted("ööööööööö", room)) <= room.max(CHARACTER), "{room}");
         }

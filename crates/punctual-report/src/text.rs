@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaves_out_the_middle_of_long_names() {
+    fn elides_middle_of_long_names() {
         assert_eq!(shortened("abcde", 5), "abcde");
         assert_eq!(shortened("ööööööööö", 5), "öö…öö");
         assert_eq!([0, 1, 2].map(|width| shortened("abc", width)), ["…", "…", "a…"]);

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn called_jobs_do_not_use_the_cpu_time_of_their_caller() {
+    fn called_jobs_do_not_use_cpu_time_of_caller() {
         assert_eq!(used(&[measured(1, 7, (1_000, 20), 1_050)], 200), [Some(30)], "the called job has ended");
         let running = measured(2, 7, (1_010, 0), 1_050);
         let mut levels = [measured(1, 7, (1_000, 4), 1_050), running];
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn job_that_did_not_read_its_clock_counts_from_the_first_reading() {
+    fn job_without_clock_reading_counts_from_first_observation() {
         let polls = |number, clock, now| {
             let mut level = level(0, 1, 0, Some((100, 0)));
             (level.clock, level.running) = (Some(clock), level.running.map(|job| Running { number, ..job }));
@@ -170,12 +170,12 @@ mod tests {
     }
 
     #[test]
-    fn a_job_alone_has_executed_since_it_began() {
+    fn lone_job_executes_since_start() {
         assert_eq!(executed(&[level(0, 1, 0, Some((100, 0))), level(0, 2, 0, None)], 350), [(1, 250, true)]);
     }
 
     #[test]
-    fn jobs_that_have_preempted_it_and_ended_do_not_count() {
+    fn excludes_ended_preempting_jobs() {
         // Jobs of level 2 have executed for 40 since then.
         assert_eq!(
             executed(&[level(0, 1, 10, Some((100, 10))), level(0, 2, 50, None)], 350),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_preempts_it_now_does_not_count() {
+    fn excludes_current_preempting_job() {
         let levels = [
             level(0, 3, 70, Some((300, 70))),
             level(0, 1, 10, Some((100, 10))),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_clock_and_senseless_figures_are_nothing() {
+    fn rejects_earlier_clock_and_invalid_figures() {
         assert_eq!(executed(&[level(0, 1, u64::MAX, Some((100, 3)))], 50), [(1, 0, true)]);
         let both = [level(0, 1, 0, Some((100, 9))), level(0, 2, 0, Some((900, 1)))];
         assert_eq!(executed(&both, 500), [(1, 400, false), (2, 0, true)]);

@@ -63,13 +63,13 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_up_to_the_longest_and_end() {
+    fn restart_pauses_double_up_to_limit() {
         let expected = [Some(1), Some(2), Some(4), Some(5), None];
         assert_eq!(pauses(Restart::OnFailure, &[(false, 0); 5]), expected);
     }
 
     #[test]
-    fn a_long_run_begins_anew() {
+    fn long_run_resets_restart_pause() {
         let ends = [(false, 0), (false, 0), (false, 6), (false, 5)];
         assert_eq!(pauses(Restart::OnFailure, &ends), [Some(1), Some(2), Some(1), Some(2)]);
     }

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_time_at_tick_is_at_most_that_of_the_thread() {
+    fn cpu_time_at_tick_is_at_most_thread_time() {
         let thread = rustix::thread::gettid().as_raw_pid();
         let Some(told) = cpu_time_at_tick(std::process::id() as i32, thread as u32) else {
             return test_skip::skip(test_skip::Need::System("schedstat"), "CPU time of a thread");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_a_ready_thread_from_one_that_waits() {
+    fn distinguishes_ready_from_waiting_thread() {
         let own = rustix::thread::gettid().as_raw_pid() as u32;
         let process = std::process::id() as i32;
         assert!(whereabouts(process, own).contains("preempted"));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_over_nothing_and_no_more_than_there_may_be() {
+    fn never_overwrites_and_limits_crash_files() {
         let directory = std::env::temp_dir().join(format!("punctual-snapshots-{}", std::process::id()));
         fs::create_dir(&directory).unwrap();
         let taken = directory.join("punctual-supervise-7-1.txt");

@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_the_clock_at_every_32nd_look_and_stops_at_the_limit() {
+    fn reads_clock_every_32nd_check_and_stops_at_limit() {
         let mut time = 100;
         let mut go_on = within_by(
             || {

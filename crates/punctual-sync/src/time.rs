@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn now_is_between_two_readings_of_the_clock() {
+    fn now_lies_between_two_clock_readings() {
         let clock = || {
             let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
             std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

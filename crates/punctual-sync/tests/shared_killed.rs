@@ -34,7 +34,7 @@ fn soon() -> Instant {
 }
 
 #[test]
-fn a_ring_has_a_producer_again() {
+fn ring_accepts_new_producer() {
     kill_at_every_step::<Ring<u64, 4>, _>(
         || (),
         |ring| {
@@ -63,7 +63,7 @@ fn a_ring_has_a_producer_again() {
 }
 
 #[test]
-fn a_ring_has_a_consumer_again() {
+fn ring_accepts_new_consumer() {
     kill_at_every_step::<Ring<u64, 4>, _>(
         || (),
         |ring| {
@@ -88,7 +88,7 @@ fn a_ring_has_a_consumer_again() {
 }
 
 #[test]
-fn a_latest_value_has_a_writer_again() {
+fn latest_accepts_new_writer() {
     kill_at_every_step::<Latest<[u64; 4]>, _>(
         || [0; 4],
         |cell| cell.reader().unwrap(),
@@ -114,7 +114,7 @@ fn a_latest_value_has_a_writer_again() {
 }
 
 #[test]
-fn a_latest_value_has_a_reader_again() {
+fn latest_accepts_new_reader() {
     kill_at_every_step::<Latest<[u64; 4]>, _>(
         || [0; 4],
         |cell| {
@@ -146,7 +146,7 @@ fn a_latest_value_has_a_reader_again() {
 
 /// The new reader checks before another value is written.
 #[test]
-fn a_value_that_was_just_being_read_is_not_lost() {
+fn value_being_read_is_not_lost() {
     kill_at_every_step::<Latest<[u64; 4]>, _>(
         || [0; 4],
         |cell| cell.writer().unwrap().write([1; 4]),
@@ -240,7 +240,7 @@ fn barrier_reports_peer_killed_after_arrival() {
 
 /// The same program, started again, does not replace its predecessor without a repair.
 #[test]
-fn a_successor_finds_the_barrier_broken() {
+fn successor_finds_barrier_broken() {
     kill_at_every_step::<Barrier, _>(
         || 3,
         |barrier| {
@@ -290,7 +290,7 @@ fn change(lock: &TicketLock<Pair, 2>, turns: u32) {
 }
 
 #[test]
-fn a_lock_is_taken_again() {
+fn lock_is_reacquired() {
     kill_at_every_step::<TicketLock<Pair, 2>, _>(
         || [0; 2],
         |_| (),
@@ -304,7 +304,7 @@ fn a_lock_is_taken_again() {
 
 /// The place of the dead holder's ticket is free before the token is passed on: another takes it for its own ticket.
 #[test]
-fn a_ticket_drawn_before_a_recovery_is_kept() {
+fn ticket_drawn_before_recovery_is_kept() {
     kill_at_every_step::<TicketLock<Pair, 2>, _>(
         || [0; 2],
         |_| (),
@@ -328,7 +328,7 @@ fn a_ticket_drawn_before_a_recovery_is_kept() {
 }
 
 #[test]
-fn a_dead_ticket_is_passed_over() {
+fn skips_dead_ticket() {
     kill_at_every_step::<TicketLock<Pair, 2>, _>(
         || [0; 2],
         |lock| lock.lock_while(looks(0)).unwrap(),
@@ -343,7 +343,7 @@ fn a_dead_ticket_is_passed_over() {
 
 /// The killed process has to skip a ticket that was abandoned, and one of a dead process.
 #[test]
-fn a_lock_is_passed_on_past_the_dead() {
+fn hands_lock_past_dead_waiters() {
     kill_at_every_step::<TicketLock<Pair, 4>, _>(
         || [0; 2],
         |_| (),
@@ -397,7 +397,7 @@ fn lock_survives_death_during_recovery() {
 
 /// A lock supports 32 processes; dead ones do not count.
 #[test]
-fn a_lock_outlives_many_processes() {
+fn lock_survives_many_processes() {
     let lock = in_shared_memory::<TicketLock<Pair, 2>>([0; 2]);
     for _ in 0..40 {
         let Some(child) = Child::fork(|| change(lock, 10)) else { return };
@@ -420,7 +420,7 @@ fn one_unit(semaphore: &Semaphore<2>, killed: Killed) {
 }
 
 #[test]
-fn a_unit_that_the_dead_held_comes_back() {
+fn recovers_unit_of_dead_process() {
     kill_at_every_step::<Semaphore<2>, _>(
         || 1,
         |_| (),
@@ -437,7 +437,7 @@ fn a_unit_that_the_dead_held_comes_back() {
 }
 
 #[test]
-fn a_place_of_the_dead_is_free_again() {
+fn recovers_place_of_dead_process() {
     kill_at_every_step::<Semaphore<2>, _>(
         || 0,
         |_| (),
@@ -476,7 +476,7 @@ fn four_kills_do_not_fill_a_semaphore() {
 
 /// A process that frees a unit dies while another one waits.
 #[test]
-fn a_signal_of_the_dead_is_heard() {
+fn signal_of_dead_process_is_delivered() {
     kill_at_every_step::<Semaphore<2>, _>(
         || 0,
         |semaphore| start_asleep(|| semaphore.acquire_until(1, late())),

@@ -62,7 +62,7 @@ mod tests {
                          now ts:  3035.301844\ndropped events: 3\nread events: 41\n";
 
     #[test]
-    fn reads_number_of_the_named_line_only() {
+    fn reads_number_of_named_line_only() {
         assert_eq!(number(STATS, "overrun"), Some(100));
         assert_eq!(number(STATS, "commit overrun"), Some(20));
         assert_eq!(number(STATS, "read events"), Some(41));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_losses_of_a_cpu_over_all_buffers() {
+    fn sums_losses_of_cpu_over_buffers() {
         let of = |cpu: u32| format!("CPU: {cpu}\n{STATS}");
         let without = "CPU: 1\noverrun: 0\n".to_owned();
         let losses = losses([of(0), without, of(5), of(0)]);

@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn truncates_names_as_the_kernel_does() {
+    fn truncates_names_like_kernel() {
         assert_eq!(Comm::new("a name of seventeen").text(), "a name of seven");
         assert_eq!(Comm::new("fourteen bytes\u{e9}").text(), "fourteen bytes", "no half character");
         assert_eq!(Comm::from_bytes(*b"sh\0ell of before"), Comm::new("sh"));

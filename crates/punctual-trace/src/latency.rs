@@ -345,7 +345,7 @@ mod tests {
 
     /// Preemption is disabled while the CPU idles, which delays no thread.
     #[test]
-    fn idling_is_no_section() {
+    fn idle_is_not_a_section() {
         let found = terms(&[
             (10, off(Preemption)),
             (20, switch(LOW, IDLE)),
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_in_between_is_no_sign_of_a_priority() {
+    fn interrupt_in_between_proves_no_priority() {
         let latency = raised(1, 0);
         assert_eq!(latency.raised(LOW.id), None);
         assert_eq!(latency.terms().next().unwrap().1.paie, Longest { ns: 960, end: 2_000 });
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_without_sections() {
+    fn reports_unknown_without_sections() {
         let found = terms(&[(20, switch(IDLE, LOW)), (90, switch(LOW, HIGH))]);
         assert_eq!(found.without_interrupts(), None);
     }

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_threads_that_had_one_number_in_turn_apart() {
+    fn separates_threads_with_reused_id() {
         let mut names = Names::new();
         let all =
             |names: &Names, time| names.at(time).all_of_thread(7).map(str::to_owned).collect::<Vec<_>>();
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_tasks_of_one_name_apart_by_their_numbers() {
+    fn distinguishes_same_task_names_by_number() {
         let mut names = Names::new();
         names.task(64, "sample");
         assert_eq!(names.listed(Actor::Task(64)), "sample");

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn other_threads_count_and_own_and_idle_ones_do_not() {
+    fn counts_only_foreign_busy_threads() {
         let noise = noise(&[
             (1_000, 3, 411, switch(411, 17)),
             (1_100, 3, 17, Kind::VectorEntry { vector: 9 }),
@@ -197,13 +197,13 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_runs_at_first_is_in_the_first_event() {
+    fn initially_running_thread_is_in_first_event() {
         let noise = noise(&[(1_000, 3, 17, Kind::Other { event: 1 }), (1_300, 3, 17, switch(17, 411))]);
         assert_eq!(noise.causes(), [(Actor::Thread(17), cause(1, 300, 300))]);
     }
 
     #[test]
-    fn a_softirq_that_is_displaced_ends_there() {
+    fn displaced_softirq_ends_there() {
         let noise = noise(&[
             (1_000, 3, 17, Kind::SoftirqEntry { softirq: 3 }),
             (1_100, 3, 17, switch(17, 411)),

@@ -85,7 +85,7 @@ fn no_runaways() {
 }
 
 #[test]
-fn agrees_with_report_of_the_app() {
+fn agrees_with_report_of_app() {
     no_runaways();
     // Kernel 6.18 occasionally omits a switch, which spoils the job it belongs to.
     let complete = (0..5).any(|_| recorded_and_compared());

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_out_of_range_raises_the_alarm() {
+    fn reading_out_of_range_raises_alarm() {
         let alarms = |readings: &[f32]| {
             let (_, report) = run(readings).expect("virtual time has no requirements");
             report.task("alarm").map(|alarm| alarm.jobs)

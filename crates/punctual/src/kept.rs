@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_one_gets_what_was_kept_last() {
+    fn next_reader_gets_last_value() {
         let directory = Directory::new("next");
         let open = || Kept::open_in(Some(&directory.0), "axis", [1_u64, 2]);
         let (kept, found) = open().unwrap();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_supervisor_nothing_is_handed_over() {
+    fn hands_over_nothing_without_supervisor() {
         let (mut kept, found) = Kept::open_in(None, "axis", 7_u32).unwrap();
         kept.keep(8);
         assert_eq!((found, kept.outlives_process()), (7, false));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn one_has_it_at_a_time() {
+    fn one_holder_at_a_time() {
         let directory = Directory::new("taken");
         let kept = Kept::open_in(Some(&directory.0), "axis", 1_u8).unwrap();
         let second = Kept::open_in(Some(&directory.0), "axis", 1_u8).unwrap_err();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_cannot_be() {
+    fn rejects_impossible_settings() {
         let directory = Directory::new("refused");
         for name in ["", "..", "a/b", "a b", "\u{1b}[2J", &"x".repeat(65)] {
             let error = Kept::open_in(Some(&directory.0), name, 1_u8).unwrap_err();

@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parses_layouts_and_rejects_what_does_not_fit() {
+    fn parses_layouts_and_rejects_mismatch() {
         let good = "device=3,bell=4,mapped=524288,memory=65536,state=128,ring=28836";
         let layout = Layout::parse(good).unwrap();
         assert_eq!((layout.device, layout.bell, layout.ring), (3, 4, 28836));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn attaches_to_structures_that_the_other_program_placed() {
+    fn attaches_to_structures_of_other_program() {
         let (_, mut memory, mut theirs) = device();
         theirs.init::<Latest<f32>>(0.5).unwrap();
         let wanted = memory.attach::<Latest<f32>>().unwrap();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn stops_waiting_for_a_program_that_has_ended() {
+    fn stops_waiting_for_ended_program() {
         let (remote, mut memory, mut theirs) = device();
         theirs.init::<Latest<f32>>(0.5).unwrap();
         assert!(!remote.has_ended());

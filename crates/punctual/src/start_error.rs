@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_name_the_fix() {
+    fn messages_name_remedy() {
         let cpu = StartError::Cpu { cpu: 9, partition: None, allowed: "0,1".into() };
         assert!(cpu.to_string().contains("PUNCTUAL_CPU"));
         let priority = StartError::Priority { base: 90, highest: 20 };

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_the_first_reason_until_reset() {
+    fn keeps_first_reason_until_reset() {
         let first = FirstStopReason::none();
         assert_eq!(first.get(), None);
         first.record(&StopReason::Overrun("late"));

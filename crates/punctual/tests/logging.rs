@@ -133,7 +133,7 @@ fn check(said: &[Said]) -> usize {
 }
 
 #[test]
-fn a_helper_writes_what_jobs_say_and_how_much_was_lost() {
+fn helper_writes_log_records_and_losses() {
     let said = said(|| drop(app::run(Config::new()).expect("it can be started")));
     let lost = check(&said);
     let about_lost =
@@ -159,7 +159,7 @@ fn virtual_time_writes_at_once_and_loses_nothing() {
 }
 
 #[test]
-fn other_threads_write_at_once() {
+fn other_threads_write_directly() {
     let said = said(|| {
         punctual::log!(Info, "{} and {}", 1, 2,);
         punctual::log!(Info, "none");

@@ -193,7 +193,7 @@ fn spawn_from_outside() {
 }
 
 #[test]
-fn nothing_allocates_between_start_and_end() {
+fn no_allocation_between_start_and_end() {
     privileges::no_runaways_here();
     let first = rustix::process::getpid().as_raw_pid();
     HARNESS.store(if first == this_thread() { 0 } else { first }, Ordering::SeqCst);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_lengths_that_make_no_sense() {
+    fn rejects_invalid_lengths() {
         assert_eq!(parse(&["--seconds", "3600"]).unwrap().seconds, 3600.0);
         for bad in ["0", "-1", "3600.1", "inf", "NaN", "1e999"] {
             let error = parse(&["--seconds", bad]).unwrap_err();

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn loses_nothing_on_a_clean_bus() {
+    fn loses_nothing_on_clean_bus() {
         let mut gimbal = bad_bus();
         // Past the wrap of the 16-bit sequence numbers.
         for _ in 0..70_000 {

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_with_state_from_before_the_command() {
+    fn answers_with_state_before_command() {
         let now_ns = Cell::new(0);
         let mut gimbal = SimulatedGimbal::new(GIMBAL, SUPPLY_V, || now_ns.get());
         let mut answer = [0; FRAME_LEN];

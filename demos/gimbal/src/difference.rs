@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn sees_spike_between_points_of_other_series() {
+    fn detects_spike_between_points_of_other_series() {
         let spike = [(0, 0.0), (49, 0.0), (50, -9.0), (51, 0.0), (100, 0.0)];
         let difference = difference(&spike, &[(0, 0.0), (100, 0.0)]).unwrap();
         assert_eq!((difference.max, difference.max_at_ns), (9.0, 50));

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn wraps_at_half_a_turn() {
+    fn wraps_at_half_turn() {
         assert_eq!(count(0.0), 0);
         assert_eq!(count(-PI), MIN_COUNT);
         assert_eq!(count(PI), MIN_COUNT);
@@ -54,17 +54,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quantizes_within_half_a_count(angle in -3.1..3.1_f64) {
+        fn quantizes_within_half_count(angle in -3.1..3.1_f64) {
             prop_assert!((angle_rad(count(angle)) - angle).abs() <= 0.5 * RESOLUTION_RAD + 1e-12);
         }
 
         #[test]
-        fn maps_every_count_to_its_angle_and_back(n in MIN_COUNT..=MAX_COUNT) {
+        fn round_trips_every_count_and_angle(n in MIN_COUNT..=MAX_COUNT) {
             prop_assert_eq!(count(angle_rad(n)), n);
         }
 
         #[test]
-        fn clamps_any_float_to_a_count_in_range(angle in any::<f64>()) {
+        fn clamps_any_float_to_valid_count(angle in any::<f64>()) {
             prop_assert!((MIN_COUNT..=MAX_COUNT).contains(&count(angle)));
         }
     }

@@ -265,13 +265,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn round_trips_commands_over_the_bus(sequence: u16, pan in -1e6..1e6_f32, tilt in -1e6..1e6_f32) {
+        fn round_trips_commands_over_bus(sequence: u16, pan in -1e6..1e6_f32, tilt in -1e6..1e6_f32) {
             let command = Command { sequence, voltages_v: Axes::new(pan, tilt) };
             prop_assert_eq!(decode_command(&encode_command(&command)), Ok(command));
         }
 
         #[test]
-        fn round_trips_feedback_over_the_bus(feedback in feedback()) {
+        fn round_trips_feedback_over_bus(feedback in feedback()) {
             prop_assert_eq!(decode_feedback(&encode_feedback(&feedback)), Ok(feedback));
         }
 
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_both_frame_kinds_apart() {
+    fn distinguishes_both_frame_types() {
         let command = encode_command(&Command::default());
         let error = FrameError::BadMagic { expected: FEEDBACK_MAGIC, found: COMMAND_MAGIC };
         assert_eq!(decode_feedback(&command), Err(error));

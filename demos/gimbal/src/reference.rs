@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn settles_half_a_radian_within_a_second() {
+    fn settles_half_radian_within_one_second() {
         let recorder = run(GIMBAL, |_| Axes::new(0.5, -0.5), 3 * SECOND_NS);
         for angles in [angles(&recorder, |a| a.pan), angles(&recorder, |a| -a.tilt)] {
             let peak = angles.iter().copied().fold(0.0, f64::max);

@@ -105,13 +105,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_nothing_by_default() {
+    fn default_is_unchanged() {
         let Axes { pan, tilt } = GIMBAL.map(|axis| PositionGains::for_axis(&axis));
         assert_eq!(Factors::DEFAULT.gains(), Axes::new(pan, tilt));
     }
 
     #[test]
-    fn scales_each_gain_of_its_axis() {
+    fn scales_gains_per_axis() {
         let tilt = AxisFactors { proportional: 2.0, integral: 0.5, derivative: 0.25 };
         let gains = Factors { tilt, ..Factors::DEFAULT }.gains();
         let designed = GIMBAL.map(|axis| PositionGains::for_axis(&axis));

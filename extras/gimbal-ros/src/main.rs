@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_feature_that_a_network_needs() {
+    fn names_feature_for_network() {
         for flag in ["--ros2", "--zenoh"] {
             let options = parse(&[flag]).unwrap();
             match network(&options) {

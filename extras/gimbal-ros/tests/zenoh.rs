@@ -90,7 +90,7 @@ fn is_steered_and_watched_by_zenoh() {
 }
 
 #[test]
-fn does_not_start_where_somebody_listens_already() {
+fn does_not_start_on_used_port() {
     let place = Place::new("zenoh-taken");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("there are free ports");
     let endpoint = format!("tcp/{}", taken.local_addr().expect("it has one"));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_node_uses_loopback_only() {
+    fn local_node_uses_only_loopback() {
         let other = Ipv4Addr::new(10, 0, 0, 2);
         let uses = |is_local, address| Discovery { domain: 0, is_local }.uses(address);
         assert!(uses(false, other) && uses(false, Ipv4Addr::LOCALHOST));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_settings_that_it_cannot_honor() {
+    fn rejects_unsupported_settings() {
         for (variable, value) in [
             ("ROS_DOMAIN_ID", "233"),
             ("ROS_DOMAIN_ID", "-1"),

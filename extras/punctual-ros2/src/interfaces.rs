@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_that_appears_is_new_once() {
+    fn reports_new_address_once() {
         let place = |name: &str, last| (name.to_owned(), Ipv4Addr::new(10, 0, 0, last));
         let mut known = Interfaces([place("lo", 1)].into());
         assert_eq!(known.replace([place("lo", 1)].into()), [Ipv4Addr::UNSPECIFIED; 0]);

@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_in_parts_of_a_second() {
+    fn time_is_in_fractions_of_second() {
         assert_eq!(timestamp(3_500_000_000).to_ticks(), (3 << 32) + (1 << 31));
     }
 }

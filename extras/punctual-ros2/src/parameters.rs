@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middleware_is_that_of_ros() {
+    fn middleware_matches_ros() {
         for (name, expected) in [
             (None, ServiceMapping::Enhanced),
             (Some(""), ServiceMapping::Enhanced),

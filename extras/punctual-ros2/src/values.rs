@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn values_go_there_and_back() {
+    fn round_trips_config_values() {
         for (kind, text_there, wanted) in [
             ("bool", "true", ParameterValue::Boolean(true)),
             ("f32", "0.1", ParameterValue::Double(0.1)),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn other_types_are_refused() {
+    fn rejects_other_types() {
         for (kind, wanted, why) in [
             ("f64", ParameterValue::Boolean(true), "its type is f64, and not bool"),
             ("u8", ParameterValue::Double(1.0), "its type is u8, and not double"),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_have_the_range() {
+    fn parameter_descriptors_have_range() {
         let gain = descriptor(&parameter("pan.kp", "f64", "1.0", Some(("0.0", "4.0"))));
         assert_eq!((gain.name.as_str(), gain.r#type), ("pan.kp", 3));
         let range = &gain.floating_point_range[0];

@@ -363,7 +363,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_are_keys_without_the_first_slash() {
+    fn topics_are_keys_without_leading_slash() {
         assert_eq!(key("/gimbal/angles"), "gimbal/angles");
     }
 

@@ -45,8 +45,8 @@ fn exchanges_messages_between_two_processes() {
 }
 
 #[test]
-fn counts_what_a_peer_that_stands_still_has_no_room_for() {
-    succeeds("beside_a_peer_that_stands_still");
+fn counts_messages_lost_to_stopped_peer() {
+    succeeds("next_to_stopped_peer");
 }
 
 /// Runs `test` in isolation.
@@ -58,7 +58,7 @@ fn succeeds(test: &str) {
 }
 
 #[test]
-fn says_what_is_wrong_with_an_endpoint() {
+fn explains_invalid_endpoint() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
     let address = taken.local_addr().expect("it has one");
     let error = Zenoh::listen(&format!("tcp/{address}")).unwrap_err().to_string();
@@ -222,7 +222,7 @@ const PATIENT: &str = r#"{
 
 #[test]
 #[ignore = "run by another test, in a network namespace with loopback only"]
-fn beside_a_peer_that_stands_still() {
+fn next_to_stopped_peer() {
     // Otherwise Zenoh would close the connection after 5 s, which a slow machine may need.
     let file = std::env::temp_dir().join(format!("punctual-zenoh-{}.json5", std::process::id()));
     std::fs::write(&file, PATIENT).expect("there is room for a file");

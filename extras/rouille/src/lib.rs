@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_bodies_beyond_the_limit_that_announce_no_length() {
+    fn rejects_oversized_bodies_without_length() {
         let address = server();
         let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000)).repeat(super::MAX_BODY_BYTES / 0x1000);
         let head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_nested_elements_whatever_surrounds_them() {
+    fn counts_nested_elements_in_any_context() {
         let nested = |depth: usize| "<value>".repeat(depth) + &"</value>".repeat(depth);
         let wide = "<value><i4>7</i4><nil/></value>".repeat(10_000);
         for flat in ["", "<?xml version='1.0'?>\n<a>1 / 2</a>", &nested(super::MAX_DEPTH), &wide] {

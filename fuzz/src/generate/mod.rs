@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_same_for_the_same_seed() {
+    fn is_reproducible_by_seed() {
         for seed in 0..50 {
             assert_eq!(source(&choose(seed, None)), source(&choose(seed, None)));
         }

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_what_a_failure_says() {
+    fn keeps_message_of_failure() {
         let options =
             parse("--app app_7 --time real --user nobody --script seed=1,budget=9 --scripts 20").unwrap();
         assert_eq!(options.app.as_deref(), Some("app_7"));

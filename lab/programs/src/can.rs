@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encodes_the_kernels_frame() {
+    fn encodes_frame_of_kernel() {
         assert_eq!(size_of::<libc::can_frame>(), FRAME_BYTES);
         assert_eq!(mem::offset_of!(libc::can_frame, can_dlc), 4);
         assert_eq!(mem::offset_of!(libc::can_frame, data), 8);

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_what_it_takes() {
+    fn explains_requirements() {
         let read = |line: &str| two::<String, u32>("CHIP LINE", line.split(' ').map(str::to_owned));
         assert_eq!(read("gpiochip0 1").unwrap(), ("gpiochip0".to_owned(), 1));
         for line in ["gpiochip0", "gpiochip0 one", "gpiochip0 1 2"] {

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_missing_edge() {
+    fn rejects_missing_edge() {
         let judge = edge(Path::new("/x")).judge;
         judge(&outcome("ready\nshut down after 5 edges\n", "")).unwrap();
         assert!(judge(&outcome("ready\nshut down after 4 edges\n", "")).is_err());
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_missing_exchanges_and_frames() {
+    fn rejects_missing_exchanges_and_frames() {
         let (spi, can) = (spi(Path::new("/x")).judge, can(Path::new("/x")).judge);
         spi(&outcome("shut down after 50 exchanges\n", "")).unwrap();
         assert!(spi(&outcome("shut down after 49 exchanges\n", "")).is_err());

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_report_of_another_kernel() {
+    fn rejects_report_of_another_kernel() {
         let judge = report(Path::new("/x")).judge;
         judge(&outcome("", "Linux 6.12, PREEMPT_RT; memory: locked\nlevel 1   SCHED_FIFO\n")).unwrap();
         assert!(judge(&outcome("", "Linux 6.12, not PREEMPT_RT; memory: locked\nSCHED_FIFO\n")).is_err());

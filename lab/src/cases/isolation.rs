@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn judges_ticks_as_a_ratio() {
+    fn judges_ticks_as_ratio() {
         let case = ticks();
         let said = |text: &str| (case.judge)(&outcome(text, ""));
         said("1\n1\n750\n6\n").unwrap();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_app_on_another_cpu() {
+    fn rejects_app_on_another_cpu() {
         let judge = reported(Path::new("/x")).judge;
         let report = |cpu| {
             format!(

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_remains_of_a_killed_app() {
+    fn rejects_shared_memory_of_killed_app() {
         let judge = killed(Path::new("/x")).judge;
         judge(&outcome("threads 12\nclean\n", "")).unwrap();
         assert!(judge(&outcome("threads 1\nclean\n", "")).is_err());

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_wrong_delay_or_holder() {
+    fn rejects_wrong_delay_or_holder() {
         let raw = contended("raw_spinlock", Path::new("/x")).judge;
         let mutex = contended("mutex", Path::new("/x")).judge;
         let late = outcome("late 4002 us, blocked 0 us\n", "");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_locks_without_waits_or_holds() {
+    fn rejects_locks_without_waits_or_holds() {
         let judge = statistics().judge;
         let raw = "raw_lock: 3 38000.12 41 40001.00\n";
         let others =
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_section_without_interrupts_off() {
+    fn rejects_section_with_interrupts_enabled() {
         let judge = interrupts_off().judge;
         judge(&outcome("6006\nhold_raw_spinlock\n", "")).unwrap();
         assert!(judge(&outcome("80\nhold_raw_spinlock\n", "")).is_err());

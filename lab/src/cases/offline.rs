@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn demands_the_other_machine() {
+    fn requires_other_machine() {
         const GOOD: &str = "memory of Linux is refused\npunctual_cpu: version 2, GICv2, PSCI 0x10001 by SMC, 2 MB at 0x9fe00000\nends 0, \
             safe 1, ui 1\nother-ends 0, safe 1, ui 1\nother-panics 101, safe 0, ui 1\nother-faults 101, safe 0, ui 1\nonline 0-2\n";
         let judge = other().judge;

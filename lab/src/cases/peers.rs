@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_pi_stress_without_inversions() {
+    fn rejects_pi_stress_without_inversions() {
         let case = inversions();
         let said = |text: &str| (case.judge)(&outcome(text, ""));
         said("Total inversion performed: 19571\nTest Duration: x\n").unwrap();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn needs_both_figures_for_a_ratio() {
+    fn needs_both_values_for_ratio() {
         let case = instants(Path::new("/x"));
         let row = |subject: &str, condition: &str, mean: f64| {
             let id = format!("latency/instant/{subject}/{condition}");

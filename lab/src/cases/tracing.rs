@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_latency_above_the_bound() {
+    fn rejects_latency_above_bound() {
         let judge = latency(Path::new("/x"), Path::new("/y")).judge;
         let said = |cyclictest: u32, bound: &str, app: &str| {
             let text = format!(
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_recording_without_a_group_of_events() {
+    fn rejects_recording_without_event_group() {
         let judge = every_group(Path::new("/x")).judge;
         judge(&outcome(PASSED, "absent: schedule: build with the cargo feature `bpf`\n")).unwrap();
         assert!(judge(&outcome(PASSED, "absent: the kernel has no events of the group osnoise\n")).is_err());

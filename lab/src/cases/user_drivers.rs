@@ -156,7 +156,7 @@ mod tests {
         "the device inverts: 0xf0f0edcb\nlatency: 1 to 3 ns, median 2 ns\nshut down after 200 interrupts\n";
 
     #[test]
-    fn refuses_missing_interrupts_and_other_registers() {
+    fn rejects_missing_interrupts_and_other_registers() {
         let judge = pci(Path::new("/x")).judge;
         judge(&outcome(GOOD, "")).unwrap();
         for (from, to) in [("200", "199"), ("0xf0f0edcb", "0x0f0f1234"), ("latency: ", "")] {

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relocates_directories_of_a_script() {
+    fn relocates_directories_of_script() {
         let script = "cd /tmp/case; /lab/bin/app >/tmp/out; mv /tmp/out /results/0";
         let there = relocated(script, "/tmp/punctual-lab-x");
         assert_eq!(

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn sees_the_start_also_in_pieces() {
+    fn detects_start_in_fragments() {
         let mut console = console("[    1.0] x\r\npunctual-lab: st");
         assert!(!console.started());
         console.append(b"art\r\n");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_the_last_lines_only() {
+    fn shows_only_last_lines() {
         let many: String = (0..50).map(|n| format!("line {n}\r\n")).collect();
         let tail = console(&many).tail();
         assert!(tail.contains("line 49") && tail.contains("line 30") && !tail.contains("line 29"), "{tail}");

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn packs_the_same_files_to_the_same_bytes() {
+    fn packs_reproducibly() {
         let archive = || {
             let mut archive = Archive::default();
             archive.file("init", b"#!/bin/sh\n");

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_the_host_clock_from_counted_machines() {
+    fn hides_host_clock_from_counted_machines() {
         let mut machine = Machine {
             cpus: 1,
             memory: 256,
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     #[cfg(target_arch = "x86_64")]
-    fn measures_a_plausible_rate() {
+    fn measures_plausible_rate() {
         let khz = time_stamp_khz().unwrap();
         assert!((100_000..20_000_000).contains(&khz), "{khz} kHz");
     }

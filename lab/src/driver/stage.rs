@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_two_programs_of_one_name() {
+    fn rejects_programs_with_same_name() {
         let programs =
             |paths: &[&str]| only_one_of_a_name(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
         programs(&["/a/app", "/a/app", "/a/other"]).unwrap();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_program_for_another_processor() {
+    fn rejects_program_for_another_processor() {
         assert_eq!(machine(b"#!/bin/sh\n"), None);
         let mut elf = [0; 64];
         elf[..4].copy_from_slice(b"\x7fELF");

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn lets_a_step_of_the_counter_pass() {
+    fn accepts_counter_step() {
         let of =
             |kernel: &str, all: f64| Figures { kernel: kernel.to_owned(), ..figures(&[(LOCK, [all; 5])]) };
         let deviations = |kernel, now| of(kernel, 40.0).deviations(&of(kernel, now), true).len();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn compares_within_wide_bounds_on_another_kernel_of_the_series_and_not_at_all_with_another() {
+    fn compares_only_kernels_of_same_series_within_wide_bounds() {
         let before = figures(&[(LOCK, [1000.0; 5])]);
         let on = |kernel: &str, all| Figures { kernel: kernel.to_owned(), ..figures(&[(LOCK, [all; 5])]) };
         before.require(&on("6.12.130-rt", 1200.0), true).unwrap();

@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_size_of_a_package() {
+    fn reads_size_of_package() {
         let about = "Package: x\nVersion: 6.12.1-1\nInstalled-Size: 107617\nSize: 107152768\n";
         assert_eq!(field(about, "Version"), Some("6.12.1-1"));
         assert_eq!(size(about).as_deref(), Some("108 MB"));

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_the_end_of_the_output_of_a_failed_build() {
+    fn shows_end_of_failed_build_output() {
         let scratch = Scratch::new("build").unwrap();
         let log = scratch.path().join("log");
         let mut command = Command::new("sh");

@@ -217,7 +217,7 @@ linux-source-6.120 - no such thing yet
     }
 
     #[test]
-    fn leaves_remarks_out_of_a_configuration() {
+    fn skips_comments_in_configuration() {
         let (probe, lockstat) = (Flavour::RtProbe.options().unwrap(), Flavour::RtLockstat.options().unwrap());
         assert!(
             probe.lines().all(|line| line.starts_with("CONFIG_")) && probe.contains("CONFIG_PREEMPT_RT=y\n")

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_a_kernel_for_arm() {
+    fn recognizes_arm_kernel() {
         let mut arm = vec![0; 64];
         arm[0x38..0x3c].copy_from_slice(b"ARM\x64");
         assert!(is_arm64(&arm));

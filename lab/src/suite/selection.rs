@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_only_machines_with_the_kernel() {
+    fn runs_only_machines_with_kernel() {
         let machines = |line| parse(line).unwrap().machines().collect::<Vec<_>>();
         assert_eq!(machines(""), Setup::ALL);
         assert_eq!(
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_unusable_options() {
+    fn rejects_unusable_options() {
         for line in [
             "quick",
             "--only",

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn shortens_long_text_in_its_middle() {
+    fn elides_middle_of_long_text() {
         let long: String = (0..100).map(|n| format!("line {n}\n")).collect();
         let short = shortened(&long);
         assert!(short.contains("line 19\n[… 60 lines …]\nline 80"), "{short}");

@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "skipped for want of sh, which this machine has: nothing")]
-    fn fails_if_the_machine_meets_the_need() {
+    fn fails_if_machine_meets_requirement() {
         skip(Need::Tool("sh"), "nothing");
     }
 

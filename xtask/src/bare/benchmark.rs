@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_broken_rule_and_missing_samples() {
+    fn rejects_broken_rule_and_missing_samples() {
         let wrong = [
             RUN.replace("passed", "failed"),
             RUN.replace(r#""figures": {"samples": 2}"#, r#""figures": {"samples": 1}"#),

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_settings_by_their_whole_names() {
+    fn finds_settings_by_whole_name() {
         let config = "kernel_address=0x8000\nkernel=kernel7.img\n";
         assert_eq!(setting(config, "kernel").unwrap(), "kernel7.img");
         assert_eq!(setting(config, "kernel_address").unwrap(), "0x8000");

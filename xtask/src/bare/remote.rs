@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_memory_and_the_program_counter() {
+    fn reads_memory_and_program_counter() {
         let mut reads = remote("+$01ff#2d");
         assert_eq!(reads.memory(0x8000, 2).unwrap(), [1, 0xFF]);
         assert_eq!(reads.stream.asked, b"$m8000,2#93+");

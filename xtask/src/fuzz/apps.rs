@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_what_a_failure_says() {
+    fn keeps_message_of_failure() {
         let options =
             parse("--seed 7 --count 1 --executor poll -- --time real --script seed=1,budget=9").unwrap();
         assert_eq!((options.seed, options.count, &*options.executor), (Some(7), 1, "poll"));

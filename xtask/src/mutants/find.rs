@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn weakens_each_ordering_as_its_operation_allows() {
+    fn weakens_each_ordering_as_operation_allows() {
         assert_eq!(of("a.load(Ordering::SeqCst)"), ["a.load(Ordering::Acquire)"]);
         assert_eq!(
             of("let _ = a.swap(b, Ordering::AcqRel);"),
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_returns_except_at_the_end_of_a_diverging_block() {
+    fn drops_returns_except_at_end_of_diverging_block() {
         assert_eq!(of("if let Some(a) = b { return true; } false"), ["if let Some(a) = b { } false"]);
         assert_eq!(
             of("if let Some(a) = b { return wake(a); }"),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_equal_lines_of_a_function() {
+    fn numbers_equal_lines_of_function() {
         let text = "fn f() {\n    g();\n    g();\n}";
         let found = mutations("p", "src/x.rs", text).unwrap();
         assert_eq!(found.iter().map(|m| (m.line, m.ordinal)).collect::<Vec<_>>(), [(2, 0), (3, 1)]);

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn allows_a_small_sample_one_survivor() {
+    fn allows_one_survivor_in_small_sample() {
         let outcomes = [(Outcome::Caught, false), (Outcome::Survived, false)];
         assert!(conclude(&outcomes, false).is_err());
         assert!(conclude(&outcomes, true).is_ok());

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_every_mutation_a_switch() {
+    fn assigns_switch_to_every_mutation() {
         let (found, switched) = switched();
         assert!(syn::parse_file(&switched.text).is_ok(), "{}", switched.text);
         for number in 0..found.len() {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn blames_the_innermost_mutation() {
+    fn blames_innermost_mutation() {
         let (_, switched) = switched();
         for (range, number) in &switched.places {
             assert_eq!(switched.to_blame(range), [*number]);

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn table_has_a_line_for_every_part() {
+    fn table_has_row_for_every_part() {
         let scratch = Scratch::new("nightly-table").unwrap();
         let mut report = Report::open(scratch.path()).unwrap();
         report

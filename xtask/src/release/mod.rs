@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_incomplete_manifest() {
+    fn rejects_incomplete_manifest() {
         let change = |path: &str, value: Value| {
             let mut package = package();
             *package.pointer_mut(path).unwrap() = value;

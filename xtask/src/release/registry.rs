@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_file_of_each_name_in_index() {
+    fn locates_index_file_of_each_name() {
         let expected = [("a", "1/a"), ("io", "2/io"), ("log", "3/l/log"), ("Serde", "se/rd/serde")];
         for (name, path) in expected {
             assert_eq!(place(name), Path::new(path));

@@ -30,11 +30,11 @@ const SKIPPED: [(&[Sanitizer], &str); 7] = [
     (BOTH, "no_proc::"),
     (BOTH, "settings::"),
     // Sanitizers handle the signals of a fault themselves, and need more stack.
-    (BOTH, "stacks::an_overflow_names_task_level_and_thread"),
-    (BOTH, "stacks::what_is_no_overflow_is_left_to_the_handler_before"),
-    (&[Sanitizer::Thread], "stacks::by_default_every_level_fits_on_the_lowest"),
+    (BOTH, "stacks::stack_overflow_names_task_level_and_thread"),
+    (BOTH, "stacks::passes_other_faults_to_earlier_handler"),
+    (&[Sanitizer::Thread], "stacks::default_levels_fit_above_lowest_priority"),
     // ThreadSanitizer ends a forked child that starts threads.
-    (&[Sanitizer::Thread], "forks::runs_in_the_child_what_does_not_run_in_the_parent"),
+    (&[Sanitizer::Thread], "forks::runs_child_without_parent_threads"),
     // ThreadSanitizer makes system calls at points at which the program makes none.
     (&[Sanitizer::Thread], "polling::no_system_calls::it_makes_none"),
 ];

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_only_a_message_as_caught() {
+    fn counts_only_messages_as_caught() {
         let panic =
             "\nthread 'a' panicked at x.rs:1:2:\nlost a job\nnote: more\n\nthread 'a' panicked at y:\nno\n";
         assert_eq!(verdict(&ended(101, panic)), Ok("lost a job".to_owned()));

@@ -224,7 +224,7 @@ error: 2 targets failed:
     }
 
     #[test]
-    fn reports_tests_that_pass_when_run_again_as_unstable() {
+    fn reports_tests_that_pass_on_retry_as_unstable() {
         let mut tally = tally(OUTPUT);
         for failure in tally.failures() {
             tally.note_second_pass(&failure);
@@ -242,7 +242,7 @@ error: 2 targets failed:
     }
 
     #[test]
-    fn names_no_failures_of_a_build_that_failed() {
+    fn names_no_test_failures_after_failed_build() {
         let built = tally("error: could not compile `a` (lib) due to 1 previous error");
         assert_eq!((built.passed, built.failed, built.failures().len()), (0, 0, 0));
     }

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_users_of_a_lock_free_resource_together() {
+    fn groups_users_of_lock_free_resource() {
         let source = "#[app] mod app {
             #[shared] struct S { a: m::T<u8>, #[lock_free] pub(super) b: m::T<u8, u8>, c: u8 }
             #[task(shared = [a, c])] fn t() {}

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_an_example_and_a_test() {
+    fn reads_example_and_test() {
         let example = r#"{"reason":"compiler-artifact","manifest_path":"/w/crates/punctual/Cargo.toml",
             "target":{"kind":["example"],"name":"blink"},"profile":{"test":false},"executable":"/t/examples/blink"}"#;
         let found = artifact(example).unwrap().unwrap();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn passes_over_messages_without_an_executable() {
+    fn skips_messages_without_executable() {
         assert_eq!(artifact(r#"{"reason":"compiler-artifact","executable":null}"#).unwrap(), None);
         assert_eq!(artifact(r#"{"reason":"build-finished","success":true}"#).unwrap(), None);
     }

@@ -227,13 +227,13 @@ mod tests {
     }
 
     #[test]
-    fn passes_on_lines_up_to_the_last_one_without_a_line_break() {
+    fn passes_on_lines_including_unterminated_last() {
         let lines = lines(&b"one\n\xff two\nthree"[..]);
         assert_eq!(lines.iter().collect::<Vec<_>>(), ["one", "\u{fffd} two", "three"]);
     }
 
     #[test]
-    fn reports_a_process_left_behind() {
+    fn reports_remaining_process() {
         assert!(capture(&mut shell("sleep 3 & echo done"), GRACE * 10).is_err());
     }
 }

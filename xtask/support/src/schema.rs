@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_place_of_a_violation() {
+    fn names_location_of_violation() {
         let schema = Schema::new(r#"{"properties": {"a": {"items": {"type": "null"}}}}"#);
         let violations = schema.violations(&serde_json::json!({"a": [null, 1]}));
         assert_eq!(violations, [r#"/a/1: 1 violates type: "null""#]);

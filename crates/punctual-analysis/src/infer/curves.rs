@@ -160,7 +160,7 @@ mod tests {
 
     /// Example of the package `rt-model-inference` 1.0.1, whose distances count both ends.
     #[test]
-    fn finds_distances_of_published_example() {
+    fn infers_distances_of_published_example() {
         let releases: [Nanos; 20] = [
             135, 249, 354, 473, 526, 657, 729, 823, 935, 1041, 1144, 1258, 1368, 1434, 1534, 1653, 1753,
             1834, 1944, 2057,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_distances_of_windows_from_both_sides() {
+    fn bounds_window_distances_below_and_above() {
         let mut curves = Curves::new(3);
         [(0, 10), (100, 130), (200, 205)].into_iter().for_each(|window| curves.push(window));
         let two = Span { least: 70, least_most: 105, largest_least: 90, largest: 130 };
@@ -187,7 +187,7 @@ mod tests {
 
     /// Compares with the least distance of every number of gaps, found by enumeration.
     #[test]
-    fn knows_many_releases_from_below() {
+    fn extrapolates_lower_bound_of_many_releases() {
         let mut seed = 1_u64;
         for _ in 0..20 {
             let mut at = 0;
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_back_no_further_than_it_has_to() {
+    fn limits_look_back_to_window() {
         let mut curves = Curves::new(65);
         (0..3 * FAR as u64).for_each(|at| curves.push((at * 7, at * 7)));
         assert_eq!((curves.recent.len(), curves.least_of_many().len()), (FAR, FAR));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_no_distance_across_a_gap() {
+    fn ignores_distances_across_gap() {
         let mut curves = Curves::new(4);
         [5, 10].into_iter().for_each(|at| curves.push((at, at)));
         curves.interrupt();

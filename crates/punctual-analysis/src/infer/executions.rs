@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_nothing_across_a_gap() {
+    fn does_not_sum_across_gap() {
         let mut executions = of(2, &[9]);
         executions.interrupt();
         executions.push(8);
@@ -203,7 +203,7 @@ mod tests {
 
     /// Compares with the longest sum of every number of jobs, found by enumeration.
     #[test]
-    fn knows_many_jobs_from_above() {
+    fn extrapolates_upper_bound_of_many_jobs() {
         let mut seed = 3_u64;
         let jobs: Vec<Nanos> = (0..150)
             .map(|_| {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_many_jobs_on_one_side_of_a_gap() {
+    fn sums_many_jobs_on_one_side_of_gap() {
         let mut executions = of(2, &[9; 3]);
         executions.interrupt();
         [1; 5].into_iter().for_each(|job| executions.push(job));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_back_no_further_than_it_has_to() {
+    fn limits_look_back_to_window() {
         let executions = of(32, &vec![5; 3 * FAR]);
         assert_eq!((executions.recent.len(), executions.longest_of_many().len()), (FAR, FAR));
         let mut rare = vec![5; 4 * FAR];
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_rare_long_jobs_from_usual_ones() {
+    fn separates_rare_long_jobs() {
         let jobs: Vec<Nanos> = (0..64).map(|at| if at % 8 == 3 { 50 } else { 5 }).collect();
         assert_eq!(of(32, &jobs).split(), Split { usual: 5, most: 50, every: 8 });
         assert_eq!(of(32, &[7; 20]).split().every, 1);

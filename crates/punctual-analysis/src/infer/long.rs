@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_long_jobs_of_all_tasks_from_usual_ones() {
+    fn separates_rare_long_jobs_of_all_tasks() {
         let one = runs((0..2_000).map(|at| if at == 700 { 90 } else { 10 + at % 2 }));
         let mut other = runs((0..2_000).map(|at| if at == 900 { 400 } else { 5 }));
         other.iter_mut().for_each(|run| run.start += 3);
@@ -94,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn calls_none_long_of_few_jobs() {
+    fn needs_many_jobs_to_call_one_long() {
         let few = runs([7, 1, 900, 3]);
         let long = LongJobs::of(&[&few]);
         assert_eq!((long.usual, long.curves.releases()), (vec![Some(900)], 0));
     }
 
     #[test]
-    fn takes_no_distance_across_missing_jobs() {
+    fn ignores_distances_across_missing_jobs() {
         let mut runs = runs((0..4_000).map(|at| if at % 1_000 == 0 { 50 } else { 5 }));
         runs[1_500].execution = None;
         let long = LongJobs::of(&[&runs]);

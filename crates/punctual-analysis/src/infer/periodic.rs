@@ -156,7 +156,7 @@ mod tests {
 
     /// Example of the package `rt-model-inference` 1.0.1.
     #[test]
-    fn finds_model_of_published_example() {
+    fn infers_model_of_published_example() {
         let releases = [
             135, 249, 354, 473, 526, 657, 729, 823, 935, 1041, 1144, 1258, 1368, 1434, 1534, 1653, 1753,
             1834, 1944, 2057,
@@ -167,7 +167,7 @@ mod tests {
 
     /// Compares with every possible period.
     #[test]
-    fn finds_least_jitter_there_is() {
+    fn infers_least_jitter() {
         let mut seed = 3_u64;
         let mut random = |below: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn every_release_is_on_the_grid_within_the_jitter() {
+    fn releases_lie_on_grid_within_jitter() {
         let releases: Vec<Nanos> = (0..1000).map(|i| 1_000_000 + i * 250_000 + (i * i) % 977).collect();
         let Periodic { period, offset, jitter } =
             grid(releases.iter().map(|&at| (at, at))).certain().unwrap();
@@ -224,13 +224,13 @@ mod tests {
     }
 
     #[test]
-    fn says_nothing_of_two_releases() {
+    fn infers_nothing_from_two_releases() {
         assert_eq!(grid([(1, 1), (5, 5)]).certain(), None);
         assert_eq!(grid([(7, 7); 4]).certain(), None);
     }
 
     #[test]
-    fn windows_are_within_certain_and_met_by_possible_model() {
+    fn windows_lie_between_certain_and_possible_model() {
         let windows = (0..50).map(|i| (i * 1000 + 10, i * 1000 + 10 + 40 * (i % 3)));
         let grid = grid(windows);
         assert_eq!(grid.certain(), Some(Periodic { period: 1000, offset: 10, jitter: 80 }));

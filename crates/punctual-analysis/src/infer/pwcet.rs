@@ -255,7 +255,7 @@ mod tests {
 
     /// By hand: at 2, one half contains 2 of 3 values and the other none.
     #[test]
-    fn measures_distance_of_halves() {
+    fn compares_distributions_of_both_halves() {
         let found = distance(&[1.0, 2.0, 4.0, 3.0, 4.0, 5.0]);
         assert!((found - 2.0 / 3.0 * 1.5_f64.sqrt()).abs() < 1e-12, "{found}");
     }
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rarer_excess_is_longer() {
+    fn rarer_quantiles_are_longer() {
         let jobs = sample(3, 20_000, |random| random.gumbel(100_000.0, 1_000.0));
         let of = |probability| fit(&jobs, probability).unwrap().execution;
         assert!(of(1e-12) > of(1e-9) && of(1e-9) > of(1e-6));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_jobs_that_follow_each_other() {
+    fn rejects_dependent_jobs() {
         let mut last = 0;
         let mut random = Random(4);
         let jobs: Vec<Nanos> = (0..5_000)
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_jobs_that_change() {
+    fn rejects_changing_distribution() {
         let mut random = Random(4);
         let later = |at: usize| if at < 2_500 { 100_000.0 } else { 100_050.0 };
         let jobs: Vec<Nanos> = (0..5_000).map(|at| random.gumbel(later(at), 300.0)).collect();
@@ -314,21 +314,21 @@ mod tests {
 
     /// Pareto with exponent 2: a new maximum is likely to be twice the longest observation.
     #[test]
-    fn refuses_heavy_tails() {
+    fn rejects_heavy_tails() {
         let jobs = sample(6, 20_000, |random| (1_000.0 / random.unit().sqrt()) as Nanos);
         assert!(fit(&jobs, 1e-9).unwrap().refusal().unwrap().contains("tail"));
     }
 
     /// Two paths, the longer of them rare.
     #[test]
-    fn refuses_what_does_not_fit() {
+    fn rejects_values_that_do_not_fit() {
         let path = |random: &mut Random| if random.unit() < 0.02 { 50_000 } else { 0 };
         let jobs = sample(8, 20_000, |random| random.gumbel(100_000.0, 500.0) + path(random));
         assert!(!fit(&jobs, 1e-9).unwrap().fit.passes());
     }
 
     #[test]
-    fn refuses_too_few_jobs_and_constants() {
+    fn rejects_too_few_jobs_and_constants() {
         assert!(fit(&[1; 999], 1e-9).unwrap_err().contains("1000 are needed"));
         assert!(fit(&[5; 5_000], 1e-9).unwrap_err().contains("the same"));
         assert!(fit(&[5; 5_000], 0.0).is_err());

@@ -426,7 +426,7 @@ mod tests {
     /// By hand: J is 2 each; ⌈(w + 2) / 100⌉ jobs of `high` and ⌈w / 50⌉ interrupts of 3 displace
     /// `low`.
     #[test]
-    fn bounds_what_can_be_known() {
+    fn bounds_observed_threads() {
         let threads = [thread("low", 10, 0, (1_000, 50)), thread("high", 20, 0, (100, 30))];
         let Inferred { system, threads, unbounded } = system("t", &threads, &[handler(0, 50, 3)], 50_000);
         assert_eq!((threads, unbounded.len()), (vec![0, 1], 0));
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_no_bound_below_what_is_unknown() {
+    fn leaves_threads_below_unknown_one_unbounded() {
         let mut threads = [
             thread("low", 10, 0, (1_000, 50)),
             thread("lost", 20, 0, (100, 30)),
@@ -461,7 +461,7 @@ mod tests {
 
     /// Its release was before the recording, or is missing.
     #[test]
-    fn a_thread_that_ran_once_displaces_others_once() {
+    fn counts_single_run_once() {
         let mut once = thread("once", 30, 0, (100, 7));
         once.thread = Thread::default();
         once.thread.push(&Observation {
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_of_unknown_length_leaves_its_cpu_without_bounds() {
+    fn interrupt_of_unknown_length_leaves_cpu_unbounded() {
         let threads = [thread("here", 10, 0, (1_000, 50)), thread("there", 10, 1, (1_000, 50))];
         let stray = Handler { is_unknown: true, ..handler(0, 50, 3) };
         let found = system("t", &threads, &[stray], 50_000);
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_cpus_that_a_thread_moved_between_for_one() {
+    fn merges_cpus_connected_by_migration() {
         let mut threads = [
             thread("a", 30, 0, (1_000, 50)),
             thread("b", 20, 1, (1_000, 50)),
@@ -513,7 +513,7 @@ mod tests {
 
     /// One job of five takes 50 instead of 10; ten in a row would exceed the CPU.
     #[test]
-    fn long_jobs_are_as_rare_as_they_were_seen() {
+    fn long_jobs_keep_observed_rate() {
         let mut one = thread("one", 20, 0, (40, 10));
         one.thread = Thread::default();
         for number in 0..60 {
@@ -547,7 +547,7 @@ mod tests {
 
     /// For many releases, the period is stricter than a curve of few observed releases.
     #[test]
-    fn arrivals_follow_curve_and_then_period() {
+    fn arrivals_follow_curve_then_period() {
         let mut curves = Curves::new(3);
         let mut grid = super::super::periodic::Grid::default();
         for at in 0..40_u64 {

@@ -305,7 +305,7 @@ mod tests {
 
     /// Each job queries a device: it sleeps from 13 to 50 after its release.
     #[test]
-    fn merges_what_lies_between_two_timers() {
+    fn merges_wake_ups_between_two_timers() {
         let mut thread = Thread::default();
         for at in 0..10 {
             thread.push(&job(2 * at, at * 1000, true, 10));
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_time_outs_for_jobs_of_their_own() {
+    fn counts_timeouts_as_jobs() {
         let mut thread = Thread::default();
         for (at, released) in [0, 700, 4_000, 5_100, 5_900, 11_000].into_iter().enumerate() {
             thread.push(&job(at as u64, released, at % 2 == 0, 10));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn fits_period_to_longest_stretch_without_gap() {
+    fn fits_period_to_longest_gapless_stretch() {
         let mut thread = Thread::default();
         [0, 100, 200].into_iter().for_each(|at| thread.push(&job(0, at, true, 1)));
         thread.interrupt();

@@ -95,7 +95,7 @@ fn by_formula(system: &System, carriers: usize) -> Vec<Option<u64>> {
 }
 
 #[test]
-fn bounds_hold_and_are_no_longer_than_those_of_2007() {
+fn bounds_hold_and_improve_on_2007() {
     let mut random = Random::new(2009);
     let (mut compared, mut shorter, mut attained, mut only_now) = (0, 0, 0, 0);
     for _ in 0..400 {
@@ -131,7 +131,7 @@ fn bounds_hold_and_are_no_longer_than_those_of_2007() {
 }
 
 #[test]
-fn on_one_cpu_no_job_is_carried_in() {
+fn single_cpu_has_no_carry_in() {
     // On one CPU there is no carry-in: the bound of Joseph & Pandya.
     let mut system = crate::support::periodic(&[(7, 3), (20, 5)]);
     system.partitions[0].executor = Executor::Global { cpus: 1 };

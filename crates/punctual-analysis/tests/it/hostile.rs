@@ -69,11 +69,11 @@ fn attack(name: &str, entry: fn(&[u8])) {
 }
 
 #[test]
-fn task_sets_are_read_or_refused() {
+fn accepts_or_rejects_any_task_set() {
     attack("taskset", entry::taskset);
 }
 
 #[test]
-fn models_and_profiles_are_read_or_refused() {
+fn accepts_or_rejects_any_model_and_profile() {
     attack("app", entry::app);
 }

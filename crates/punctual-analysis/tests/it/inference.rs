@@ -48,7 +48,7 @@ fn grid(releases: impl IntoIterator<Item = Window>) -> Grid {
 }
 
 #[test]
-fn distances_are_those_of_the_oracle() {
+fn distances_equal_oracle() {
     for (number, it) in Sequence::all().iter().enumerate() {
         let windows = || it.windows.iter().copied();
         assert_eq!(spans(it.instants(), |span| span.least), it.least, "sequence {number}");
@@ -60,7 +60,7 @@ fn distances_are_those_of_the_oracle() {
 }
 
 #[test]
-fn periodic_models_are_no_worse_than_the_oracle_s() {
+fn periodic_models_are_as_tight_as_oracle() {
     let mut same = 0;
     for (number, it) in Sequence::all().iter().enumerate() {
         let (exact, windows) = (grid(it.instants()), grid(it.windows.iter().copied()));

@@ -29,7 +29,7 @@ fn random_system(random: &mut Random, count: usize, total: f64) -> System {
 /// If one task spawns another, each trial computes all bounds again, with every job of the window.
 /// With a jitter of one hour, this would take hours.
 #[test]
-fn jitter_of_a_chain_is_tried_up_to_its_deadline() {
+fn tries_chain_jitter_up_to_deadline() {
     let mut tasks = vec![task("sample", 2, 1_000, 200), task("act", 1, 1_000, 300)];
     tasks[0].spawns.push(Spawn { task: 1, most: 1, earliest: 0, in_section: true });
     tasks[1].arrivals = None;
@@ -40,7 +40,7 @@ fn jitter_of_a_chain_is_tried_up_to_its_deadline() {
 
 /// The verdict takes short cuts when the bound is not requested.
 #[test]
-fn verdict_is_that_of_the_bounds() {
+fn verdict_follows_bounds() {
     let (mut met, mut missed) = (0, 0);
     for seed in 1..=400 {
         let system = random_system(&mut Random::new(seed), 4, 0.6);
@@ -56,7 +56,7 @@ fn verdict_is_that_of_the_bounds() {
 }
 
 #[test]
-fn verdict_changes_at_the_margin() {
+fn verdict_changes_at_margin() {
     let mut tried = 0;
     for seed in 1..=40 {
         let mut random = Random::new(seed);
@@ -106,7 +106,7 @@ fn verdict_changes_at_the_margin() {
 }
 
 #[test]
-fn unschedulable_sets_say_how_far_they_are_off() {
+fn reports_negative_margins_of_unschedulable_sets() {
     let system = periodic(&[(100, 52), (140, 52)]);
     let found = margins(&system);
     assert!(found.all.permille < 1_000 && found.tasks.is_empty());
@@ -130,7 +130,7 @@ fn orders(n: u32) -> Vec<Vec<u32>> {
 }
 
 #[test]
-fn finds_levels_whenever_there_are_some() {
+fn assigns_levels_whenever_possible() {
     let (mut with, mut without, mut not_monotonic) = (0, 0, 0);
     for seed in 1..=150 {
         let mut random = Random::new(seed);

@@ -35,7 +35,7 @@ fn combined(outside: &str, without: &[String]) -> Result<System, String> {
 }
 
 #[test]
-fn counts_what_the_machine_takes_once_and_not_in_every_execution() {
+fn counts_machine_interference_once() {
     let without = ["steer".to_owned()];
     let all = combined("", &without).unwrap();
     assert_eq!((all.tasks[0].execution, all.interrupts.len()), (90_000, 0));
@@ -76,7 +76,7 @@ fn notes_tasks_without_jobs() {
 }
 
 #[test]
-fn leaves_out_tasks_that_are_named() {
+fn omits_excluded_tasks() {
     let system = combined("", &["steer".to_owned()]).unwrap();
     assert_eq!(system.tasks.len(), 1);
     assert!(
@@ -138,7 +138,7 @@ fn profiled(schema: &str, profiling: &str) -> System {
 
 /// Profiling overhead is part of the observed run, but not of an app without a profile.
 #[test]
-fn what_profiling_takes_is_in_the_bounds_of_the_run_alone() {
+fn profiling_cost_counts_only_in_bounds_of_the_run() {
     let of = |system: &System| {
         let analysis = analyse(system);
         let bounds: Vec<u64> = analysis.tasks.iter().map(|it| it.as_ref().unwrap().response).collect();
@@ -164,7 +164,7 @@ fn what_profiling_takes_is_in_the_bounds_of_the_run_alone() {
 /// A lateness common to all releases preserves their distance, so a lower job is displaced by one
 /// of them, not two.
 #[test]
-fn what_all_jobs_are_late_by_brings_none_nearer() {
+fn constant_lateness_is_not_jitter() {
     let bound = |least: &str| {
         let without = ["steer".to_owned()];
         let text = profile(&format!(r#""lateness_max_ns": 20000, {least}"#));
@@ -188,7 +188,7 @@ fn what_all_jobs_are_late_by_brings_none_nearer() {
 /// A caller's releases bound those of a task without other callers, and the work of the caller
 /// before the spawn is not part of its response.
 #[test]
-fn what_jobs_alone_spawn_comes_when_they_do() {
+fn spawned_tasks_inherit_arrivals_of_sole_caller() {
     let model = CALLS.replace(
         r#""name": "log", "kind": "periodic", "partition": "main", "level": 1, "period_ns": 200000, "offset_ns": 0,
       "deadline_ns": 200000, "min_interval_ns": null, "burst": null"#,

@@ -115,7 +115,7 @@ fn refused(text: &str, line: usize, what: &str, fix: &str) {
 }
 
 #[test]
-fn refuses_unknown_versions_and_names() {
+fn rejects_unknown_versions_and_names() {
     refused("schema = \"punctual-taskset/2\"\ntask = 3", 1, "punctual-taskset/2", "punctual-taskset/1");
     refused("{\n\"schema\":\n \"x\"}", 3, "`x`", "\"schema\": \"punctual-taskset/1\"");
     refused(&format!("{HEAD}{TASK}perod = \"1ms\"\n"), 6, "perod", "docs/book/src/reference/taskset.md");
@@ -133,7 +133,7 @@ fn refuses_unknown_versions_and_names() {
 }
 
 #[test]
-fn refuses_bad_times() {
+fn rejects_invalid_times() {
     let with = |line: &str| format!("{HEAD}{TASK}{line}\n");
     refused(&with("period = 100"), 6, "no unit", "docs");
     refused(&with("period = \"100\""), 6, "no unit", "docs");

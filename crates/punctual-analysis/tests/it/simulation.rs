@@ -157,7 +157,7 @@ fn preemptive_bounds_with_blocking_are_attained() {
 }
 
 #[test]
-fn bounds_of_peers_are_attained() {
+fn peer_bounds_are_attained() {
     exact_bounds_are_attained(Shape { peers: true, ..PLAIN }, 60);
 }
 
@@ -238,7 +238,7 @@ fn random_transactions(random: &mut Random) -> System {
 }
 
 #[test]
-fn no_job_exceeds_a_bound_that_counts_on_offsets() {
+fn no_job_exceeds_offset_bound() {
     let (mut shorter, mut attained) = (0, 0);
     for seed in 1..=300 {
         let mut random = Random::new(seed);

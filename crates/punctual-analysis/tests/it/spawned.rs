@@ -26,7 +26,7 @@ fn branches(most: Option<u64>) -> System {
 }
 
 #[test]
-fn a_job_takes_the_longest_of_its_branches() {
+fn job_takes_its_longest_branch() {
     assert_eq!(responses(&branches(None))[LAST], 1 + 2 + 5 + 3);
     assert_eq!(responses(&branches(Some(2)))[LAST], 1 + 2 + 5 + 3);
     assert_eq!(responses(&branches(Some(1)))[LAST], 1 + 2 + 5);
@@ -39,7 +39,7 @@ fn a_job_takes_the_longest_of_its_branches() {
 }
 
 #[test]
-fn a_job_that_spawned_one_thing_did_not_spawn_another() {
+fn branches_exclude_each_other() {
     assert_eq!(responses(&branches(None))[LEFT], 2 + 5 + 3);
     assert_eq!(responses(&branches(Some(2)))[LEFT], 2 + 5 + 3);
     assert_eq!(responses(&branches(Some(1)))[LEFT], 2 + 3);
@@ -50,7 +50,7 @@ fn a_job_that_spawned_one_thing_did_not_spawn_another() {
 }
 
 #[test]
-fn branches_of_the_level_itself_are_all_counted() {
+fn counts_all_branches_of_same_level() {
     let mut system = branches(Some(1));
     system.tasks[LEFT].level = 1;
     // A later job of `caller` may call, because peers no longer intervene.
@@ -81,7 +81,7 @@ fn on_a_grid(period: u64, offset: u64, jitter: u64) -> System {
 }
 
 #[test]
-fn releases_at_the_instant_of_the_root_are_over_when_it_starts() {
+fn releases_at_root_instant_end_before_it_starts() {
     // `called` runs within its caller, and `left` after it, both before any other release.
     let found = responses(&on_a_grid(200, 0, 0));
     assert_eq!((found[CALLED], found[LEFT]), (5, 2 + 3));
@@ -96,7 +96,7 @@ fn releases_at_the_instant_of_the_root_are_over_when_it_starts() {
 }
 
 #[test]
-fn releases_that_may_come_before_the_end_are_counted() {
+fn counts_releases_before_end() {
     // `caller` ends at most 2 + 5 + 3 after its release, including its callee and three releases.
     for (period, offset, jitter, met) in [
         (200, 50, 0, 0),

@@ -47,7 +47,7 @@ fn burns_wellings_three_tasks() {
 
 /// Burns & Wellings, table 11.5: schedulable at full utilization of the CPU.
 #[test]
-fn burns_wellings_full_utilisation() {
+fn burns_wellings_full_utilization() {
     assert_eq!(played(&[(20, 5), (40, 10), (80, 40)]), [5, 15, 80]);
 }
 
@@ -105,7 +105,7 @@ fn buttazzo_four_tasks() {
 /// 1990, section VI: under the ceiling protocol, a task is blocked by one critical section of all
 /// lower tasks, the longest with a high enough ceiling.
 #[test]
-fn one_section_blocks_and_only_one() {
+fn one_critical_section_blocks() {
     let mut tasks = vec![task("a", 3, 100, 40), task("b", 2, 150, 40), task("c", 1, 350, 100)];
     tasks[0].sections = vec![section(0, 10)];
     tasks[1].sections = vec![section(0, 5), section(1, 12)];
@@ -147,7 +147,7 @@ fn liu_time_demand() {
 /// the suspension, which the paper refutes: it gives 12 for the lowest task, 1 + ⌈12 / 2⌉ + ⌈(12 +
 /// 5) / 20⌉ · 5. With R − C = 15 as jitter, the bound is 1 + ⌈22 / 2⌉ + ⌈(22 + 15) / 20⌉ · 5.
 #[test]
-fn chen_waiting_is_no_jitter_of_its_length() {
+fn chen_suspension_is_not_jitter() {
     let mut system = periodic(&[(2, 1), (20, 5), (50, 1)]);
     system.tasks[1].suspension = Some(Suspension { total: 5, times: 1 });
     assert_eq!(responses(&system), [1, 20, 22]);
@@ -190,7 +190,7 @@ fn palencia_gonzalez_harbour_two_chains() {
 /// González Harbour 1998, equations for one transaction. With a lateness of more than that
 /// distance, they meet.
 #[test]
-fn offsets_keep_tasks_apart() {
+fn offsets_separate_tasks() {
     let mut system = periodic(&[(20, 6), (20, 8), (40, 3)]);
     (system.tasks[0].offset, system.tasks[1].offset) = (Some(0), Some(10));
     // The lowest task has no offset: it starts with the second and meets the first before it ends.
@@ -211,7 +211,7 @@ fn offsets_keep_tasks_apart() {
 /// González Harbour & Palencia 1999. By the holistic analysis, the callee is up to 9 late, and two
 /// of its jobs displace `low`.
 #[test]
-fn called_task_competes_with_its_caller_only_once() {
+fn counts_called_task_once_with_caller() {
     let mut tasks = vec![task("called", 3, 20, 4), task("caller", 2, 20, 5), task("low", 1, 40, 4)];
     (tasks[0].arrivals, tasks[0].deadline) = (None, None);
     tasks[1].spawns = vec![Spawn { task: 0, most: 1, earliest: 0, in_section: true }];
@@ -222,7 +222,7 @@ fn called_task_competes_with_its_caller_only_once() {
 /// release, may spawn at its very end, and the next one at its start, 5 later. So `low` meets two
 /// of them, 6 + ⌈(14 + 15) / 20⌉ · 4, not one.
 #[test]
-fn spawned_task_is_as_late_as_its_caller_on_another_cpu_may_end() {
+fn remote_spawn_inherits_response_of_caller() {
     let mut tasks = vec![task("caller", 1, 20, 15), task("spawned", 2, 20, 4), task("low", 1, 40, 6)];
     tasks[0].spawns = vec![Spawn { task: 1, most: 1, earliest: 0, in_section: true }];
     (tasks[1].arrivals, tasks[1].deadline) = (None, None);
@@ -253,7 +253,7 @@ fn spinning_is_part_of_execution() {
 
 /// No bound exists if the tasks at and above a level need more than the CPU.
 #[test]
-fn overload_names_tasks() {
+fn names_overloaded_tasks() {
     let analysis = punctual_analysis::analyse(&periodic(&[(10, 6), (20, 6), (40, 8)]));
     assert!(analysis.tasks[1].is_ok());
     let Err(NoBound::Overload { tasks, utilisation, .. }) = &analysis.tasks[2] else {
@@ -265,7 +265,7 @@ fn overload_names_tasks() {
 /// `position` overloads the CPU, and all others depend on it in the end. `position` must not be
 /// reported as depending on them.
 #[test]
-fn overload_is_named_where_tasks_spawn_each_other() {
+fn names_overload_of_mutually_spawning_tasks() {
     let mut tasks =
         vec![task("sample", 2, 100, 60), task("position", 1, 100, 50), task("current", 3, 100, 1)];
     (tasks[1].arrivals, tasks[2].arrivals) = (None, None);
@@ -282,7 +282,7 @@ fn overload_is_named_where_tasks_spawn_each_other() {
 /// A called job runs on its caller's stack. A job released by the clock takes the CPU from another
 /// thread.
 #[test]
-fn call_costs_no_preemption() {
+fn called_task_costs_no_preemption() {
     let mut tasks = vec![task("called", 3, 40, 4), task("caller", 2, 40, 5), task("low", 1, 40, 3)];
     (tasks[0].arrivals, tasks[0].deadline) = (None, None);
     tasks[1].spawns = vec![Spawn { task: 0, most: 1, earliest: 0, in_section: true }];
@@ -313,7 +313,7 @@ fn suspension_is_not_reported_as_demand() {
 
 /// At full utilization, any delay lasts forever.
 #[test]
-fn full_utilisation_with_jitter_has_no_bound() {
+fn full_utilization_with_jitter_is_unbounded() {
     let mut system = periodic(&[(20, 5), (40, 10), (80, 40)]);
     system.tasks[0].jitter = 1;
     let analysis = punctual_analysis::analyse(&system);

@@ -18,7 +18,7 @@ fn reports_clear_shifts_but_not_small_ones() {
 }
 
 #[test]
-fn takes_a_slower_machine_for_no_regression() {
+fn slower_machine_is_no_regression() {
     let beside =
         |ours, peer| run(vec![row("a/x/punctual", "Punctual", ours), row("a/x/posix", "POSIX", peer)]);
     let ours = |old: &Run, new: &Run| Comparison::new(old, new).rows[0].change;
@@ -32,7 +32,7 @@ fn takes_a_slower_machine_for_no_regression() {
 }
 
 #[test]
-fn knows_the_noise_of_both_runs() {
+fn accounts_for_noise_of_both_runs() {
     let beside = |other| {
         move |ours| run(vec![row("a/x/punctual", "Punctual", ours), row("a/y/posix", "POSIX", other)])
     };
@@ -47,7 +47,7 @@ fn knows_the_noise_of_both_runs() {
 }
 
 #[test]
-fn takes_nothing_for_a_regression_that_another_run_does_not_find() {
+fn regression_needs_confirmation_by_second_run() {
     let of =
         |a, b| run(vec![row("rtos/a/punctual", "Punctual", a), row("latency/b/punctual", "Punctual", b)]);
     let old = of(1000, 1000);
@@ -63,7 +63,7 @@ fn takes_nothing_for_a_regression_that_another_run_does_not_find() {
 }
 
 #[test]
-fn judges_what_is_ours_by_what_is_not() {
+fn judges_own_rows_relative_to_peers() {
     let beside = |ours, other| {
         run(vec![row("latency/a/punctual/idle", "Punctual", ours), row("executors/x/tokio", "tokio", other)])
     };
@@ -105,7 +105,7 @@ fn compares_excess_of_delays() {
 }
 
 #[test]
-fn takes_excess_of_delays_for_noise() {
+fn counts_excess_delays_as_noise() {
     let delayed = |ours, peer| {
         let [mut ours, mut peer] = [row("a/x/punctual", "Punctual", ours), row("a/x/posix", "POSIX", peer)];
         ours.nominal_ns = Some(10_000.0);
@@ -167,7 +167,7 @@ fn round_trips_run_through_json() {
 }
 
 #[test]
-fn rejects_other_files_with_a_reason() {
+fn rejects_other_files_with_reason() {
     let of = |text: &str| parse(text, Path::new("old.json")).unwrap_err().to_string();
     assert!(of("{").starts_with("old.json is not a result of `punctual bench --json`: EOF"));
     assert!(of("[1]").contains("its `format` is not"));
@@ -181,7 +181,7 @@ fn rejects_other_files_with_a_reason() {
 }
 
 #[test]
-fn puts_others_beside_what_is_alike() {
+fn places_peers_next_to_equivalent_rows() {
     let kernel = row("rtos/switch/kernel", "punctual-kernel", 55);
     let unknown = Row { operation: "Something else".into(), ..kernel.clone() };
     let old = run(vec![kernel, unknown]);

@@ -109,7 +109,7 @@ mod tests {
     use crate::model::Quantity;
 
     #[test]
-    fn draws_a_point_of_each_row_for_each_line() {
+    fn draws_one_point_per_row_and_line() {
         let row = |subject: &str, at: f64| Row {
             operation: "Latency against load".into(),
             condition: Some(format!("{at} pairs of threads")),

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn excludes_others_and_times_out() {
+    fn excludes_second_owner_and_times_out() {
         for protocol in [Protocol::None, Protocol::Inherit] {
             let mutex = Mutex::new(protocol);
             let patience = Duration::from_millis(1);

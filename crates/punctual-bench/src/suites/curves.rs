@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn has_work_end_before_the_next_instant() {
+    fn work_ends_before_next_instant() {
         for quick in [true, false] {
             assert!(Curve::Utilisation.values(quick).iter().all(|percent| *percent <= 90));
             for curve in Curve::ALL {

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn chooses_usual_suites_or_the_named_ones_in_order() {
+    fn selects_default_or_named_suites_in_order() {
         let names = |names: &[SuiteName]| chosen(names).iter().map(|suite| suite.name).collect::<Vec<_>>();
         assert_eq!(names(&[]).len(), ALL.len() - 1, "all but endurance");
         let twice = [policies::NAME, rtos::NAME, rtos::NAME];

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn aligns_each_number_to_its_size_from_the_end_of_the_header() {
+    fn aligns_numbers_relative_to_header_end() {
         let mut encoder = Encoder::default();
         let bytes = encoder.encode(0, &outer()).to_vec();
         let mut expected = vec![0, 1, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0];
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_was_written() {
+    fn round_trips_text() {
         let mut encoder = Encoder::default();
         let bytes = encoder.encode(0, &outer()).to_vec();
         let read = |bytes: &[u8]| {

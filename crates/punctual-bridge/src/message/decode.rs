@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_was_written() {
+    fn round_trips_text() {
         let whole = bytes(&outer());
         assert_eq!(decode(&whole, Layout::Cdr), Ok(outer()));
         // With padding, as some senders add.
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_every_other_length() {
+    fn rejects_other_lengths() {
         let whole = bytes(&outer());
         let long = [&*whole, &[0; 64]].concat();
         for length in (0..long.len()).filter(|length| ![whole.len(), whole.len() + 3].contains(length)) {
@@ -310,7 +310,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn takes_nothing_but_messages(bytes: Vec<u8>) {
+        fn accepts_only_messages(bytes: Vec<u8>) {
             for layout in [Layout::Cdr, Layout::Packed] {
                 if let Ok(message) = decode::<Outer>(&bytes, layout) {
                     prop_assert!(message.wide.is_finite() && message.single.is_finite());

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn have_columns_for_all_there_is_room_for() {
+    fn profiles_have_columns_for_all_slots() {
         let names = columns(Whole::DESCRIPTION);
         let expected = [
             "level",
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn are_refused_beyond_their_room_by_name() {
+    fn rejects_excess_parameters_by_name() {
         let mut many = bytes(&whole());
         many[24] = 4;
         let error = decode::<Whole>(&many, Layout::Cdr).unwrap_err();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn take_no_more_than_there_is_room_for() {
+    fn parameters_respect_capacity() {
         let mut sequence = Sequence::<u8, 2>::from_slice(&[1, 2]).unwrap();
         assert_eq!(sequence.push(3), Err(NoRoom { room: 2 }));
         sequence.clear();
@@ -354,7 +354,7 @@ mod tests {
         }
 
         #[test]
-        fn take_nothing_but_messages(mut bytes: Vec<u8>, at: u8, length: u8) {
+        fn topics_accept_only_messages(mut bytes: Vec<u8>, at: u8, length: u8) {
             bytes.splice(0..0, [0, 1, 0, 0]);
             if let Some(byte) = bytes.get_mut(usize::from(at)) {
                 *byte = length;

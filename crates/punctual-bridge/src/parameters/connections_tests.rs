@@ -25,7 +25,7 @@ fn pair(now: Instant, server: &TuningServer<Gains>) -> (UnixStream, Connection) 
 }
 
 #[test]
-fn drops_a_request_that_does_not_arrive_in_time() {
+fn drops_late_request() {
     static GAINS: Tunable<Gains> = Tunable::new();
     let (server, now) = (server(&GAINS), Instant::now());
     let (mut near, mut connection) = pair(now, &server);
@@ -40,7 +40,7 @@ fn drops_a_request_that_does_not_arrive_in_time() {
 }
 
 #[test]
-fn drops_a_client_that_does_not_read_its_answer_in_time() {
+fn drops_client_that_does_not_read_answer_in_time() {
     static GAINS: Tunable<Gains> = Tunable::new();
     let (server, now) = (server(&GAINS), Instant::now());
     let (mut near, mut connection) = pair(now, &server);
@@ -57,7 +57,7 @@ fn drops_a_client_that_does_not_read_its_answer_in_time() {
 }
 
 #[test]
-fn drops_a_request_that_is_too_long() {
+fn drops_overlong_request() {
     static GAINS: Tunable<Gains> = Tunable::new();
     let (server, now) = (server(&GAINS), Instant::now());
     let (mut near, mut connection) = pair(now, &server);

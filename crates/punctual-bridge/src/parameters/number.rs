@@ -106,7 +106,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn text_says_exactly_the_value(double: f64, single: f32, signed: i64, unsigned: u64) {
+        fn text_represents_exact_value(double: f64, single: f32, signed: i64, unsigned: u64) {
             let is_same = double.is_finite() == f64::read(&double.text()).is_ok_and(|it| it.to_bits() == double.to_bits());
             proptest::prop_assert!(is_same, "{}", double);
             let is_same = single.is_finite() == f32::read(&single.text()).is_ok_and(|it| it.to_bits() == single.to_bits());

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_add_a_line() {
+    fn name_cannot_add_line() {
         let request = Request::Set(vec![("a\non".into(), "true".into())]);
         let read = Request::parse(request.text().as_bytes()).unwrap();
         assert_eq!(read, Request::Set(vec![("a\u{fffd}on".into(), "true".into())]));

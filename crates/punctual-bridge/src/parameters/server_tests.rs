@@ -177,7 +177,7 @@ fn another_user_is_not_even_read() {
 }
 
 #[test]
-fn refuses_a_megabyte_of_assignments_in_linear_time_and_few_words() {
+fn rejects_megabyte_of_assignments_in_linear_time() {
     use std::cell::Cell;
 
     thread_local!(static READS: Cell<usize> = const { Cell::new(0) });
@@ -218,7 +218,7 @@ fn refuses_a_megabyte_of_assignments_in_linear_time_and_few_words() {
 }
 
 #[test]
-fn refuses_wrong_assignments_without_holding_the_store() {
+fn rejects_invalid_assignments_without_locking_store() {
     /// A name that can be read only while the store is unlocked.
     struct Name<'a>(&'a Mutex<Store<Gains>>);
 

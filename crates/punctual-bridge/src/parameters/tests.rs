@@ -50,7 +50,7 @@ fn lists_declared_parameters() {
 }
 
 #[test]
-fn is_a_message_with_the_same_units() {
+fn message_keeps_units() {
     let description = Gains::DESCRIPTION;
     assert_eq!(description.name(), "gimbal_msgs/msg/Gains");
     let Kind::Message(axis) = description.fields()[0].kind() else { panic!("it is nested") };

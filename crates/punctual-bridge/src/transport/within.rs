@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn returns_the_result_or_nothing_after_the_limit() {
+    fn returns_result_or_none_after_limit() {
         let hour = Duration::from_secs(3600);
         assert_eq!(within("unit-within", hour, || 7).unwrap(), Some(7));
         let (release, released) = mpsc::channel::<()>();

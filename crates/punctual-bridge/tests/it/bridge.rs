@@ -165,7 +165,7 @@ fn continues_with_a_full_sink() {
 }
 
 #[test]
-fn passes_a_sink_the_topics_that_it_takes() {
+fn passes_accepted_topics_to_sink() {
     static LEFT: Topic<Number, 8> = Topic::new("/left");
     static RIGHT: Topic<Number, 8> = Topic::new("/right");
     let (mut table, csv) = io::pipe().unwrap();

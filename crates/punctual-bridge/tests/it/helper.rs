@@ -108,7 +108,7 @@ mod app {
 }
 
 #[test]
-fn are_ordinary_threads_off_the_cpus_of_the_app() {
+fn helpers_are_ordinary_threads_off_app_cpus() {
     let (tell, told) = channel();
     let waits = std::thread::spawn(move || {
         let settings = told.recv_timeout(std::time::Duration::from_secs(60)).expect("a datagram comes");

@@ -51,7 +51,7 @@ fn near(wanted: &Vector3) -> Result<(), String> {
 }
 
 #[test]
-fn keeps_the_last_good_message() {
+fn keeps_last_valid_message() {
     static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", ZERO);
     let (seen, came) = channel();
     let subscription = SETPOINT.subscribe().unwrap().check(near);
@@ -166,7 +166,7 @@ mod app {
 }
 
 #[test]
-fn releases_a_task() {
+fn releases_task() {
     let (sent, jobs) = channel();
     let peer = std::thread::spawn(move || steer(&jobs));
     let config = punctual::Config::new().until(punctual::Duration::from_secs(60));

@@ -156,7 +156,7 @@ fn splits_recordings_into_complete_files() {
 }
 
 #[test]
-fn is_readable_up_to_its_last_chunk_after_a_kill() {
+fn recording_is_readable_up_to_last_chunk_after_kill() {
     const CHILD: &str = "PUNCTUAL_TEST_CHILD";
     static NUMBERS: Topic<Number, 64> = Topic::new("/numbers");
     if let Some(path) = std::env::var_os(CHILD) {
@@ -173,7 +173,9 @@ fn is_readable_up_to_its_last_chunk_after_a_kill() {
     let place = Place::new("killed");
     let path = place.file("killed.mcap");
     let mut child = Command::new("/proc/self/exe");
-    child.args(["--exact", "recordings::is_readable_up_to_its_last_chunk_after_a_kill"]).env(CHILD, &path);
+    child
+        .args(["--exact", "recordings::recording_is_readable_up_to_last_chunk_after_kill"])
+        .env(CHILD, &path);
     let mut child = Killed(child.stdout(Stdio::null()).spawn().expect("this program can be started again"));
     // Until two chunks have been written.
     let (mut first, mut last) = (0, 0);

@@ -55,7 +55,7 @@ fn publish() {
 }
 
 #[test]
-fn are_read_by_others() {
+fn parameters_are_readable_by_others() {
     let path = std::env::temp_dir().join(format!("punctual-standard-{}.mcap", std::process::id()));
     let recording = Recording::create(&path).expect("there is room");
     let bridge = Bridge::new().topic(&JOINTS).topic(&NUMBERS).topic(&DIAGNOSTICS).sink(recording).start();

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_regressions_only_of_a_comparison() {
+    fn counts_regressions_only_in_comparison() {
         assert!(options("punctual bench --compare old.json --fail-on-regression").is_ok());
         let error = options("punctual bench --fail-on-regression").unwrap_err();
         assert!(error.to_string().contains("--compare"), "{error}");

@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knows_threads_by_their_group_or_their_ancestors() {
+    fn selects_threads_by_group_or_ancestor() {
         let this = std::process::id();
         assert!(is_own(this, None));
         assert!(!is_own(1, None), "the first process is nobody's");

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_status_is_that_of_a_shell() {
+    fn exit_status_follows_shell_convention() {
         assert_eq!(code_of(ExitStatus::from_raw(3 << 8)), 3);
         assert_eq!(code_of(ExitStatus::from_raw(9)), 137);
     }

@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_names_that_cargo_takes() {
+    fn accepts_cargo_names() {
         for name in ["a", "my-controller", "x_2"] {
             assert_eq!(check_name(name), Ok(()), "{name}");
         }

@@ -205,7 +205,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_rate_is_that_between_two_looks() {
+    fn rate_is_between_two_observations() {
         let (about, start) = (about(&["a"]), Instant::now());
         let mut since = Since::default();
         let first = look(start, &[&[10; 5]]);
@@ -241,7 +241,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn quantiles_are_the_ends_of_their_buckets_and_never_above_the_largest() {
+    fn quantiles_are_bucket_ends_up_to_maximum() {
         let values: Vec<u64> = (1..=10_000).collect();
         let stat = Stat::new(&quantity(&values), None);
         assert!(stat.p50.abs_diff(5_000) <= 50 && stat.p999.abs_diff(9_990) <= 100, "{stat:?}");

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn serves_the_page_with_and_without_a_query() {
+    fn serves_page_with_and_without_query() {
         for target in ["/metrics", "/metrics?", "/metrics?collect[]=jobs&x=1", "http://host/metrics?x"] {
             let answer = ask(format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes());
             let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_head_with_the_length_and_without_the_page() {
+    fn answers_head_with_length_and_without_page() {
         let answer = ask(b"HEAD /metrics?x HTTP/1.1\r\nHost: x\r\n\r\n");
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && body.is_empty(), "{answer}");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn closes_connections_whose_request_does_not_arrive_in_time() {
+    fn closes_connections_with_late_requests() {
         // A client that sends nothing, and one that sends a byte a second.
         for is_silent in [true, false] {
             let (_, duration) = talk(1 << 16, async |client| {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn closes_connections_whose_answer_is_not_read_in_time() {
+    fn closes_connections_with_unread_answers() {
         // The answer has more bytes than the connection has room for.
         let (_, duration) = talk(64, async |client| {
             client.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_wait_for_the_body_of_a_request() {
+    fn does_not_wait_for_request_body() {
         for method in ["GET", "POST"] {
             let request = format!("{method} /metrics HTTP/1.1\r\nContent-Length: 1000000\r\n\r\nx");
             let (first, duration) = talk(1 << 16, async |client| {

@@ -58,7 +58,7 @@ fn refused(change: impl FnOnce(&mut Vec<u8>)) -> String {
 }
 
 #[test]
-fn finds_each_figure_in_its_place() {
+fn reads_each_value_from_its_column() {
     let mut memory = open(&region()).unwrap();
     let figures = memory.read().unwrap().tasks.remove(0);
     let at = |offset: usize| 1000 + offset as u64 / 8;
@@ -72,7 +72,7 @@ fn finds_each_figure_in_its_place() {
 }
 
 #[test]
-fn finds_what_is_carried() {
+fn finds_carried_dependencies() {
     let mut memory = open(&region()).unwrap();
     let traffic = memory.read().unwrap().traffic;
     let of = |name: &str, carried, lost, refused| Traffic { name: name.into(), carried, lost, refused };
@@ -80,7 +80,7 @@ fn finds_what_is_carried() {
 }
 
 #[test]
-fn believes_no_count_beyond_its_room() {
+fn rejects_counts_larger_than_data() {
     let mut bytes = region();
     let at = offset_of!(Header, traffic);
     bytes[at..at + 8].copy_from_slice(&u64::MAX.to_ne_bytes());
@@ -94,7 +94,7 @@ impl Figures {
 }
 
 #[test]
-fn names_do_nothing_to_a_terminal() {
+fn names_contain_no_terminal_escapes() {
     assert_eq!(open(&region()).unwrap().about.tasks[0].name, "a\\u{1b}[2J");
 }
 
@@ -112,7 +112,7 @@ fn waits_for_memory_that_is_not_ready() {
 }
 
 #[test]
-fn refuses_what_does_not_fit() {
+fn rejects_values_that_do_not_fit() {
     let set = |offset: usize, value: u64| {
         refused(move |bytes| bytes[offset..offset + 8].copy_from_slice(&value.to_ne_bytes()))
     };
@@ -135,7 +135,7 @@ fn refuses_what_does_not_fit() {
 }
 
 #[test]
-fn a_file_that_shrinks_is_an_error() {
+fn shrinking_file_is_an_error() {
     let mut memory = open(&region()).unwrap();
     memory.file.set_len(500).unwrap();
     let error = memory.read().expect_err("it is too short").to_string();
@@ -144,7 +144,7 @@ fn a_file_that_shrinks_is_an_error() {
 
 /// For any corrupted byte, all derived output can be produced: nothing panics or takes long.
 #[test]
-fn any_flipped_byte_is_refused_or_shown() {
+fn any_flipped_byte_is_rejected_or_shown() {
     use crate::top::figures::{Since, rows};
 
     let good = region();

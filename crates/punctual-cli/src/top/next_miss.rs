@@ -222,7 +222,7 @@ mod tests {
     const RECORDER: &str = "trap 'exit 0' INT; while :; do sleep 0.01; done";
 
     #[test]
-    fn ends_after_a_miss_only() {
+    fn ends_only_after_miss() {
         let mut recording = shell(RECORDER);
         recording.seen(411, &looked(3));
         assert!(!recording.has_miss() && recording.step().is_none());
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_a_recorder_that_ignores_sigint() {
+    fn ends_recorder_that_ignores_sigint() {
         let mut recording = shell("trap '' INT; while :; do sleep 0.01; done");
         // The shell needs some time to set its trap; without it, SIGINT ends it.
         std::thread::sleep(Duration::from_millis(100));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_with_the_app() {
+    fn ends_with_app() {
         let mut recording = shell(RECORDER);
         recording.seen(412, &looked(0));
         assert!(recording.until.is_some_and(|until| until <= Instant::now()));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn names_a_file_that_is_not_there() {
+    fn names_missing_file() {
         let directory = std::env::temp_dir().join(format!("punctual-next-miss-{}", std::process::id()));
         std::fs::create_dir_all(directory.join("a_b-miss-2.dat.raw")).unwrap();
         assert_eq!(free_name(&directory, "a/b"), directory.join("a_b-miss.dat"));

@@ -269,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_ends_of_buckets_of_the_memory() {
+    fn bounds_are_ends_of_histogram_buckets() {
         let bounds: Vec<u64> = bounds().collect();
         assert!(bounds.is_sorted_by(|a, b| a < b) && bounds.len() == 49);
         assert!(bounds.iter().all(|&bound| bucket_end(bucket_of(bound)) == bound), "{bounds:?}");
     }
 
     #[test]
-    fn omits_job_metrics_of_tasks_that_are_not_measured() {
+    fn omits_job_metrics_of_unmeasured_tasks() {
         let look = look(Instant::now(), &[&[1_000]]);
         let about = about_unmeasured(&["a"]);
         let text = text(&[App::new(&about, &found(), &look)]);

@@ -58,7 +58,7 @@ fn fits_80_columns() {
 }
 
 #[test]
-fn what_the_keys_do_fits_80_columns_below_five_tasks() {
+fn key_help_fits_80_columns_below_five_tasks() {
     let mut screen = screen();
     press(&mut screen, "?");
     // As many lines as five tasks leave.
@@ -80,7 +80,7 @@ fn any_size_is_drawn() {
 }
 
 #[test]
-fn keys_choose_a_task_and_its_quantity() {
+fn keys_select_task_and_quantity() {
     let mut screen = screen();
     let panel = |screen: &Screen| drawn(screen, 80, 24).into_iter().find(|line| line.contains('─')).unwrap();
     assert!(panel(&screen).contains("alarm: response time R"));
@@ -95,7 +95,7 @@ fn keys_choose_a_task_and_its_quantity() {
 }
 
 #[test]
-fn letters_of_a_filter_are_no_keys() {
+fn filter_letters_are_not_keys() {
     let mut screen = screen();
     press(&mut screen, "/on");
     assert!(!screen.is_over);
@@ -111,7 +111,7 @@ fn letters_of_a_filter_are_no_keys() {
 }
 
 #[test]
-fn a_late_job_among_many_has_a_bar() {
+fn one_late_job_among_many_has_a_bar() {
     let mut screen = screen();
     screen.all[2].terms[Term::Response as usize].buckets = vec![(1_000, 1_000_000), (64_000, 1)];
     let lines = drawn(&screen, 80, 24);
@@ -139,7 +139,7 @@ fn messages_are_counted_in_their_panel() {
 }
 
 #[test]
-fn levels_have_a_line_each() {
+fn each_level_has_a_line() {
     let mut screen = screen();
     let about = about(&["log", "control", "alarm"]);
     let start = Instant::now();

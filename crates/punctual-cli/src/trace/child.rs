@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_pid_before_command_runs() {
+    fn reports_pid_before_command_runs() {
         let line = [OsString::from("sh"), "-c".into(), "kill -TERM $$".into()];
         let held = HeldChild::new(&line, Stdio::inherit(), "1").unwrap();
         let exe = std::fs::read_link(format!("/proc/{}/exe", held.pid())).unwrap();

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_threads_by_any_of_their_names_and_by_tasks_that_they_run() {
+    fn finds_threads_by_any_name_or_task() {
         let mut search = Search::new(vec!["control".into(), "sample".into()]);
         let mut listed = Threads::default();
         listed.insert_lines(b"8 control\n9 sh\n10 sh\n11 control\n");

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_moments_by_the_clock_and_after_the_start() {
+    fn accepts_absolute_and_relative_instants() {
         let ns = |text: &str| text.parse::<Moment>().map(|moment| moment.ns(1_000_000_007));
         assert_eq!(ns("26493.915051916"), Ok(26_493_915_051_916));
         assert_eq!(ns("+0.5"), Ok(1_500_000_007));

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn never_asks_for_more_than_the_motor_can_do() {
+    fn never_exceeds_motor_limits() {
         let mut controller = Controller::default();
         assert_eq!(controller.torque(100.0, 0.0), MAX_TORQUE);
         assert_eq!(controller.torque(-100.0, 0.0), -MAX_TORQUE);

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reaches_the_setpoint_and_is_never_late() {
+    fn reaches_setpoint_without_misses() {
         static VALUE: Mutex<f32> = Mutex::new(0.0);
         let config = Config::new().virtual_time().until(Duration::from_minutes(1));
         let at_end = |value| *VALUE.lock().unwrap() = value;
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn value_out_of_range_raises_the_alarm() {
+    fn value_out_of_range_raises_alarm() {
         let config = Config::new().virtual_time().until(Duration::from_secs(1));
         let report = controller::run(config, 20.0, |_| ()).expect("virtual time has no requirements");
         assert!(report.task("alarm").is_some_and(|alarm| alarm.jobs > 0), "{report}");

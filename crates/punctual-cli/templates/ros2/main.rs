@@ -124,7 +124,7 @@ mod tests {
 
     /// A minute of control takes a moment, and is the same each time.
     #[test]
-    fn follows_the_newest_setpoint_and_is_never_late() {
+    fn follows_newest_setpoint_without_misses() {
         let mut peer = SETPOINT.subscribe().expect("there is no node");
         peer.take(&bytes(0.5), Layout::Cdr, &"a test").expect("it is a setpoint");
         assert!(peer.take(&bytes(f64::NAN), Layout::Cdr, &"a test").is_err());

@@ -65,7 +65,7 @@ fn exit_status_reflects_fitness() {
 }
 
 #[test]
-fn json_of_this_machine_follows_its_schema() {
+fn json_of_this_machine_matches_schema() {
     let schema = Schema::new(include_str!("../../../../docs/doctor-schema.json"));
     let output = run(&["doctor", "--json"]);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", text(&output.stderr));

@@ -34,7 +34,7 @@ fn isolate(root: &Path, words: &[&str]) -> Output {
 }
 
 #[test]
-fn takes_and_gives_back_to_the_byte() {
+fn isolates_and_restores_every_byte() {
     let scratch = Scratch::new("isolate");
     let root = tree(&scratch);
     let before = contents(&root);
@@ -61,7 +61,7 @@ fn takes_and_gives_back_to_the_byte() {
 }
 
 #[test]
-fn leaves_nothing_half_done_when_the_kernel_refuses() {
+fn undoes_everything_when_kernel_refuses() {
     let scratch = Scratch::new("isolate-refused");
     let root = tree(&scratch);
     let before = contents(&root);
@@ -102,7 +102,7 @@ fn rejects_bad_requests_with_remedy() {
 }
 
 #[test]
-fn gives_everything_back_after_being_killed_at_any_moment() {
+fn restores_everything_after_kill_at_any_time() {
     let scratch = Scratch::new("isolate-killed");
     let root = tree(&scratch);
     // Its values have different lengths. A kernel file changes from one value to another in one

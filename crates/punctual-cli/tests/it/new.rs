@@ -20,7 +20,7 @@ fn root() -> PathBuf {
 }
 
 #[test]
-fn makes_a_crate_of_each_template() {
+fn creates_crate_from_each_template() {
     let scratch = Scratch::new("new");
     for template in ["plain", "gimbal", "ros2", "bare"] {
         let name = format!("my-{template}");
@@ -46,7 +46,7 @@ fn makes_a_crate_of_each_template() {
 }
 
 #[test]
-fn touches_nothing_that_is_there() {
+fn keeps_existing_files() {
     let scratch = Scratch::new("new-there");
     fs::create_dir(scratch.file("mine")).unwrap();
     fs::write(scratch.file("mine/work"), "mine").unwrap();
@@ -94,7 +94,7 @@ fn selects_target_and_features_of_each_board() {
 }
 
 #[test]
-fn depends_on_the_checkout_it_was_built_from() {
+fn depends_on_own_checkout() {
     let scratch = Scratch::new("new-checkout");
     let output = new(&["mine"], &scratch.0).output_within(TEST_LIMIT).unwrap();
     let checkout = root();
@@ -111,7 +111,7 @@ fn depends_on_the_checkout_it_was_built_from() {
 /// ROS 2 takes long to build: `cargo xtask test transports` does it.
 #[test]
 #[ignore = "takes many minutes: `cargo xtask test transports` runs it"]
-fn the_node_of_ros_2_builds_without_a_warning_and_passes_its_tests() {
+fn ros2_template_builds_without_warning_and_passes_tests() {
     builds("ros2");
 }
 

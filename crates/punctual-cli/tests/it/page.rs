@@ -53,7 +53,7 @@ fn report(arguments: &[&Path]) -> Output {
 }
 
 #[test]
-fn writes_page_with_jobs_of_the_trace() {
+fn writes_page_with_jobs_of_trace() {
     let scratch = Scratch::new("page");
     let (trace, page) = (scratch.0.join("capture"), scratch.0.join("page.html"));
     capture(&trace);
@@ -75,7 +75,7 @@ fn writes_page_with_jobs_of_the_trace() {
 }
 
 #[test]
-fn refuses_to_overwrite_the_trace() {
+fn rejects_overwriting_trace() {
     let scratch = Scratch::new("page-over");
     let trace = scratch.0.join("capture");
     capture(&trace);

@@ -51,7 +51,7 @@ enabled     true     true    –     –  –          bool
 ";
 
 #[test]
-fn shows_and_sets_the_parameters_of_a_running_app() {
+fn shows_and_sets_parameters_of_running_app() {
     let mut app = app("whole");
     let name = app.name.clone();
     assert_eq!(output(&["get", &name]), LISTED);

@@ -64,7 +64,7 @@ fn prints_bounds_and_verdict() {
 
 /// As shown in the README.
 #[test]
-fn explains_the_documented_task_set() {
+fn explains_documented_task_set() {
     let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let output = punctual(&["rta", "tasks.toml"]).current_dir(&docs).output_within(TEST_LIMIT).unwrap();
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
@@ -119,7 +119,7 @@ fn prints_json() {
 }
 
 #[test]
-fn writes_a_page() {
+fn writes_page() {
     let file = File::new("page.toml", &SET.replace("\"sample\"", "\"<sample>\""));
     let page = file.path.with_extension("html");
     let output = rta(&file, &["--html", page.to_str().unwrap()]);
@@ -246,7 +246,7 @@ fn error_names_missing_parts_of_a_profile() {
 
 /// The README's example of the gimbal: its model, and the profile of a run in counted time.
 #[test]
-fn closes_the_documented_loop_of_the_gimbal() {
+fn closes_documented_gimbal_loop() {
     let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let scratch = Scratch::new("rta-gimbal");
     let mut command = punctual(&["rta", "--without", "steer", "--model"]);
@@ -261,7 +261,7 @@ fn closes_the_documented_loop_of_the_gimbal() {
 }
 
 #[test]
-fn a_response_beyond_its_bound_is_a_defect_of_the_model() {
+fn response_above_bound_is_a_model_defect() {
     let profile = PROFILE.replace("\"response_max_ns\": 210000", "\"response_max_ns\": 298000");
     let scratch = Scratch::new("rta-defect");
     fs::write(scratch.file("m.json"), MODEL).unwrap();
@@ -334,7 +334,7 @@ fn run_of_it(
 }
 
 #[test]
-fn names_the_term_that_a_set_by_hand_lacks() {
+fn names_term_missing_in_handwritten_set() {
     let file = File::new("by-hand.toml", BY_HAND);
     let profile = file.path.with_extension("json");
     let compared = |measured: String| {

@@ -56,7 +56,7 @@ fn documented() -> Vec<Event> {
 
 /// As shown in the guide. `BLESS=1` regenerates recording and result.
 #[test]
-fn explains_the_documented_recording() {
+fn explains_documented_recording() {
     let scratch = Scratch::new("rta-documented");
     let (trace, expected) = (docs().join("threads.dat"), docs().join("threads.txt"));
     if std::env::var_os("BLESS").is_some() {
@@ -134,7 +134,7 @@ fn gives_no_bound_without_interrupts_in_recording() {
 
 /// A thread that runs through the recording has no C, and lower threads have no bound.
 #[test]
-fn gives_no_bound_below_a_hog() {
+fn leaves_threads_below_endless_one_unbounded() {
     let scratch = Scratch::new("rta-hog");
     let trace = scratch.file("trace.dat");
     let mut machine = Machine::new();
@@ -339,7 +339,7 @@ fn bounds_scheduling_latency() {
 
 /// A bound from a narrow recording would lack the activity of the other threads.
 #[test]
-fn bounds_nothing_by_a_narrow_recording() {
+fn narrow_recording_gives_no_bounds() {
     let scratch = Scratch::new("narrow");
     let trace = scratch.file("narrow.dat");
     let recorded = ["sched:sched_switch", "sched:sched_waking", "switches of 7 8", "switches followed"];

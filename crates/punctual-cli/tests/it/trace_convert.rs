@@ -70,7 +70,7 @@ fn names_fix_for_bad_input() {
 
 /// On a disk with room for the recording and a little more.
 #[test]
-fn needs_no_room_for_a_second_copy() {
+fn needs_no_space_for_second_copy() {
     let scratch = Scratch::new("small-disk");
     unfinished(&scratch, "t.dat.raw", 1_000_000);
     let size: u64 = fs::metadata(scratch.file("t.dat.raw/per_cpu/cpu0/trace_pipe_raw")).unwrap().len();

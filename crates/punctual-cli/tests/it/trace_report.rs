@@ -45,7 +45,7 @@ fn expect(name: &str, found: &str) {
 
 /// The published numbers, to the nanosecond in the files and to three digits in the tables.
 #[test]
-fn decomposes_the_worked_jobs_of_the_paper() {
+fn decomposes_worked_jobs_of_paper() {
     let scratch = Scratch::new("worked");
     file(&scratch, "alone.dat", &worked::activation_without_concurrence());
     file(&scratch, "concurrent.dat", &worked::concurrent_activation());
@@ -197,7 +197,7 @@ fn page_of_csv_columns_is_current() {
 }
 
 #[test]
-fn names_jobs_that_did_not_end() {
+fn names_unfinished_jobs() {
     let scratch = Scratch::new("unended");
     let worker = task(7, 10);
     let mut script = Script::new();
@@ -234,7 +234,7 @@ fn counts_misses_and_selects_tasks() {
 
 /// Jobs marked by an app have the names of their tasks, on any thread.
 #[test]
-fn names_tasks_of_an_app() {
+fn names_tasks_of_app() {
     let scratch = Scratch::new("marks");
     let worker = task(7, 120);
     let mut script = Script::new();
@@ -379,7 +379,7 @@ fn error_names_unreadable_format() {
 
 /// For any length: without readable switches, their threads are unknown.
 #[test]
-fn asks_for_no_longer_recording_of_events_that_cannot_be_read() {
+fn does_not_ask_to_record_unreadable_events() {
     let scratch = Scratch::new("unreadable");
     let mut script = Script::new();
     script.switch(1_000, 0, SwitchOut::Runnable, task(838, 60)).switch(2_000, 0, SwitchOut::Sleeping, IDLE);

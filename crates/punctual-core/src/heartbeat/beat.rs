@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_that_begins_at_zero_is_seen_too() {
+    fn shows_job_that_starts_at_zero() {
         let beat = Beat::default();
         beat.begin(3, 5, 0, 0, None);
         assert_eq!(beat.running().map(|job| (job.task, job.thread)), Some((3, 5)));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_of_called_jobs_is_that_of_the_running_job_alone() {
+    fn excludes_called_jobs_from_cpu_time() {
         let beat = Beat::default();
         beat.begin(3, 5, 10, 0, Some(100));
         beat.add_called(7);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_is_that_of_one_job() {
+    fn clock_belongs_to_one_job() {
         let beat = Beat::default();
         beat.begin(3, 5, 10, 0, Some(100));
         beat.set_clock(1, 130);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_seen_whole_or_not_at_all() {
+    fn reads_job_consistently_or_not_at_all() {
         // Miri takes a thousand times as long.
         const JOBS: u32 = if cfg!(miri) { 100 } else { 20_000 };
         let beat = Beat::default();

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_cut_and_cpus_kept() {
+    fn truncates_names_and_keeps_cpus() {
         // SAFETY: every field is an atomic integer, for which all zero bytes are a valid value.
         let region: Region = unsafe { core::mem::zeroed() };
         region.app.name.set(&"x".repeat(100));

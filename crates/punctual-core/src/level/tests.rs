@@ -4,7 +4,7 @@ use super::*;
 use crate::{Duration, OverrunPolicy};
 
 #[test]
-fn grids_and_timers_end_with_the_clock() {
+fn grids_and_timers_end_with_clock() {
     static WORKER: Worker = Worker::new(1);
     static NODES: [Node; 2] = [const { Node::new() }; 2];
     static QUEUE: Queue = Queue::new();
@@ -43,7 +43,7 @@ fn grids_and_timers_end_with_the_clock() {
 }
 
 #[test]
-fn a_grid_goes_before_a_timer_of_the_same_time() {
+fn grid_precedes_simultaneous_timer() {
     static WORKER: Worker = Worker::new(1);
     static NODES: [Node; 2] = [const { Node::new() }; 2];
     static QUEUE: Queue = Queue::new();
@@ -71,7 +71,7 @@ fn a_grid_goes_before_a_timer_of_the_same_time() {
 }
 
 #[test]
-fn next_release_is_the_earlier_of_grid_and_timer() {
+fn next_release_is_earlier_of_grid_and_timer() {
     static WORKER: Worker = Worker::new(1);
     static NODES: [Node; 2] = [const { Node::new() }; 2];
     static QUEUE: Queue = Queue::new();
@@ -92,7 +92,7 @@ fn next_release_is_the_earlier_of_grid_and_timer() {
 }
 
 #[test]
-fn a_level_is_timed_while_something_is_armed() {
+fn level_is_timed_while_timer_is_armed() {
     static WORKER: Worker = Worker::new(1);
     static NODES: [Node; 2] = [const { Node::new() }; 2];
     static QUEUE: Queue = Queue::new();
@@ -125,7 +125,7 @@ fn a_level_is_timed_while_something_is_armed() {
 }
 
 #[test]
-fn a_local_level_is_called_by_the_only_thread_of_its_partition_alone() {
+fn only_its_single_thread_calls_local_level() {
     static WORKER: Worker = Worker::new(1);
     static OTHER: Worker = Worker::new(0);
     static NODES: [Node; 0] = [];

@@ -39,7 +39,7 @@ fn every_slot_is_used<const N: usize, const W: usize>() {
 }
 
 #[test]
-fn every_slot_is_used_up_to_the_capacity() {
+fn uses_every_slot_up_to_capacity() {
     every_slot_is_used::<1, 1>();
     every_slot_is_used::<63, 1>();
     every_slot_is_used::<64, 1>();
@@ -123,7 +123,7 @@ fn reports_next_time_after_reschedule() {
 
 #[test]
 #[should_panic(expected = "a node for each slot")]
-fn slots_without_nodes_are_refused() {
+fn rejects_slots_without_nodes() {
     // SAFETY: nothing else uses the level.
     unsafe { Slots::<(), 1, 1>::new(level(&[]), 0) };
 }

@@ -149,7 +149,7 @@ fn unwinding_section_wakes_worker_of_higher_ready_level() {
 }
 
 #[test]
-fn a_section_at_the_level_of_its_job_tells_the_port_that_it_unwinds() {
+fn unwinding_section_at_own_level_notifies_port() {
     let rig = rig();
     let resource: &'static Resource<u32> = Box::leak(Box::new(Resource::new()));
     // SAFETY: only this test uses the resource.

@@ -66,7 +66,7 @@ fn wake_releases_earlier_writes() {
 /// An instance completes in its first poll. Concurrently a thread spawns the next one, and a stale
 /// waker fires: the storage has one user, and the spawned instance is polled.
 #[test]
-fn a_next_instance_under_a_stale_waker() {
+fn next_instance_survives_stale_waker() {
     check(3, |arena| {
         let storage = arena.put(Region::new());
         let polled = arena.put(AtomicU32::new(0));

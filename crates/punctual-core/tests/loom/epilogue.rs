@@ -321,7 +321,7 @@ fn device(model: &Rc<Model>) -> loom::thread::JoinHandle<()> {
 }
 
 #[test]
-fn a_handler_comes_in_the_midst_of_spawns_and_locks() {
+fn handler_interrupts_spawns_and_locks() {
     check(3, |arena| {
         let model = Rc::new(Model::new(arena));
         let device = device(&model);
@@ -335,7 +335,7 @@ fn a_handler_comes_in_the_midst_of_spawns_and_locks() {
 }
 
 #[test]
-fn another_cpu_spawns_while_a_handler_dispatches() {
+fn remote_spawn_during_handler() {
     check(2, |arena| {
         let model = Rc::new(Model::new(arena));
         let device = device(&model);
@@ -352,7 +352,7 @@ fn another_cpu_spawns_while_a_handler_dispatches() {
 /// The end of a critical section of `idle` has to find the job that the handler cannot run in it:
 /// nothing follows.
 #[test]
-fn a_handler_comes_at_the_end_of_the_last_section() {
+fn handler_interrupts_end_of_section() {
     check(3, |arena| {
         let model = Rc::new(Model::new(arena));
         let device = device(&model);
@@ -366,7 +366,7 @@ fn a_handler_comes_at_the_end_of_the_last_section() {
 /// other is queued while the mark is still set, so no thread is woken: the thread that clears the
 /// mark has to find it.
 #[test]
-fn another_cpu_spawns_twice_while_a_job_of_the_level_runs() {
+fn two_remote_spawns_during_job() {
     check(3, |arena| {
         let model = Rc::new(Model::new(arena));
         let (partition, level) = (model.partition, model.levels[1]);

@@ -34,7 +34,7 @@ fn runs(arena: &Arena, jobs: u64) -> (&'static Beat, Started) {
 
 /// A second thread reads once, while two jobs run.
 #[test]
-fn a_job_is_seen_whole() {
+fn reads_job_consistently() {
     check(3, |arena| {
         let (beat, writer) = runs(arena, 2);
         let reader = start(2, move || {

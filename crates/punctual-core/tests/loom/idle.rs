@@ -44,7 +44,7 @@ fn idle_holds_a_ceiling(boosts: bool, from_outside: bool, preemptions: usize) {
 /// Two workers lend to idle, which leaves its critical section and enters it again while the first
 /// worker passes the boost on. The second worker finds the boost in transit.
 #[test]
-fn a_worker_that_found_the_boost_in_transit_is_woken() {
+fn wakes_worker_that_saw_boost_in_transit() {
     check(2, |arena| {
         let resource = arena.put(Resource::with_value(Region::new()));
         let (idle, w2, w3) =
@@ -72,16 +72,16 @@ fn a_worker_that_found_the_boost_in_transit_is_woken() {
 }
 
 #[test]
-fn a_worker_lends_to_idle() {
+fn worker_boosts_idle() {
     idle_holds_a_ceiling(true, false, 3);
 }
 
 #[test]
-fn a_worker_lends_to_idle_for_a_job_from_outside() {
+fn worker_boosts_idle_for_foreign_job() {
     idle_holds_a_ceiling(true, true, 2);
 }
 
 #[test]
-fn a_worker_that_cannot_lend_sleeps() {
+fn worker_without_boost_sleeps() {
     idle_holds_a_ceiling(false, false, 3);
 }

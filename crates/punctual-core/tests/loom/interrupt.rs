@@ -115,17 +115,17 @@ fn told_of(first: Option<u64>, looks: bool) {
 }
 
 #[test]
-fn a_handler_learns_of_a_first_timer() {
+fn handler_sees_first_timer() {
     told_of(None, false);
 }
 
 #[test]
-fn a_handler_learns_of_a_first_timer_at_a_level_that_it_has_looked_at() {
+fn handler_sees_first_timer_of_checked_level() {
     told_of(None, true);
 }
 
 #[test]
-fn a_handler_learns_of_an_earlier_timer() {
+fn handler_sees_earlier_timer() {
     told_of(Some(20), false);
 }
 
@@ -156,7 +156,7 @@ fn beside(second: u64) {
 }
 
 #[test]
-fn a_handler_learns_of_a_timer_beside_the_one_that_it_runs() {
+fn handler_sees_timer_next_to_running_one() {
     beside(5);
 }
 

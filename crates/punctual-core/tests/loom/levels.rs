@@ -38,7 +38,7 @@ impl App {
 
 /// A worker that sleeps, an ordinary thread of the partition that spawns jobs for it, and a stop.
 #[test]
-fn a_thread_that_may_not_call_wakes_the_worker() {
+fn thread_that_may_not_call_wakes_worker() {
     check(3, |arena| {
         let app = App::new(arena);
         let (idle, w2) = (worker(arena, 0, 1, false), worker(arena, 2, 2, true));
@@ -56,7 +56,7 @@ fn a_thread_that_may_not_call_wakes_the_worker() {
 /// A job of level 1 spawns to level 2 and may run the job as a direct call; a foreign thread spawns
 /// to level 2 as well; and the level's own worker is active.
 #[test]
-fn a_call_a_foreign_spawn_and_the_worker() {
+fn call_races_foreign_spawn_and_worker() {
     check(2, |arena| {
         let app = App::new(arena);
         let (w1, w2) = (worker(arena, 1, 1, true), worker(arena, 2, 2, true));
@@ -81,7 +81,7 @@ fn a_call_a_foreign_spawn_and_the_worker() {
 /// worker of level 2 sees that the job cannot start and sleeps; the thread that lowers the level
 /// runs it.
 #[test]
-fn a_spawn_from_outside_during_a_critical_section() {
+fn foreign_spawn_during_critical_section() {
     check(2, |arena| {
         let app = App::new(arena);
         let (w1, w2) = (worker(arena, 1, 1, true), worker(arena, 2, 2, true));
@@ -111,7 +111,7 @@ fn a_spawn_from_outside_during_a_critical_section() {
 /// A timer of level 2 expires during a job of level 3: the worker releases the job, cannot start
 /// it, and is woken by the thread that ends the job of level 3 (rules 4, 2 and 3).
 #[test]
-fn a_timer_runs_out_below_a_job() {
+fn timer_expires_below_running_job() {
     check(3, |arena| {
         let app = App::new(arena);
         let (w2, w3) = (worker(arena, 2, 2, true), worker(arena, 3, 3, true));
@@ -138,7 +138,7 @@ fn a_timer_runs_out_below_a_job() {
 /// The chain from level to level: a foreign thread spawns a job of level 2, which spawns one of
 /// level 1, which its own worker has to run.
 #[test]
-fn a_lower_level_is_handed_to_its_worker() {
+fn hands_lower_level_to_worker() {
     fn chain(p: &'static Model, l1: &'static Level, l2: &'static Level, workers: [&'static Worker; 2]) {
         let threads = [(workers[0], l1), (workers[1], l2)]
             .map(|(worker, level)| start(worker.thread(), move || p.work(level)));
@@ -167,7 +167,7 @@ fn a_lower_level_is_handed_to_its_worker() {
 /// Two threads without the right to run jobs as direct calls spawn to one level concurrently: one
 /// wake may be omitted, but no job.
 #[test]
-fn a_wake_that_is_left_out_loses_nothing() {
+fn omitted_wake_loses_no_job() {
     check(3, |arena| {
         let app = App::new(arena);
         let (idle, w2) = (worker(arena, 0, 1, false), worker(arena, 2, 2, true));
@@ -193,7 +193,7 @@ fn a_wake_that_is_left_out_loses_nothing() {
 /// A foreign thread has spawned to level 2, and then a job of level 1 does. The second spawn could
 /// be a direct call, but would overtake the first job if that is still queued.
 #[test]
-fn a_call_does_not_overtake() {
+fn call_does_not_overtake_queue() {
     check(3, |arena| {
         let app = App::new(arena);
         let (w1, w2) = (worker(arena, 1, 1, true), worker(arena, 2, 2, true));
@@ -226,7 +226,7 @@ fn a_call_does_not_overtake() {
 /// A thread of base 3 that is between two jobs, like one that has waited for an event, spawns to
 /// level 2. It must not run that job itself (rule 3): level 2's worker does.
 #[test]
-fn a_spawn_to_a_level_below_the_thread_goes_to_its_worker() {
+fn spawn_below_thread_goes_to_worker() {
     check(2, |arena| {
         let app = App::new(arena);
         let (w2, w3) = (worker(arena, 2, 2, true), worker(arena, 3, 3, true));

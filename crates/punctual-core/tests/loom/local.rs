@@ -89,7 +89,7 @@ fn run_one(p: &'static Model, w1: &'static Worker, l1: &'static Level) {
 
 /// A job of level 1, which may call, spawns to the local level above; so does a foreign thread.
 #[test]
-fn a_job_from_below_goes_to_the_worker() {
+fn job_from_below_goes_to_worker() {
     check(3, |arena| {
         let app = App::new(arena);
         let (l2, w2) = local(arena, app, 2);
@@ -109,7 +109,7 @@ fn a_job_from_below_goes_to_the_worker() {
 /// A job of level 1 holds a resource whose ceiling is the local level, and spawns there: the end of
 /// the lock, on a thread that may not serve the level, wakes the worker.
 #[test]
-fn the_end_of_a_critical_section_wakes_the_worker() {
+fn end_of_section_wakes_worker() {
     check(3, |arena| {
         let app = App::new(arena);
         let (l2, w2) = local(arena, app, 1);
@@ -137,7 +137,7 @@ fn the_end_of_a_critical_section_wakes_the_worker() {
 /// A foreign thread spawns an async task of the local level while the level's thread ends: that
 /// thread polls or drops the message, or the remaining thread finds it.
 #[test]
-fn an_instance_that_comes_while_its_level_ends() {
+fn release_while_level_ends() {
     check(3, |arena| {
         /// The message: how often it was stored, and how often taken.
         struct Message(UnsafeCell<[u32; 2]>);

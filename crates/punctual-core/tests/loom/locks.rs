@@ -78,7 +78,7 @@ fn two_boosting_jobs_exclude_each_other() {
 
 /// A job that waits to raise finds the level above vacated, and occupied again before it has raised.
 #[test]
-fn a_job_waits_again_for_a_level_that_starts_again() {
+fn job_waits_again_for_restarted_level() {
     check(3, |arena| {
         let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, false);
         let resource = shared(arena);
@@ -102,7 +102,7 @@ fn a_job_waits_again_for_a_level_that_starts_again() {
 
 /// The upper job runs at the ceiling itself, one level above the lower job, and so never raises.
 #[test]
-fn a_ceiling_is_the_next_level() {
+fn ceiling_is_next_level() {
     check(3, |arena| {
         let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, false);
         let resource = shared(arena);
@@ -126,7 +126,7 @@ fn a_ceiling_is_the_next_level() {
 /// The upper job runs at the ceiling itself and so never raises: the lower one has to see that it
 /// runs.
 #[test]
-fn a_job_at_the_ceiling_uses_the_resource_without_raising() {
+fn job_at_ceiling_does_not_raise() {
     check(3, |arena| {
         let Trio { partition, levels: [l1, _, l3], workers: [w1, _, w3] } = trio(arena, true);
         let resource = shared(arena);
@@ -241,7 +241,7 @@ fn three_boosting_jobs_exclude_each_other_at_the_top() {
 ///
 /// Bound: no preemption. The threads wait for each other at each point where they have to.
 #[test]
-fn a_waiter_that_found_the_boost_in_transit_lends_after_it() {
+fn waiter_that_saw_boost_in_transit_boosts_after_it() {
     check(1, move |arena| {
         let Trio { partition, levels: [l1, l2, l3], workers: [w1, w2, w3] } = trio(arena, true);
         let port = partition.port();

@@ -45,7 +45,7 @@ fn poller(arena: &Arena) -> &'static Worker {
 /// During a job another CPU spawns to a level above, and another job of the running job's level is
 /// queued.
 #[test]
-fn a_higher_job_goes_before_the_next_of_its_level() {
+fn higher_job_precedes_next_of_level() {
     check(3, |arena| {
         let app = App::new(arena);
         let me = poller(arena);
@@ -115,7 +115,7 @@ fn runs_jobs_spawned_before_the_stop() {
 
 /// Two CPUs spawn at two levels.
 #[test]
-fn each_job_from_two_others_is_run_once() {
+fn runs_each_job_of_two_spawners_once() {
     check(2, |arena| {
         let app = App::new(arena);
         let me = poller(arena);

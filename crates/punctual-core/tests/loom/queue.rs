@@ -14,7 +14,7 @@ fn at(time: u64) -> Instant {
 /// Two foreign threads push, one of them twice, while the worker removes jobs; a job of the level
 /// pushes one more without an atomic instruction.
 #[test]
-fn each_threads_jobs_keep_their_order() {
+fn keeps_order_of_each_thread() {
     check(3, |arena| {
         let linked = arena.put(OnceLock::<(&Model, &Level)>::new());
         let order = arena.put(Mutex::new(Vec::new()));
@@ -74,12 +74,12 @@ fn handed_over<const SLOTS: usize>(preemptions: usize) {
 }
 
 #[test]
-fn arguments_are_handed_over_whole() {
+fn passes_arguments_intact() {
     handed_over::<1>(3);
 }
 
 #[test]
-fn arguments_are_handed_over_whole_by_two_slots() {
+fn passes_arguments_intact_in_two_slots() {
     handed_over::<2>(2);
 }
 
@@ -146,7 +146,7 @@ impl Timed {
 /// A timer expires while it is canceled: one of the two gets the arguments. The slot can be used
 /// again.
 #[test]
-fn a_cancelled_job_is_not_released() {
+fn does_not_release_canceled_job() {
     check(3, |arena| {
         let t = Timed::new(arena);
         let armed = t.slots.arm(t.argument(), at(5)).ok().unwrap();
@@ -179,7 +179,7 @@ fn cancels_only_once() {
 
 /// A timer that was moved to a later time is not released before that time, and is released then.
 #[test]
-fn a_rescheduled_job_is_released_once() {
+fn releases_rescheduled_job_once() {
     check(3, |arena| {
         let t = Timed::new(arena);
         let armed = t.slots.arm(t.argument(), at(5)).ok().unwrap();
@@ -249,7 +249,7 @@ fn the_spare_slot_is_handed_out_once() {
 /// A thread other than the one that recorded the node's change arms a timer: the thread that scans
 /// the node sees its time, and its arguments when it is released.
 #[test]
-fn an_arming_after_a_change_that_was_noted_is_seen() {
+fn sees_timer_armed_after_noted_change() {
     check(3, |arena| {
         let t = Timed::new(arena);
         let armed = t.slots.arm(t.argument(), at(9)).ok().unwrap();
@@ -266,7 +266,7 @@ fn an_arming_after_a_change_that_was_noted_is_seen() {
 /// Two timers of one level have changed, and one of them changes again during the worker's scan,
 /// which sees the other.
 #[test]
-fn a_change_during_the_look_hides_no_other() {
+fn change_during_check_hides_no_other() {
     check(3, |arena| {
         let t = Timers::new(arena);
         t.arm(5);
@@ -280,7 +280,7 @@ fn a_change_during_the_look_hides_no_other() {
 
 /// Two threads arm a timer each while the worker collects the changes. Both are released.
 #[test]
-fn two_threads_note_changes() {
+fn notes_changes_of_two_threads() {
     check(3, |arena| {
         let t = Timers::new(arena);
         let other = start(2, move || drop(t.arm(3)));

@@ -57,7 +57,7 @@ fn late_job_is_found() {
 /// A job of level 2 is released during a critical section, its worker sees that the partition is
 /// stopping while it cannot start the job, and then another thread runs it.
 #[test]
-fn a_worker_whose_job_another_thread_runs_ends_too() {
+fn worker_ends_after_its_job_ran_elsewhere() {
     check(2, |arena| {
         let ran = counter(arena);
         let (w1, w2) = (worker(arena, 1, 1, true), worker(arena, 2, 2, true));

@@ -47,7 +47,7 @@ fn awake_on(
 }
 
 #[test]
-fn a_first_timer() {
+fn wakes_for_first_timer() {
     awake_by(5, None, |slots, _| {
         slots.arm(5, at(5)).unwrap();
         5
@@ -55,7 +55,7 @@ fn a_first_timer() {
 }
 
 #[test]
-fn an_earlier_timer() {
+fn wakes_for_earlier_timer() {
     awake_by(5, Some(9), |slots, _| {
         slots.arm(5, at(5)).unwrap();
         5
@@ -65,7 +65,7 @@ fn an_earlier_timer() {
 /// The worker publishes its wake-up time before it spins, so a thread that arms a timer during the
 /// spin wakes it.
 #[test]
-fn an_earlier_timer_while_it_spins() {
+fn spinning_worker_sees_earlier_timer() {
     awake_on(
         || ModelPort::new(2, false).spinning(),
         5,
@@ -78,7 +78,7 @@ fn an_earlier_timer_while_it_spins() {
 }
 
 #[test]
-fn a_later_timer_changes_nothing() {
+fn later_timer_does_not_wake() {
     awake_by(5, Some(5), |slots, _| {
         slots.arm(9, at(9)).unwrap();
         9
@@ -87,7 +87,7 @@ fn a_later_timer_changes_nothing() {
 
 /// The only timer is moved to an earlier time.
 #[test]
-fn a_timer_that_is_moved() {
+fn wakes_for_moved_timer() {
     check(3, |arena| {
         let linked = arena.put(OnceLock::<&Model>::new());
         let w2 = worker(arena, 2, 2, true);
@@ -107,7 +107,7 @@ fn a_timer_that_is_moved() {
 /// A thread arms a timer that is due and is preempted before it can notify the worker. In both
 /// cases, whether or not the worker has released that timer, the other one must not be lost.
 #[test]
-fn a_timer_beside_one_that_is_being_armed() {
+fn wakes_for_timer_armed_concurrently() {
     check(3, |arena| {
         let linked = arena.put(OnceLock::<(&Model, &Timers)>::new());
         let w2 = worker(arena, 2, 2, true);

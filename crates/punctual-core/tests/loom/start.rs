@@ -12,7 +12,7 @@ use punctual_core::{Duration, Instant, OverrunPolicy, Periodic, Slots};
 /// The worker of a periodic task is awake when the grid starts and its first point is due at once.
 /// Every release is one job, and none counts as an overrun.
 #[test]
-fn a_grid_is_laid_under_a_worker() {
+fn worker_sees_started_grid() {
     check(3, |arena| {
         let linked = arena.put(OnceLock::<&Model>::new());
         let (idle, w2) = (worker(arena, 0, 1, false), worker(arena, 2, 2, true));
@@ -50,7 +50,7 @@ fn a_grid_is_laid_under_a_worker() {
 
 /// Another thread starts a grid while the polling thread runs: each release is one job.
 #[test]
-fn a_grid_is_laid_under_a_thread_that_polls() {
+fn poller_sees_started_grid() {
     check(3, |arena| {
         let linked = arena.put(OnceLock::<&Model>::new());
         let poller = worker(arena, 0, 1, false);
@@ -80,7 +80,7 @@ fn a_grid_is_laid_under_a_thread_that_polls() {
 
 /// Jobs spawned during `init` run after it, and see its effects.
 #[test]
-fn a_spawn_during_init_waits_for_it() {
+fn spawn_during_init_waits() {
     check(3, |arena| {
         let linked = arena.put(OnceLock::<&Model>::new());
         let init = arena.put(Region::new());
@@ -105,7 +105,7 @@ fn a_spawn_during_init_waits_for_it() {
 /// A job runs across a grid point on a thread other than the timekeeper: that release is an
 /// overrun, whether the timekeeper finds the job unfinished or sees that it has ended since.
 #[test]
-fn a_job_that_ended_after_the_grid_point_was_overrun() {
+fn job_that_ends_after_grid_point_overruns() {
     check(3, |arena| {
         let (w1, w2) = (worker(arena, 1, 1, true), worker(arena, 2, 2, true));
         let ticks = Duration::from_ticks;
@@ -125,7 +125,7 @@ fn a_job_that_ended_after_the_grid_point_was_overrun() {
 /// As the first model, for a grid that was started in an earlier run: the worker sees none of that
 /// run's state, although a due timer makes it read the grid before the new grid is published.
 #[test]
-fn a_grid_is_laid_again_under_a_worker() {
+fn worker_sees_restarted_grid() {
     check(3, |arena| {
         let w2 = worker(arena, 2, 2, true);
         let ticks = Duration::from_ticks;

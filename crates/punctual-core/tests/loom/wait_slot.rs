@@ -33,7 +33,7 @@ fn happens(arena: &Arena, slot: &'static Slot, wait: Wait) -> impl FnOnce() -> O
 /// The owner sets another waker while the event occurs: that waker is woken, or the owner sees the
 /// event.
 #[test]
-fn it_happens_under_another_waker() {
+fn event_happens_under_other_waker() {
     check(3, |arena| {
         let (slot, wait) = waiting(arena);
         let woken = happens(arena, slot, wait);
@@ -53,7 +53,7 @@ fn it_happens_under_another_waker() {
 
 /// The owner gives up while the event occurs, and a third thread begins a wait as soon as it can.
 #[test]
-fn a_wait_is_given_up_and_another_begun() {
+fn abandons_wait_and_starts_another() {
     check(3, |arena| {
         let (slot, wait) = waiting(arena);
         let begun = arena.put(Mutex::new(None));
@@ -72,7 +72,7 @@ fn a_wait_is_given_up_and_another_begun() {
 
 /// The owner ends the wait as soon as it sees the event, and begins the next.
 #[test]
-fn a_wait_that_fired_is_ended() {
+fn ends_fired_wait() {
     check(3, |arena| {
         let (slot, wait) = waiting(arena);
         let woken = happens(arena, slot, wait);
@@ -92,7 +92,7 @@ fn a_wait_that_fired_is_ended() {
 
 /// A reactor that guesses the number of a wait finds none, or the complete waker.
 #[test]
-fn a_wait_is_announced_with_its_waker() {
+fn announces_wait_with_waker() {
     check(3, |arena| {
         let slot: &Slot = arena.put(WaitSlot::new());
         let woken = happens(arena, slot, Wait::from_number(1));
@@ -123,7 +123,7 @@ fn owner_observes_writes_before_fire() {
 
 /// The owner gives up while the reactor uses the waker, and begins the next wait as soon as it can.
 #[test]
-fn a_wait_is_given_up_that_fires() {
+fn abandons_firing_wait() {
     check(3, |arena| {
         let (slot, wait) = waiting(arena);
         let woken = happens(arena, slot, wait);

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn creates_no_file_that_is_not_there() {
+    fn never_creates_missing_file() {
         let root = std::env::temp_dir().join(format!("punctual-settings-{}", std::process::id()));
         fs::create_dir_all(&root).unwrap();
         fs::write(root.join("a"), "long old text\n").unwrap();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn touches_no_thread_that_took_over_a_number() {
+    fn ignores_thread_with_reused_id() {
         let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         let mut live = Live::system();
         let other = Setting::Policy { thread: own, started: 1 };

@@ -159,7 +159,7 @@ mod tests {
         "tasks": [ { "name": "edge", "kind": "bound", "level": 4 }, { "name": "log", "kind": "message", "level": 1 } ] }"#;
 
     #[test]
-    fn takes_cpus_as_the_app_would() {
+    fn selects_cpus_like_app() {
         let machine = Machine::look(Tree::parse("").with("/sys/devices/system/cpu/online", "0-3"));
         let app = App::of_model(MODEL).unwrap();
         assert_eq!((app.highest, app.bound.join(" ")), (4, "edge".into()));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_models_of_another_version() {
+    fn rejects_models_of_other_version() {
         let other = MODEL.replace("punctual-model/1", "punctual-model/2");
         assert!(App::of_model(&other).unwrap_err().contains("punctual-model/2"));
         assert!(App::of_model("{").is_err());

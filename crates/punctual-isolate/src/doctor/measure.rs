@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn measures_only_a_running_system() {
+    fn measures_only_running_system() {
         assert!(system_call(&Tree::system()).is_some_and(|ns| ns > 0));
         assert_eq!(system_call(&Tree::parse("")), None);
         assert_eq!(clock(&Tree::parse("").with(CLOCK, "31")), Some(31));

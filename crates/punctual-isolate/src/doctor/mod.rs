@@ -245,7 +245,7 @@ mod tests {
     use crate::tree::Tree;
 
     #[test]
-    fn puts_the_worst_first() {
+    fn orders_by_severity() {
         let mut report = Report { check: "x", ..Report::default() };
         for (severity, ns) in
             [(Severity::Low, 9), (Severity::High, 1), (Severity::High, 5), (Severity::Note, 99)]
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_cpus_that_are_not_there() {
+    fn rejects_missing_cpus() {
         let machine = Machine::look(Tree::parse("").with("/sys/devices/system/cpu/online", "0-3"));
         let refused = Scene::new(&machine).on(Cpus::from([3, 4])).unwrap_err();
         assert_eq!(refused, "CPU 4 is not online; online: 0-3");

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_preempt_rt_by_file_or_version() {
+    fn detects_preempt_rt_by_file_or_version() {
         let rt = |tree: Tree| Kernel::look(&tree).preempt_rt;
         assert_eq!(rt(Tree::parse("").with("/sys/kernel/realtime", "1")), Some(true));
         assert_eq!(rt(Tree::parse("").with("/proc/version", "Linux 6.12 #1 SMP PREEMPT_RT")), Some(true));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_options_of_a_file_and_knows_when_there_is_none() {
+    fn reads_kernel_options_if_available() {
         let tree = Tree::parse("").with("/proc/sys/kernel/osrelease", "6.1.0-18-amd64");
         assert_eq!(Kernel::look(&tree).option("CONFIG_HZ"), None);
         let tree = tree.with("/boot/config-6.1.0-18-amd64", "CONFIG_HZ_250=y\nCONFIG_HZ=250\n");

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_an_isolated_cpu_first_and_then_the_highest_that_is_allowed() {
+    fn prefers_isolated_then_highest_allowed_cpu() {
         let tree = || {
             Tree::parse("")
                 .with("/sys/devices/system/cpu/online", "0-3")
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_hypervisors_by_their_flag() {
+    fn detects_hypervisor_by_cpu_flag() {
         let vm = Tree::parse("").with("/proc/cpuinfo", "model name : x\nflags\t\t: fpu hypervisor sse\n");
         assert_eq!(hypervisor(&vm).as_deref(), Some("an unknown hypervisor"));
         assert_eq!(hypervisor(&vm.with("/sys/class/dmi/id/sys_vendor", "QEMU")).as_deref(), Some("QEMU"));

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_each_cpu_from_all_together() {
+    fn separates_cpus_from_total() {
         let statistics = of("cpu  1 2 3 4 5 6 7 81 9 10\ncpu12 1 1 1 1 1 1 1 2 1 1\nctxt 5\ncpufreq 1\n");
         assert_eq!(statistics.all, Spent { busy: 100, stolen: Some(81) });
         assert_eq!(statistics.cpu(12), Some(Spent { busy: 7, stolen: Some(2) }));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_times_add_up_to_the_largest() {
+    fn saturates_absurd_times() {
         let max = u64::MAX;
         assert_eq!(of(&format!("cpu  {max} {max} 0 0 0 0 0 1")).all, Spent { busy: max, stolen: Some(1) });
     }

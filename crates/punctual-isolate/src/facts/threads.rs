@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_threads_of_the_kernel_and_real_time_ones() {
+    fn records_kernel_and_real_time_threads() {
         let tree = Tree::parse("")
             .with("/proc/2/task/2/stat", &stat("kthreadd", KERNEL, 0, 0))
             .with("/proc/2/task/2/status", "Cpus_allowed_list:\t0-3")

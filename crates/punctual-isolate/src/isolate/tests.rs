@@ -170,14 +170,14 @@ fn plan_omits_partition_for_boot_isolated_cpus() {
 }
 
 #[test]
-fn plan_takes_what_boot_parameters_isolate_where_the_kernel_lists_it_with_the_partitions() {
+fn plan_accepts_boot_isolated_cpus_in_partition_list() {
     let listed = small().with("/sys/fs/cgroup/cpuset.cpus.isolated", "3");
     let booted = listed.with("/sys/devices/system/cpu/isolated", "3");
     assert_eq!(Plan::new(&Machine::look(booted), &request("3")).unwrap().group, None);
 }
 
 #[test]
-fn plan_uses_version_1_where_that_has_the_controller() {
+fn plan_uses_cgroup_v1_if_it_has_controller() {
     let plan = Plan::new(&machine("guest"), &request("1")).unwrap();
     assert_eq!(plan.group.as_deref(), Some("/sys/fs/cgroup/cpuset/punctual-isolated"));
     let moved = Setting::Members("/sys/fs/cgroup/cpuset/punctual-system".into());
@@ -185,7 +185,7 @@ fn plan_uses_version_1_where_that_has_the_controller() {
 }
 
 #[test]
-fn gives_everything_back_after_a_kill_at_any_write() {
+fn restores_everything_after_kill_at_any_write() {
     for (number, (machine, cpus)) in
         [(Machine::look(small()), "3"), (machine("debian"), "2-3"), (machine("guest"), "1")]
             .into_iter()
@@ -215,7 +215,7 @@ fn gives_everything_back_after_a_kill_at_any_write() {
 }
 
 #[test]
-fn undoes_everything_if_something_indispensable_is_refused() {
+fn undoes_everything_if_required_setting_is_refused() {
     let machine = Machine::look(small());
     let plan = Plan::new(&machine, &request("3")).unwrap();
     let before = Fake::of(&plan, &machine);

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_a_machine_that_has_all_it_takes() {
+    fn accepts_complete_machine() {
         assert_eq!(check(&Tree::parse(GOOD), 3), Ok(()));
         // Another process took it offline before.
         assert_eq!(check(&Tree::parse(&GOOD.replace("online <==\n0-3", "online <==\n0-2")), 3), Ok(()));

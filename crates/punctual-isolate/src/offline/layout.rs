@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn is_what_the_module_and_the_image_have() {
+    fn equals_layout_of_module_and_image() {
         let own = fields(include_str!("layout.rs"), "Shared");
         assert_eq!(own.iter().map(|(_, size)| size).sum::<usize>(), size_of::<Shared>());
         assert_eq!(fields(HEADER, "punctual_cpu_shared"), own);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn has_the_numbers_of_the_module() {
+    fn equals_ioctl_numbers_of_module() {
         let defined = |name: &str| {
             let line =
                 HEADER.lines().find_map(|line| line.strip_prefix(&format!("#define PUNCTUAL_CPU_{name} ")));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn module_loads_words_that_user_space_writes_once() {
+    fn module_reads_user_words_once() {
         let mut words = 0;
         for (before, after) in places(MODULE, "head").filter(|(_, after)| after.starts_with("->")) {
             let is_once = before.ends_with("READ_ONCE(") || before.ends_with("WRITE_ONCE(");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn module_loads_the_eventfd_once_per_interrupt() {
+    fn module_reads_eventfd_once_per_interrupt() {
         let code = |(before, _): &(&str, &str)| !before.contains("/*") && !before.ends_with("head->");
         let places: Vec<_> = places(MODULE, "door").filter(code).collect();
         for (before, after) in &places {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn module_bounds_every_wait_for_an_image() {
+    fn module_bounds_every_wait_for_image() {
         let calls: Vec<_> = places(MODULE, "stop").filter(|(_, after)| after.starts_with('(')).collect();
         let (definitions, calls): (Vec<_>, Vec<_>) =
             calls.into_iter().partition(|(before, _)| before.ends_with("static int "));

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_nothing_before_the_app_publishes_its_tasks() {
+    fn shows_no_tasks_before_publication() {
         let (area, _) = app();
         let mut observer = Observer::new(area, 2, None);
         assert!(observer.update().is_empty() && observer.figures.is_none());

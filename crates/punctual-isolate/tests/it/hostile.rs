@@ -65,7 +65,7 @@ fn changed(bytes: &[u8], random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn nothing_that_files_say_breaks_a_reader() {
+fn never_panics_on_random_files() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines");
     let mut paths: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "txt"));
@@ -80,7 +80,7 @@ fn nothing_that_files_say_breaks_a_reader() {
 }
 
 #[test]
-fn no_model_and_no_list_breaks_its_reader() {
+fn never_panics_on_random_models_and_lists() {
     let model = r#"{ "schema": "punctual-model/1", "app": "a", "partitions": [ { "executor": "global", "cpu": 3 } ],
         "tasks": [ { "name": "t", "kind": "bound", "level": 4 } ] }"#;
     let mut random = Random(7);

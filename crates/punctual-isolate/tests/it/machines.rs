@@ -58,7 +58,7 @@ fn finds_expected_findings_on_every_machine() {
 }
 
 #[test]
-fn finds_nothing_on_a_prepared_machine() {
+fn finds_nothing_on_prepared_machine() {
     examined(&load("prepared"), |_, report| {
         assert!(report.is_fit() && report.findings.is_empty() && report.unknown.is_empty());
     });
@@ -76,7 +76,7 @@ fn lines_of_checks_fit_a_small_terminal() {
 }
 
 #[test]
-fn json_follows_its_schema() {
+fn json_matches_schema() {
     let schema = Schema::new(include_str!("../../../../docs/doctor-schema.json"));
     for name in names() {
         examined(&load(&name), |scene, report| {
@@ -87,7 +87,7 @@ fn json_follows_its_schema() {
 }
 
 #[test]
-fn nothing_that_is_printed_does_anything_to_a_terminal() {
+fn prints_no_terminal_escapes() {
     for name in names() {
         examined(&load(&name), |scene, report| {
             let is_active = |c: char| {
@@ -102,7 +102,7 @@ fn nothing_that_is_printed_does_anything_to_a_terminal() {
 }
 
 #[test]
-fn finds_the_same_in_a_recording_of_a_recording() {
+fn recording_of_recording_is_identical() {
     for name in names() {
         let text = fs::read_to_string(directory().join(&name).with_extension("txt")).unwrap();
         let machine = Machine::look(Tree::parse(&text).recorded());

@@ -231,11 +231,11 @@ fn computes((index, expected): (usize, f64)) {
 const OWN_PROCESS: &str = "PUNCTUAL_TEST_KERNEL_STEPS";
 
 #[test]
-fn goes_on_wherever_a_signal_comes() {
+fn resumes_after_signal_at_any_instruction() {
     if env::var_os(OWN_PROCESS).is_some() {
         return goes_on();
     }
-    let name = concat!(module_path!(), "::goes_on_wherever_a_signal_comes");
+    let name = concat!(module_path!(), "::resumes_after_signal_at_any_instruction");
     let (_, name) = name.split_once("::").unwrap();
     let test = env::current_exe().unwrap();
     let output =

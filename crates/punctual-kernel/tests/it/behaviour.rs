@@ -38,7 +38,7 @@ fn name(name: &'static str) {
 }
 
 #[test]
-fn runs_the_highest_thread_and_of_equals_the_first() {
+fn runs_highest_thread_first_come_among_equals() {
     static STACKS: [Stack; 5] = [const { Stack::new() }; 5];
     let ran = run(5, &STACKS[0], || {
         log("begin");
@@ -75,7 +75,7 @@ fn avoids_priority_inversion() {
 }
 
 #[test]
-fn inherits_through_a_chain_and_falls_back() {
+fn inherits_priority_along_chain_and_drops_it() {
     static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
     static A: Mutex<()> = Mutex::new("a", ());
     static B: Mutex<()> = Mutex::new("b", ());
@@ -96,7 +96,7 @@ fn inherits_through_a_chain_and_falls_back() {
 }
 
 #[test]
-fn blocks_a_thread_only_without_units() {
+fn blocks_only_without_units() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     static SEMAPHORE: Semaphore = Semaphore::new(0, 3);
     let ran = run(1, &STACKS[0], || {
@@ -120,7 +120,7 @@ fn blocks_a_thread_only_without_units() {
 }
 
 #[test]
-fn wakes_as_many_as_there_are_units_highest_first() {
+fn wakes_one_thread_per_unit_highest_first() {
     static STACKS: [Stack; 5] = [const { Stack::new() }; 5];
     static SEMAPHORE: Semaphore = Semaphore::new(0, 9);
     let ran = run(1, &STACKS[0], || {
@@ -140,7 +140,7 @@ fn wakes_as_many_as_there_are_units_highest_first() {
 }
 
 #[test]
-fn tells_timeouts_and_units_apart() {
+fn distinguishes_timeout_from_unit() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     static SEMAPHORE: Semaphore = Semaphore::new(0, 9);
     run(1, &STACKS[0], || {
@@ -162,7 +162,7 @@ fn tells_timeouts_and_units_apart() {
 }
 
 #[test]
-fn calls_back_at_a_priority_on_a_grid() {
+fn runs_periodic_callback_at_priority() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     static SERVER: Server = Server::new();
     static PERIODIC: Callback = Callback::new(&SERVER, |_| log(format!("{}", Kernel::now())), 0);
@@ -183,7 +183,7 @@ fn calls_back_at_a_priority_on_a_grid() {
 }
 
 #[test]
-fn counts_missed_calls_and_stays_on_the_grid() {
+fn counts_missed_callbacks_and_keeps_grid() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     static SERVER: Server = Server::new();
     static PERIODIC: Callback = Callback::new(&SERVER, |_| log(format!("{}", Kernel::now())), 0);
@@ -255,7 +255,7 @@ fn changes(order: &[String]) -> usize {
 }
 
 #[test]
-fn takes_turns_where_time_is_sliced() {
+fn rotates_time_slices() {
     static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
     sim::run_in(Ticks { is_again: false }, || {
         Kernel::set_time_slice(30);
@@ -270,7 +270,7 @@ fn takes_turns_where_time_is_sliced() {
 }
 
 #[test]
-fn takes_turns_from_when_a_thread_asks_for_it() {
+fn rotates_slices_once_enabled() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     sim::run_in(Ticks { is_again: false }, || {
         let asks = |()| {
@@ -335,7 +335,7 @@ fn keeps_rest_of_a_slice_while_preempted() {
 }
 
 #[test]
-fn goes_on_where_it_was_stopped() {
+fn resumes_suspended_thread() {
     static STACK: Stack = Stack::new();
     sim::run(|| {
         Thread::spawn(
@@ -357,7 +357,7 @@ fn goes_on_where_it_was_stopped() {
 }
 
 #[test]
-fn tells_how_much_of_a_stack_was_used() {
+fn reports_stack_usage() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     fn uses<const N: usize>(_: ()) {
         std::hint::black_box([1_u8; N]);
@@ -457,7 +457,7 @@ fn sliced(stacks: &'static [Stack; 2], a: fn(()), b: fn(())) -> String {
 }
 
 #[test]
-fn ends_a_slice_in_time_however_often_the_thread_reschedules() {
+fn reschedules_do_not_extend_slice() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     let a = |()| {
         for _ in 0..4 {
@@ -469,7 +469,7 @@ fn ends_a_slice_in_time_however_often_the_thread_reschedules() {
 }
 
 #[test]
-fn gives_a_new_slice_to_a_thread_that_has_yielded() {
+fn yielding_renews_slice() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     let a = |()| {
         steps("a", 2);
@@ -485,7 +485,7 @@ fn gives_a_new_slice_to_a_thread_that_has_yielded() {
 }
 
 #[test]
-fn gives_a_new_slice_to_a_thread_that_has_slept() {
+fn sleeping_renews_slice() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     let a = |()| {
         steps("a", 2);
@@ -496,7 +496,7 @@ fn gives_a_new_slice_to_a_thread_that_has_slept() {
 }
 
 #[test]
-fn begins_a_slice_when_there_is_a_peer_to_share_with() {
+fn starts_slice_when_peer_becomes_ready() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     let a = |()| {
         steps("a", 2);
@@ -530,7 +530,7 @@ fn uses_rest_of_a_slice_once() {
 }
 
 #[test]
-fn switches_at_the_end_of_a_masked_section() {
+fn switches_at_end_of_masked_section() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     static MUTEX: Mutex<()> = Mutex::new("mutex", ());
     let ran = run(1, &STACKS[0], || {
@@ -550,7 +550,7 @@ fn switches_at_the_end_of_a_masked_section() {
 }
 
 #[test]
-fn runs_callbacks_in_the_order_in_which_they_became_due() {
+fn runs_callbacks_in_due_order() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     static SERVER: Server = Server::new();
     static A: Callback = Callback::new(&SERVER, |_| log("a"), 0);
@@ -574,7 +574,7 @@ fn runs_callbacks_in_the_order_in_which_they_became_due() {
 }
 
 #[test]
-fn runs_a_callback_once_that_became_due_twice_before() {
+fn merges_two_expirations_of_callback() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     static SERVER: Server = Server::new();
     static TWICE: Callback = Callback::new(&SERVER, |_| log("ran"), 0);

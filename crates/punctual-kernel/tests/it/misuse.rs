@@ -62,7 +62,7 @@ fn rejects_lock_of_held_mutex() {
 }
 
 #[test]
-fn refuses_to_close_a_circle_of_threads_that_wait() {
+fn rejects_deadlock_cycle() {
     static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
     static MUTEXES: [RawMutex; 3] = [RawMutex::new("a"), RawMutex::new("b"), RawMutex::new("c")];
     static GO: Semaphore = Semaphore::new(0, 3);
@@ -87,7 +87,7 @@ fn refuses_to_close_a_circle_of_threads_that_wait() {
 }
 
 #[test]
-fn names_the_mutex_that_a_thread_held_when_it_ended() {
+fn names_mutex_held_at_thread_end() {
     static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
     static MUTEX: Mutex<u32> = Mutex::new("valve", 1);
     in_thread(&STACKS[0], || {
@@ -114,7 +114,7 @@ fn names_the_mutex_that_a_thread_held_when_it_ended() {
 }
 
 #[test]
-fn tells_a_handle_whose_slot_has_another_thread() {
+fn detects_stale_thread_handle() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     in_thread(&STACKS[0], || {
         let first = Thread::spawn(6, &STACKS[1], |()| {}, ()).unwrap();
@@ -130,7 +130,7 @@ fn tells_a_handle_whose_slot_has_another_thread() {
 }
 
 #[test]
-fn keeps_the_result_of_a_thread_until_its_slot_is_needed() {
+fn keeps_thread_result_until_slot_reuse() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     in_thread(&STACKS[0], || {
         // From here on every slot has been used.
@@ -146,7 +146,7 @@ fn keeps_the_result_of_a_thread_until_its_slot_is_needed() {
 }
 
 #[test]
-fn a_handle_does_not_name_the_next_thread_of_its_slot() {
+fn handle_does_not_name_next_thread_of_slot() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     in_thread(&STACKS[0], || {
         let first = Thread::spawn(6, &STACKS[1], |()| {}, ()).unwrap();
@@ -162,7 +162,7 @@ fn a_handle_does_not_name_the_next_thread_of_its_slot() {
 }
 
 #[test]
-fn a_server_can_be_started_after_it_could_not_be() {
+fn starts_server_after_failed_attempt() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     static SERVER: punctual_kernel::Server<Sim> = punctual_kernel::Server::new();
     in_thread(&STACKS[0], || {
@@ -175,7 +175,7 @@ fn a_server_can_be_started_after_it_could_not_be() {
 }
 
 #[test]
-fn a_waiter_whose_owner_ended_waits_for_nothing_any_more() {
+fn owner_end_releases_waiter() {
     static STACKS: [Stack; 4] = [const { Stack::new() }; 4];
     static ENDED: RawMutex = RawMutex::new("ended");
     static OTHER: RawMutex = RawMutex::new("other");
@@ -206,7 +206,7 @@ fn a_waiter_whose_owner_ended_waits_for_nothing_any_more() {
 }
 
 #[test]
-fn gives_no_unit_to_a_thread_whose_time_was_over_behind_a_higher_one() {
+fn gives_no_unit_after_timeout() {
     static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
     static UNITS: Semaphore = Semaphore::new(0, 9);
     in_thread(&STACKS[0], || {
@@ -222,7 +222,7 @@ fn gives_no_unit_to_a_thread_whose_time_was_over_behind_a_higher_one() {
 }
 
 #[test]
-fn keeps_nothing_if_a_mutex_cannot_be_locked_beside_others() {
+fn multi_lock_is_all_or_nothing() {
     static STACK: Stack = Stack::new();
     static GROUP: Group = Group::new();
     static MUTEXES: [OrderedMutex<()>; 4] = [
@@ -245,7 +245,7 @@ fn keeps_nothing_if_a_mutex_cannot_be_locked_beside_others() {
 }
 
 #[test]
-fn refuses_to_wait_for_itself() {
+fn rejects_waiting_for_itself() {
     static STACK: Stack = Stack::new();
     in_thread(&STACK, || {
         assert_eq!(Thread::current().unwrap().join(), Err(JoinError::Itself));
@@ -253,7 +253,7 @@ fn refuses_to_wait_for_itself() {
 }
 
 #[test]
-fn refuses_more_threads_than_there_are_slots() {
+fn rejects_threads_beyond_capacity() {
     static STACKS: [Stack; sim::THREADS + 1] = [const { Stack::new() }; sim::THREADS + 1];
     sim::run(|| {
         for stack in &STACKS[1..] {
@@ -266,7 +266,7 @@ fn refuses_more_threads_than_there_are_slots() {
 }
 
 #[test]
-fn refuses_a_stack_in_use_a_small_one_and_a_wrong_priority() {
+fn rejects_used_or_small_stack_and_invalid_priority() {
     static USED: Stack = Stack::new();
     static SMALL: punctual_kernel::Stack<Sim, 1024> = punctual_kernel::Stack::new();
     sim::run(|| {
@@ -280,7 +280,7 @@ fn refuses_a_stack_in_use_a_small_one_and_a_wrong_priority() {
 }
 
 #[test]
-fn refuses_to_wait_in_an_interrupt_handler_and_in_a_masked_section() {
+fn rejects_waiting_in_handler_or_masked_section() {
     static STACK: Stack = Stack::new();
     static MUTEX: RawMutex = RawMutex::new("valve");
     static HELD: RawMutex = RawMutex::new("held");
@@ -310,7 +310,7 @@ fn refuses_to_wait_in_an_interrupt_handler_and_in_a_masked_section() {
 }
 
 #[test]
-fn refuses_more_units_than_the_maximum() {
+fn rejects_units_above_maximum() {
     static STACK: Stack = Stack::new();
     static SEMAPHORE: Semaphore = Semaphore::new(0, 3);
     in_thread(&STACK, || {
@@ -323,7 +323,7 @@ fn refuses_more_units_than_the_maximum() {
 }
 
 #[test]
-fn refuses_a_second_subscriber_and_numbers_without_slot() {
+fn rejects_second_subscriber_and_invalid_number() {
     sim::run(|| {
         Kernel::subscribe_irq(1, |_| {}).unwrap();
         assert_eq!(Kernel::subscribe_irq(1, |_| {}), Err(SubscribeError::Taken));
@@ -335,7 +335,7 @@ fn refuses_a_second_subscriber_and_numbers_without_slot() {
 }
 
 #[test]
-fn refuses_mutexes_out_of_their_order() {
+fn rejects_mutexes_out_of_order() {
     static STACK: Stack = Stack::new();
     static GROUP: Group = Group::new();
     static FIRST: OrderedMutex<()> = OrderedMutex::new(&GROUP, 1, "first", ());
@@ -350,7 +350,7 @@ fn refuses_mutexes_out_of_their_order() {
 }
 
 #[test]
-fn notices_an_overflow_of_the_stack_at_the_next_switch() {
+fn detects_stack_overflow_at_next_switch() {
     static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
     let message = panic_of(|| {
         in_thread(&STACKS[0], || {
@@ -371,7 +371,7 @@ fn notices_an_overflow_of_the_stack_at_the_next_switch() {
 }
 
 #[test]
-fn refuses_objects_of_another_simulation() {
+fn rejects_objects_of_another_simulation() {
     static SEMAPHORE: Semaphore = Semaphore::new(1, 1);
     sim::run(|| assert!(SEMAPHORE.try_p()));
     let message = panic_of(|| {
@@ -390,7 +390,7 @@ fn panics_at_deadlock() {
 }
 
 #[test]
-fn passes_on_the_panic_of_a_thread() {
+fn propagates_thread_panic() {
     static STACK: Stack = Stack::new();
     assert_eq!(panic_of(|| in_thread(&STACK, || panic!("on purpose"))), "on purpose");
 }

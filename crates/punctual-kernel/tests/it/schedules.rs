@@ -43,7 +43,7 @@ fn random_programs_follow_the_model() {
 }
 
 #[test]
-fn an_interrupt_at_each_single_point_makes_no_difference_to_the_rules() {
+fn rules_hold_for_interrupt_at_each_point() {
     for seed in 0..number("PUNCTUAL_KERNEL_SCHEDULES", 4_000) / 400 {
         let program = Program::random(&mut Random(seed));
         for kind in 0..KINDS {

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn needs_threads_or_other_cores() {
+    fn requires_threads_or_other_cores() {
         let items = || quote! { #[shared] struct Shared {} #[task(priority = 1)] fn t(cx: t::Context) {} };
         assert_eq!(said(TokenStream::new(), items()), [""; 0]);
         let global = said(quote!(executor = "global"), items());
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn has_a_core_for_each_partition() {
+    fn assigns_core_to_each_partition() {
         let tasks = |partitions: &[&str]| {
             let tasks = partitions.iter().map(|core| {
                 let (core, name) = (format_ident!("{core}"), format_ident!("in_{core}"));

@@ -49,7 +49,7 @@ mod tests {
     use crate::testing::{assert_one, errors};
 
     #[test]
-    fn binds_what_is_not_in_its_local_list() {
+    fn binding_outside_local_list() {
         let errors = errors(quote! {
             #[local] struct Local { tick: Timer }
             #[task(binds = tick)] fn t(cx: t::Context) {}
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn binds_a_declared_local() {
+    fn binding_named_like_local() {
         let errors = errors(quote! {
             #[task(binds = tick, local = [tick: Timer = Timer::new()])] fn t(cx: t::Context) {}
         });

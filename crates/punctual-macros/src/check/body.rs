@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn follows_no_name_that_is_bound_again() {
+    fn does_not_follow_rebound_names() {
         assert_eq!(in_body(quote!(let cx = other(); *cx.shared.count += cx.device;)), [""; 0]);
         assert_eq!(in_body(quote!(each(|cx: Other| cx.shared.missing);)), [""; 0]);
     }
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_the_contexts_of_rtic() {
+    fn parts_of_rtic_contexts() {
         for (body, answer) in [
             (quote!(let p = cx.device;), "open the devices of the task in `init`"),
             (quote!(cx.core.SYST;), "open the devices of the task in `init`"),
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_where_nothing_can_wait() {
+    fn waits_outside_async() {
         assert_one(&in_body(quote!(delay().await;)), &["write `async fn t`"]);
         assert_eq!(in_body(quote!(let f = async { delay().await };)), [""; 0]);
         let errors = errors(quote! {

@@ -29,7 +29,7 @@ mod tests {
     use crate::testing::app;
 
     #[test]
-    fn an_async_task_names_the_feature_that_it_needs() {
+    fn async_task_names_required_feature() {
         let app = app(quote! {
             #[shared] struct Shared {}
             #[task(priority = 1)] async fn waits(cx: waits::Context) {}

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn init_returns_the_pair() {
+    fn init_returns_pair() {
         let message = "`init` returns the resources: write `-> (S, L)`";
         for init in [
             quote! { #[init] fn init(cx: init::Context) {} },
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn init_uses_a_field_of_local() {
+    fn init_uses_field_of_local() {
         let init = quote! { #[init(local = [a])] fn init(cx: init::Context) -> (S, L) {} };
         assert_one(&errors(quote!(), init), &["`init` declares its own locals: write `a: <type>"]);
     }

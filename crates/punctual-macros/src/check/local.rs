@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_whose_conditions_exclude_each_other_may_use_one_local() {
+    fn tasks_with_exclusive_conditions_may_share_local() {
         let items = quote! {
             #[local] struct Local { a: u8 }
             #[cfg(x)] #[task(local = [a])] fn t(cx: t::Context) {}
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn shutdown_may_use_the_local_of_a_task() {
+    fn shutdown_may_use_local_of_task() {
         let errors = errors(quote! {
             #[local] struct Local { a: u8 }
             #[task(local = [a])] fn t(cx: t::Context) {}
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn declared_local_shadows_a_field() {
+    fn declared_local_shadows_field() {
         let errors = errors(quote! {
             #[local] struct Local { a: u8 }
             #[task(local = [a: u8 = 0])] fn t(cx: t::Context) {}
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_may_declare_locals_of_the_same_name() {
+    fn tasks_may_declare_locals_of_same_name() {
         let errors = errors(quote! {
             #[task(local = [a: u8 = 0])] fn t(cx: t::Context) {}
             #[task(local = [a: u8 = 0])] fn u(cx: u::Context) {}

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_that_are_released_otherwise() {
+    fn tasks_with_other_release_sources() {
         let spawner = || quote! { #[task] fn u(cx: u::Context) {} };
         let spawner = &spawner();
         rejects(

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn items_named_as_the_model() {
+    fn items_named_like_the_model() {
         let of_module = |items| errors(quote! { #items #[task] fn t(cx: t::Context) {} });
         for item in [
             quote!(

@@ -62,7 +62,7 @@ mod tests {
     use crate::testing::{assert_one, errors};
 
     #[test]
-    fn handler_that_does_not_exist() {
+    fn missing_handler() {
         let errors = errors(quote! {
             #[task(period = 1.secs(), on_overrun = laet)] fn t(cx: t::Context) {}
             #[task] fn late(cx: late::Context) {}
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn handler_that_takes_arguments() {
+    fn handler_with_arguments() {
         let errors = errors(quote! {
             #[task(period = 1.secs(), on_overrun = late)] fn t(cx: t::Context) {}
             #[task] fn late(cx: late::Context, by: u32) {}
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn handler_that_is_local() {
+    fn local_handler() {
         let errors = errors(quote! {
             #[task(period = 1.secs(), on_overrun = late)] fn t(cx: t::Context) {}
             #[task(local_task)] async fn late(cx: late::Context) {}
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn handler_that_is_periodic() {
+    fn periodic_handler() {
         let errors = errors(quote! {
             #[task(period = 1.secs(), on_overrun = late)] fn t(cx: t::Context) {}
             #[task(period = 1.secs())] fn late(cx: late::Context) {}

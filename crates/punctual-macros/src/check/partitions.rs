@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_has_room_for_254_threads() {
+    fn partition_accepts_254_threads() {
         let none = || quote!();
         // One level and `idle`.
         assert!(errors_with(none(), bound(252, none())).is_empty());

@@ -8,8 +8,8 @@ use crate::model::{App, Budget, Overrun, Task, TaskKind};
 pub(super) fn check(app: &App, errors: &mut Errors) {
     beyond_the_kernel(app, errors);
     for task in &app.tasks {
-        deadline_beyond_period(task, errors);
-        budget_beyond_deadline(task, errors);
+        deadline_above_period(task, errors);
+        budget_above_deadline(task, errors);
         useless_capacity(task, errors);
         useless_waits(task, errors);
     }
@@ -33,7 +33,7 @@ fn beyond_the_kernel(app: &App, errors: &mut Errors) {
     }
 }
 
-fn deadline_beyond_period(task: &Task, errors: &mut Errors) {
+fn deadline_above_period(task: &Task, errors: &mut Errors) {
     let TaskKind::Periodic { period, on_overrun, .. } = &task.kind else { return };
     let (Some(deadline), false) = (&task.deadline, matches!(on_overrun, Overrun::Queue)) else { return };
     if deadline.nanos.zip(period.nanos).is_some_and(|(deadline, period)| deadline > period) {
@@ -49,7 +49,7 @@ fn deadline_beyond_period(task: &Task, errors: &mut Errors) {
 }
 
 /// A job within such a budget could miss its deadline.
-fn budget_beyond_deadline(task: &Task, errors: &mut Errors) {
+fn budget_above_deadline(task: &Task, errors: &mut Errors) {
     let Some(Budget { length, .. }) = &task.budget else { return };
     let period = match &task.kind {
         TaskKind::Periodic { period, .. } => Some(period),
@@ -102,7 +102,7 @@ mod tests {
     use crate::testing::{assert_one, errors, errors_with};
 
     #[test]
-    fn priorities_beyond_the_kernel() {
+    fn priorities_above_kernel_maximum() {
         let errors = errors_with(
             quote!(priority_base = 98),
             quote! {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn deadline_beyond_period() {
+    fn deadline_above_period() {
         let errors = errors(quote! {
             #[task(period = 10.millis(), deadline = 11.millis())] fn t(cx: t::Context) {}
         });
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn deadline_that_may_be() {
+    fn valid_deadline() {
         let errors = errors(quote! {
             #[task(period = 10.millis(), deadline = 10.millis())] fn t(cx: t::Context) {}
             #[task(period = 10.millis(), deadline = 30.millis(), on_overrun = queue, capacity = 4)]
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn budget_beyond_deadline() {
+    fn budget_above_deadline() {
         let errors = errors(quote! {
             #[task(period = 10.millis(), budget = 11.millis())] fn t(cx: t::Context) {}
             #[task(period = 10.millis(), deadline = 5.millis(), budget = 6.millis())] fn u(cx: u::Context) {}

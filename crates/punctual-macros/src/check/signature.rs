@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn task_of_a_target_feature() {
+    fn task_with_target_feature() {
         rejects(
             quote! { #[target_feature(enable = "avx2")] #[task] fn t(cx: t::Context) {} },
             &["does not check CPU features", "a function that `t` calls"],
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn async_task_with_the_name_of_a_bound_one() {
+    fn rejects_async_task_with_name_of_bound_task() {
         rejects(
             quote! {
                 #[local] struct Local { tick: Timer }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn context_of_a_longer_lifetime() {
+    fn context_with_longer_lifetime() {
         rejects(
             quote! { #[task] fn t(cx: t::Context<'static>) {} },
             &["lasts as long as its job", "`t::Context<'_>`"],
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_the_context() {
+    fn spellings_of_context() {
         let errors = errors(quote! {
             #[idle] fn idle(_: idle::Context<'_>) -> ! { loop {} }
             #[task] fn t(t::Context { mut shared, .. }: t::Context) {}

@@ -122,7 +122,7 @@ fn named(ident: &Ident) -> Option<String> {
 }
 
 #[test]
-fn every_name_in_generated_code_is_one_the_user_may_take() {
+fn generated_names_are_free_for_users() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(NAMES);
     let mut names = BTreeSet::new();
     apps().into_iter().for_each(|generated| collect(generated, &mut names));

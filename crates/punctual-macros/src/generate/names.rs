@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_meet_halfway_stay_apart() {
+    fn similar_names_stay_distinct() {
         let [a, a_b, b_c, c] = ["a", "a_b", "b_c", "c"].map(|name| format_ident!("{name}"));
         assert_ne!(declared(&a, &b_c), declared(&a_b, &c));
         assert_ne!(initial(&a, &b_c), declared(&a, &b_c));

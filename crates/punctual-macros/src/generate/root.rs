@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn replaces_where_a_path_begins() {
+    fn replaces_start_of_path() {
         replaces(
             quote!(
                 fn f() -> ::punctual::A {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_what_continues_a_path() {
+    fn keeps_continued_path() {
         for path in [
             quote!(punctual),
             quote!(a::punctual::B),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn generated_code_mentions_no_other_root() {
+    fn generated_code_uses_no_other_crate_root() {
         let root: Path = parse_quote!(crate::rt);
         for generated in hygiene::apps() {
             let text = replaced(generated, Some(&root)).to_string();

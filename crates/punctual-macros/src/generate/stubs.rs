@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn stubs_are_there_under_the_condition_of_what_they_stand_in_for() {
+    fn stubs_share_condition_of_replaced_items() {
         let items = quote! {
             #[cfg(a)] #[task] fn one(cx: one::Context) {}
             #[cfg(not(a))] #[task] fn one(cx: one::Context, n: u8) {}
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_syntax_error_outside_bodies_leaves_all_names() {
+    fn syntax_error_outside_bodies_keeps_all_names() {
         let items = quote! {
             #[init] fn init(_: init::Context) -> (Shared, Local) { let = 3; }
             const N: u8 = ;

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_given() {
+    fn all_keys_given() {
         let args = args(quote!(
             cpu = CPUS - 1,
             priority_base = 40,

@@ -326,13 +326,13 @@ mod tests {
     }
 
     #[test]
-    fn asks_once_for_each_predicate_about_items_of_the_framework() {
+    fn evaluates_each_condition_once() {
         let asked: Vec<_> = predicates(&mut module()).iter().map(TokenStream::to_string).collect();
         assert_eq!(asked, ["a", "not (a)", "all (a , b)", "c", "d", "e", "f"]);
     }
 
     #[test]
-    fn answers_are_read_where_the_compiler_leaves_them() {
+    fn reads_evaluated_constants() {
         let question = conditions(&quote!(main = false), &mut module()).err().expect("it asks");
         let mut asked: ItemMod = syn::parse2(question).expect("a module with attributes");
         // As if `a` and `f` held.
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_without_conditions_is_expanded_at_once() {
+    fn expands_module_without_conditions_directly() {
         let mut module = parse_quote!(
             mod app {
                 #[cfg(a)]

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_and_constants_of_the_module() {
+    fn integers_and_constants_of_module() {
         let constants = Constants::of(&[
             parse_quote!(
                 const BASE: u8 = 2;

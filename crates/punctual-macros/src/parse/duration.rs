@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn other_expressions_are_kept() {
+    fn keeps_other_expressions() {
         for given in [
             "PERIOD",
             "Duration::from_ticks(3)",

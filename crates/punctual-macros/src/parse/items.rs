@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_whole_items_and_the_names_of_broken_handlers() {
+    fn keeps_whole_items_and_names_of_broken_handlers() {
         let module = quote! {
             #[a] pub mod m {
                 #![b]

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn priorities_that_are_worked_out() {
+    fn computed_priorities() {
         rejects(quote!(priority = 0), &["priority 0 is reserved for `idle`", "write `priority = 1`"]);
         rejects(quote!(priority = 20 + 9), &["`priority` is an integer from 1 to 28, and this is 29"]);
         rejects(quote!(priority = LEVEL), &["known to the macro", "constants of this module"]);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_names_of_the_wrong_shape() {
+    fn lists_and_names_of_wrong_shape() {
         rejects(quote!(shared = a), &["write `shared = [a, &b]`, not `shared = a`"]);
         rejects(quote!(priority = [1]), &["write `priority = <integer from 1 to 28>`"]);
         rejects(quote!(binds = 2), &["write `binds = <name in `local`>`"]);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn parsing_resumes_after_a_bad_entry() {
+    fn parsing_resumes_after_bad_entry() {
         let errors = errors(quote! { #[task(7, priority 2, capacity = 0)] fn t(cx: t::Context) {} });
         assert_eq!(errors.len(), 3, "{errors:#?}");
     }

@@ -69,7 +69,7 @@ mod tests {
     use crate::testing::{assert_one, errors};
 
     #[test]
-    fn attributes_that_are_misspelled_or_missing() {
+    fn misspelled_or_missing_attributes() {
         let of = |items| errors(items);
         let taks = of(quote! { #[inline] #[taks(period = 1.secs())] fn control(_: control::Context) {} });
         assert_one(&taks, &["unknown attribute `taks`; did you mean `task`?"]);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_are_no_handlers() {
+    fn functions_that_cannot_be_handlers() {
         let errors = errors(quote! {
             #[taks] fn helper(a: u8) {}
             fn other(cx: &mut control::Context) {}

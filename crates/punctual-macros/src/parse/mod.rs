@@ -64,7 +64,7 @@ mod tests {
     use crate::testing::{assert_one, errors_of};
 
     #[test]
-    fn app_goes_on_an_inline_module() {
+    fn rejects_app_on_other_items() {
         let message = "goes on an inline module";
         assert_one(&errors_of(quote!(), quote! { struct App; }), &[message]);
         assert_one(&errors_of(quote!(), quote! { fn app() {} }), &[message]);

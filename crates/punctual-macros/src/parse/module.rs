@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn other_items_pass_through_in_order() {
+    fn keeps_other_items_in_order() {
         let items = quote! {
             use a::b;
             #[derive(Debug)] struct Shared2 {}
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn handlers_keep_the_attributes_of_others() {
+    fn handlers_keep_foreign_attributes() {
         let app = app(quote! {
             #[shared] struct Shared {}
             /** docs */ #[inline] #[cfg(all())] #[task] #[allow(unused)] fn t(cx: t::Context) {}

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_entry_of_a_list_is_reported() {
+    fn reports_every_bad_list_entry() {
         let errors = errors(quote! {
             #[shared] struct Shared { a: u8, b: u8, c: u8 }
             #[task(shared = [&mut a, b: u8 = 0, 7, #[inline] c], local = [&x, y = 1, z: u8, v:])]

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_without_a_name_get_one() {
+    fn names_anonymous_patterns() {
         let sig = syn::parse2(quote! { fn t(_: t::Context, mut a: u8, _: u8, (b, c): (u8, u8)) });
         let (context, args) = parameters(&sig.expect("a signature"), &mut Errors::default());
         assert!(context.is_some());
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_are_no_handlers() {
+    fn methods_cannot_be_handlers() {
         let sig = syn::parse2(quote! { fn t(&self, cx: t::Context) }).expect("a signature");
         let mut errors = Errors::default();
         parameters(&sig, &mut errors);

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_are_worked_out_and_the_rest_is_the_compilers() {
+    fn evaluates_literals_and_leaves_the_rest_to_the_compiler() {
         for (given, expected) in [("64.kib()", 65_536), ("(8).mib()", 8 << 20), ("1_024.kib()", 1 << 20)] {
             assert_eq!(bytes(given).unwrap(), Some(expected), "{given}");
         }

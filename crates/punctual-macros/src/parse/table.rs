@@ -82,7 +82,7 @@ mod tests {
     use crate::parse::{args, task};
 
     #[test]
-    fn tables_of_the_documentation_are_current() {
+    fn documentation_tables_are_current() {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/app.md");
         for (heading, keys) in [("argument", args::KEYS), ("key", task::KEYS)] {
             let rows = keys.iter().map(|key| {

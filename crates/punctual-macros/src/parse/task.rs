@@ -276,7 +276,7 @@ mod tests {
     use crate::testing::{app, assert_one, errors};
 
     #[test]
-    fn a_bare_task_has_the_defaults() {
+    fn task_without_keys_has_defaults() {
         let app = app(quote! { #[shared] struct Shared {} #[task] fn t(cx: t::Context, a: u32, b: u8) {} });
         let task = &app.tasks[0];
         assert!(matches!(task.kind, TaskKind::Message));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_from_constants_of_the_module() {
+    fn numbers_from_constants_of_module() {
         let app = app(quote! {
             const DEPTH: usize = 4;
             #[shared] struct Shared {}
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_that_say_nothing() {
+    fn meaningless_intervals() {
         let errors = errors(quote! {
             #[task(burst = 2, on_early = count)] fn a(cx: a::Context) {}
             #[task(min_interval = 0.millis())] fn b(cx: b::Context) {}
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_of_tasks_that_have_none() {
+    fn intervals_of_tasks_without_interval() {
         let errors = errors(quote! {
             #[task(period = 1.secs(), min_interval = 1.secs())] fn t(cx: t::Context) {}
             #[task(min_interval = 1.secs())] async fn u(cx: u::Context) {}
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn budgets_that_say_nothing() {
+    fn meaningless_budgets() {
         let errors = errors(quote! {
             #[task(on_budget = stop)] fn a(cx: a::Context) {}
             #[task(budget = 0.millis())] fn b(cx: b::Context) {}

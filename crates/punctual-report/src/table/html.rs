@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_share_a_head() {
+    fn groups_share_header() {
         let columns = [
             Column::left("task"),
             Column::micros("max").group("R"),

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_every_call_of_a_thread_in_another_process() {
+    fn shows_backtrace_of_thread_in_other_process() {
         use std::io::{BufRead, BufReader};
         use std::process::{Command, Stdio};
 

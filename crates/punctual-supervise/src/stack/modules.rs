@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_program_is_left_out() {
+    fn skips_file_that_is_not_a_program() {
         let maps =
             "1000-2000 r-xp 00000000 00:00 0 /etc/hostname\n1000-2000 r-xp 00000000 00:00 0 /no/such/file\n";
         assert!(Modules::new(maps).0.is_empty());

@@ -276,7 +276,7 @@ mod tests {
                         nonsense\n";
 
     #[test]
-    fn the_stack_is_what_is_mapped_from_its_pointer_on() {
+    fn stack_is_mapping_above_its_pointer() {
         assert_eq!(stack(MAPS, 0x9f00), Some(0x9f00..0xb000));
         // In the guard page of an overflowed stack.
         assert_eq!(stack(MAPS, 0x8ff0), Some(0x9000..0xb000));

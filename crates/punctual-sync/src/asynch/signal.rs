@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_at_least_3_places() {
+    fn rejects_fewer_than_3_slots() {
         assert_eq!([2, 3].map(is_possible), [false, true]);
     }
 }

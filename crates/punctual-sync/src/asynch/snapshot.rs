@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_the_current_node_from_the_first_writer() {
+    fn protects_current_node_from_first_writer() {
         let snapshot = Snapshot::<u8, 3>::new();
         assert_eq!(snapshot.nodes.each_ref().map(|node| node.users.load(Ordering::Relaxed)), [1, 0, 0]);
         snapshot.write(1);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_2_to_32_nodes() {
+    fn accepts_2_to_32_nodes() {
         assert_eq!([1, 2, 32, 33].map(is_possible), [false, true, true, false]);
     }
 }

@@ -366,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_1_to_32_places() {
+    fn accepts_1_to_32_places() {
         assert_eq!([0, 1, 32, 33].map(is_possible), [false, true, true, false]);
     }
 }

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splits_an_instant_into_seconds_and_nanoseconds() {
+    fn splits_instant_into_seconds_and_nanoseconds() {
         for (ticks, parts) in [
             (999_999_999, (0, 999_999_999)),
             (1_000_000_000, (1, 0)),

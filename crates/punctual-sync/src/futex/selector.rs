@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scopes_nest_and_end_with_a_panic() {
+    fn scopes_nest_and_end_with_panic() {
         assert!(!is_watched());
         let watch = Watch::set(true);
         assert!(unwatched(|| !is_watched()) && is_watched());

@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lower_ceiling_within_lowers_nothing() {
+    fn nested_lower_ceiling_has_no_effect() {
         let group = PcpGroup::new();
         let member = group.join(1).unwrap();
         let word = || group.word.load(Ordering::Relaxed);
@@ -388,7 +388,7 @@ mod tests {
     const NO_SUCH_THREAD: Result<Rank, PcpLockError> = Err(PcpLockError::Refused(Errno::SRCH.raw_os_error()));
 
     #[test]
-    fn waits_once_for_a_holder_and_no_longer_if_refused() {
+    fn waits_once_for_holder_unless_rejected() {
         let group = PcpGroup::new();
         let member = group.join(1).unwrap();
         with_holder(&group, 2, 5);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_the_ceiling_again_for_a_mutex_within() {
+    fn tests_ceiling_again_for_nested_mutex() {
         let group = PcpGroup::new();
         let member = group.join(1).unwrap();
         let before = group.raise(&member, rank(5)).unwrap();
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_beside_a_lower_holder() {
+    fn holds_next_to_lower_holder() {
         let group = PcpGroup::new();
         let member = group.join(9).unwrap();
         with_holder(&group, 1, 2);
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_a_grant_once_and_asks_no_more() {
+    fn takes_grant_once() {
         let group = PcpGroup::new();
         let member = group.join(1).unwrap();
         group.with_shared(member.thread, |table| table.hold(member.index, rank(5)));

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_test_is_strict_and_leaves_out_ones_own_mutexes() {
+    fn ceiling_test_is_strict_and_excludes_own_mutexes() {
         let mut table = table(&[1, 3, 4]);
         table.hold(0, 3);
         assert_eq!(table.admit(0), Ok(()), "the member holds the highest ceiling itself");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_is_granted_and_equals_in_order_of_arrival() {
+    fn grants_highest_first_then_in_arrival_order() {
         let mut table = table(&[1, 2, 3, 3]);
         table.hold(0, 5);
         for member in [1, 3, 2] {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_waits_again_keeps_its_place_in_line() {
+    fn repeated_wait_keeps_position() {
         let mut table = table(&[1, 3, 3, 3]);
         table.hold(0, 5);
         for member in [1, 2, 3, 1] {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn lowering_within_a_nest_frees_only_those_above_what_remains() {
+    fn lowering_in_nest_frees_only_higher_waiters() {
         let mut table = table(&[1, 3, 4]);
         table.hold(0, 5);
         table.wait(1, 5, 0);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_that_waits_comes_before_those_its_ceiling_keeps_out() {
+    fn waiting_holder_precedes_threads_it_blocks() {
         let mut table = table(&[2, 3, 9]);
         table.hold(0, 4);
         table.hold(2, 9);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_woken_before_is_granted_and_not_woken_again() {
+    fn grants_woken_thread_without_second_wake() {
         let mut table = table(&[1, 2, 3]);
         table.hold(0, 5);
         table.wait(1, 5, 0);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_gives_up_is_not_granted() {
+    fn does_not_grant_abandoned_wait() {
         let mut table = table(&[1, 2]);
         table.hold(0, 5);
         table.wait(1, 5, 0);

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lowest_priority_has_a_rank_above_that_of_holding_nothing() {
+    fn lowest_priority_ranks_above_no_holder() {
         assert!(rank(0) > 0 && rank(1) > rank(0));
     }
 }

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_node_is_claimed_once_and_comes_back() {
+    fn claims_and_returns_every_node_once() {
         let nodes = Nodes::<u8, 3>::new();
         let mut claimed: Vec<_> = std::iter::from_fn(|| nodes.claim()).collect();
         claimed.sort_unstable();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_free_list_is_never_as_it_was_before() {
+    fn free_list_state_never_recurs() {
         let nodes = Nodes::<u8, 2>::new();
         let mut words: Vec<_> = (0..500)
             .map(|_| {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_1_to_65534_nodes() {
+    fn accepts_1_to_65534_nodes() {
         assert_eq!([0, 1, 65_534, 65_535].map(is_possible), [false, true, true, false]);
     }
 }

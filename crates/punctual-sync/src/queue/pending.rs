@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn immediate_items_in_order_of_arrival_around_the_ring() {
+    fn delivers_immediate_items_in_order_around_ring() {
         let mut pending = Pending::<3>::new();
         for round in 0..5 {
             pending.push_immediate(round, 0);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn scheduled_items_of_one_time_in_order_of_arrival() {
+    fn delivers_simultaneous_items_in_order() {
         let mut pending = Pending::<8>::new();
         for node in (0..8).rev() {
             pending.push_scheduled(node, 1);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_ready_at_its_time_and_not_before() {
+    fn item_is_ready_exactly_at_its_time() {
         let mut pending = Pending::<2>::new();
         pending.push_scheduled(4, 10);
         assert_eq!(pending.next(|| 9), Next::At(10));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_anything_was_scheduled_comes_first() {
+    fn earlier_immediate_items_precede_scheduled_ones() {
         let mut pending = Pending::<2>::new();
         pending.push_immediate(0, 0);
         pending.push_scheduled(1, 0);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overdue_item_keeps_its_place_in_time() {
+    fn overdue_item_keeps_time_order() {
         let mut pending = Pending::<8>::new();
         pending.push_immediate(0, 0);
         pending.push_scheduled(1, 50);

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn senders_need_no_clock_when_nothing_is_scheduled_any_more() {
+    fn senders_read_no_clock_without_scheduled_items() {
         let queue = TimedQueue::<u8, 2>::new();
         let mut receiver = queue.receiver().unwrap();
         let inbox = || queue.inbox.load(Ordering::Relaxed);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_the_other_side_made_in_the_same_order() {
+    fn attaches_objects_in_creation_order() {
         let [mut ours, mut theirs] = arenas(8192);
         assert_eq!(
             theirs.attach::<Latest<u8>>().unwrap_err().field,
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_other_types_and_stays_there() {
+    fn rejects_other_types_and_keeps_position() {
         let [mut ours, mut theirs] = arenas(8192);
         ours.init::<Ring<u32, 16>>(()).unwrap();
         assert_eq!(theirs.attach::<Latest<u32>>().unwrap_err().field, LayoutField::Kind);

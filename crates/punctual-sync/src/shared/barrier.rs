@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_1_to_32767_members() {
+    fn accepts_1_to_32767_members() {
         let is_possible = |members| std::panic::catch_unwind(|| Barrier::new(members)).is_ok();
         assert_eq!([0, 1, 32767, 32768].map(is_possible), [false, true, true, false]);
     }

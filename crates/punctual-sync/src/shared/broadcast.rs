@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn resumes_where_a_previous_reader_stopped() {
+    fn resumes_at_position_of_previous_reader() {
         let layout = layout(8, 8);
         let memory = memory(layout);
         let mut writer = BroadcastWriter::new(&memory, layout).unwrap();
@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_messages_longer_than_the_buffer() {
+    fn counts_messages_longer_than_buffer() {
         let layout = layout(8, 24);
         let memory = memory(layout);
         let mut writer = BroadcastWriter::new(&memory, layout).unwrap();

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sleeper_goes_though_the_flag_was_cleared_again() {
+    fn sleeper_wakes_although_flag_was_cleared() {
         let flag = Flag::new();
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| flag.wait());

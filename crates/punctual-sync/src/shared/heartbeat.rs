@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn is_silent_at_the_limit_after_the_last_change() {
+    fn is_silent_at_limit_after_last_change() {
         let (heartbeat, mut monitor) = (Heartbeat::new(), HeartbeatMonitor::new(Duration::from_millis(50)));
         heartbeat.beat();
         assert!(!monitor.is_silent(&heartbeat, at(100)));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_longer_for_the_first_beat() {
+    fn waits_longer_for_first_beat() {
         let (heartbeat, mut monitor) = (Heartbeat::new(), HeartbeatMonitor::new(Duration::from_millis(50)));
         assert!(!monitor.is_silent(&heartbeat, at(100)));
         assert!(!monitor.is_silent(&heartbeat, at(10_099)));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn never_returns_to_the_state_before_the_first_beat() {
+    fn never_returns_to_initial_state() {
         let heartbeat = Heartbeat(AtomicU32::new(u32::MAX));
         heartbeat.beat();
         assert_eq!(heartbeat.0.load(Ordering::Relaxed), 1);

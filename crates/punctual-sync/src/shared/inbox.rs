@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_the_order_when_numbers_wrap() {
+    fn keeps_order_across_wrap() {
         let inbox = Inbox::<u32, 64>::new();
         inbox.senders.0.next.store(u32::MAX - 2, Ordering::Relaxed);
         (0..64).for_each(|message| inbox.send(message).unwrap());

@@ -384,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exchanges_permute_the_slots() {
+    fn exchanges_permute_slots() {
         for state in [INITIAL, slots(2, 1, 0), slots(0, 2, 1) | NEW, slots(1, 2, 0) | NEW | WANTED] {
             for next in [published(state), taken(state)] {
                 let mut owned = [back(next), middle(next), front(next)];

@@ -305,7 +305,7 @@ mod tests {
 
     /// The reference values published by the authors.
     #[test]
-    fn hashes_as_every_other_program_does() {
+    fn hash_is_stable_across_programs() {
         let hashes = ["", "a", "foobar"].map(hash);
         assert_eq!(hashes, [0xcbf2_9ce4_8422_2325, 0xaf63_dc4c_8601_ec8c, 0x8594_4171_f739_67e8]);
     }

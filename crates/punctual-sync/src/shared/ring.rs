@@ -574,7 +574,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_end_believes_a_counter_that_another_process_corrupted() {
+    fn rejects_corrupted_counters() {
         let ring = Ring::<u8, 4>::new();
         let (mut producer, mut consumer) = ring.split().unwrap();
         ring.tail.0.store(100, Ordering::Relaxed);
@@ -598,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_seized_is_the_new_owners() {
+    fn seized_end_belongs_to_new_owner() {
         let ring = Ring::<u8, 4>::new();
         let another = Owner::new(1, 1);
         for claim in [&ring.producer.0, &ring.consumer] {
@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capacity_is_a_power_of_two_that_counters_can_tell_from_nothing() {
+    fn capacity_is_power_of_two_below_counter_range() {
         let possible = [0, 1, 2, 3, 1 << 31, 1 << 32].map(is_possible);
         assert_eq!(possible, [false, true, true, false, true, false]);
     }

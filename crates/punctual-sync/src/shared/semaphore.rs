@@ -487,14 +487,14 @@ mod tests {
     const PAST: Option<Instant> = Some(Instant::from_ticks(1));
 
     #[test]
-    fn begins_with_at_most_its_largest_count() {
+    fn rejects_initial_count_above_maximum() {
         let is_possible = |units| std::panic::catch_unwind(|| Semaphore::<1>::with_places(units)).is_ok();
         assert_eq!(Semaphore::<1>::MAX, 0x7fff_ffff);
         assert_eq!([0, 0x7fff_ffff, 0x8000_0000].map(is_possible), [true, true, false]);
     }
 
     #[test]
-    fn bits_of_all_places_lie_above_the_count() {
+    fn place_bits_do_not_overlap_count() {
         assert_eq!((0..32).map(held).fold(FREE, |all, bit| all + bit), u64::MAX);
     }
 
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn one_whose_arrival_was_not_counted_yet_is_the_youngest() {
+    fn uncounted_arrival_is_youngest() {
         let semaphore = Semaphore::<2>::with_places(1);
         wait_forever(&semaphore, 1, 2);
         semaphore.places[1].arrival.store(3, Ordering::Relaxed);
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_beyond_the_places_are_left_out() {
+    fn ignores_bits_above_places() {
         assert!(bits::<2>(0b1111).eq([0, 1]));
         assert!(bits::<32>(1 << 31 | 1).eq([0, 31]));
         assert!(bits::<32>(0).eq([]));
@@ -550,7 +550,7 @@ mod tests {
     /// By one who is preempted before it wakes anybody.
     #[test]
     #[cfg_attr(miri, ignore = "it reads of a thread in /proc")]
-    fn takes_a_unit_that_came_in_time_without_a_wake() {
+    fn takes_timely_unit_without_wake() {
         use crate::Duration;
 
         // A thread that is kept from its CPU adds the unit too late, and does so again.
@@ -581,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_1_to_32_places() {
+    fn accepts_1_to_32_places() {
         assert_eq!([0, 1, 32, 33].map(is_possible), [false, true, true, false]);
     }
 }

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_and_nanoseconds_make_the_instant() {
+    fn joins_seconds_and_nanoseconds_to_instant() {
         for ns in [0, 1, 999_999_999, 1_000_000_000, 17_000_000_001, u64::MAX] {
             let spec = timespec(Instant::from_ticks(ns));
             assert!((0..1_000_000_000).contains(&spec.tv_nsec));

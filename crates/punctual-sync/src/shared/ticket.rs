@@ -528,7 +528,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_as_many_places_as_a_power_of_two() {
+    fn number_of_places_is_power_of_two() {
         let possible = [0, 1, 2, 3, 1 << 16, 1 << 17].map(is_possible);
         assert_eq!(possible, [false, true, true, false, true, false]);
     }

@@ -13,7 +13,7 @@ use punctual_sync::asynch::signal::Signal;
 use punctual_sync::asynch::watch::Watch;
 
 #[test]
-fn an_access_that_is_dropped_gives_its_place_back() {
+fn dropped_access_returns_its_place() {
     let arbiter = Arbiter::<_, 1>::with_places(());
     for _ in 0..3 {
         let held = arbiter.try_access().unwrap();
@@ -32,7 +32,7 @@ fn an_access_that_is_dropped_gives_its_place_back() {
 }
 
 #[test]
-fn a_receive_that_is_dropped_gives_its_place_back() {
+fn dropped_receive_returns_its_place() {
     let mut channel = Channel::<u32, 1, 2>::with_places();
     let (mut sender, mut receiver) = channel.split();
     for message in 0..3 {
@@ -46,7 +46,7 @@ fn a_receive_that_is_dropped_gives_its_place_back() {
 
 #[test]
 #[should_panic(expected = "polled again")]
-fn an_access_that_was_granted_is_not_polled_again() {
+fn granted_access_is_not_polled_again() {
     let arbiter = Arbiter::new(());
     let mut access = task(arbiter.access());
     assert!(access.poll().is_some());
@@ -67,7 +67,7 @@ fn notifies_all_senders_of_closed_receiver() {
 }
 
 #[test]
-fn a_channel_is_split_once() {
+fn channel_splits_once() {
     let channel = Channel::<u32, 1>::new();
     let ends = channel.split_once().unwrap();
     assert_eq!(channel.split_once().err(), Some(Taken));
@@ -76,7 +76,7 @@ fn a_channel_is_split_once() {
 }
 
 #[test]
-fn a_channel_is_empty_when_the_last_message_was_received() {
+fn channel_is_empty_after_last_message() {
     let mut channel = Channel::<u32, 2>::new();
     let (mut sender, mut receiver) = channel.split();
     // Two that the receiver has not seen, then one that it has.
@@ -90,7 +90,7 @@ fn a_channel_is_empty_when_the_last_message_was_received() {
 }
 
 #[test]
-fn ends_that_were_dropped_can_be_made_again() {
+fn dropped_ends_can_be_recreated() {
     let signal = Signal::<u8, 3>::with_places();
     let watch = Watch::<u8, 2>::with_places();
     for value in 1..4 {
@@ -102,14 +102,14 @@ fn ends_that_were_dropped_can_be_made_again() {
 }
 
 #[test]
-fn a_watch_refuses_one_end_too_many() {
+fn watch_rejects_excess_ends() {
     let watch = Watch::<u8, 3>::with_places();
     let _ends = watch.split().unwrap();
     assert!(watch.writer().is_err() && watch.reader().is_err());
 }
 
 #[test]
-fn a_waker_whose_clone_panics_is_replaced_by_the_next() {
+fn replaces_waker_whose_clone_panicked() {
     let arbiter = Arbiter::new(());
     let held = arbiter.try_access().unwrap();
     let mut access = task(arbiter.access());
@@ -124,7 +124,7 @@ fn a_waker_whose_clone_panics_is_replaced_by_the_next() {
 }
 
 #[test]
-fn an_access_that_is_granted_while_its_waker_is_replaced_is_not_missed() {
+fn grant_during_waker_replacement_is_not_lost() {
     for panics_before in [false, true] {
         let arbiter: &'static Arbiter<()> = Box::leak(Box::new(Arbiter::new(())));
         let held = Mutex::new(arbiter.try_access());

@@ -52,7 +52,7 @@ fn access_is_granted_in_order() {
 }
 
 #[test]
-fn access_ends_when_a_panic_unwinds() {
+fn panic_ends_access() {
     let arbiter = Arbiter::new(());
     let panics = std::panic::AssertUnwindSafe(|| {
         let _access = arbiter.try_access();
@@ -63,7 +63,7 @@ fn access_ends_when_a_panic_unwinds() {
 }
 
 #[test]
-fn a_leaked_future_is_sound() {
+fn leaked_future_is_sound() {
     let arbiter = Arbiter::<_, 3>::with_places(String::from("a"));
     let held = arbiter.try_access().unwrap();
     let mut leaked = task(arbiter.access());
@@ -77,7 +77,7 @@ fn a_leaked_future_is_sound() {
 }
 
 #[test]
-fn a_leaked_access_keeps_the_arbiter_until_it_is_restored() {
+fn leaked_access_holds_arbiter_until_restored() {
     let mut arbiter = Arbiter::<_, 1>::with_places(1);
     for _ in 0..2 {
         std::mem::forget(arbiter.try_access().unwrap());
@@ -96,7 +96,7 @@ fn a_leaked_access_keeps_the_arbiter_until_it_is_restored() {
 }
 
 #[test]
-fn a_leaked_future_that_was_not_polled_keeps_nothing() {
+fn leaked_unpolled_future_holds_nothing() {
     let arbiter = Arbiter::<_, 1>::with_places(());
     std::mem::forget(arbiter.access());
     let mut ready = Box::pin(arbiter.access());
@@ -188,7 +188,7 @@ fn a_receiver_waits() {
 }
 
 #[test]
-fn a_channel_without_a_receiver() {
+fn send_fails_without_receiver() {
     let item = Arc::new(());
     let mut channel = Channel::<Arc<()>, 1>::new();
     let (mut sender, receiver) = channel.split();
@@ -208,7 +208,7 @@ fn a_channel_without_a_receiver() {
 }
 
 #[test]
-fn a_channel_is_split_again() {
+fn channel_splits_again_after_drop() {
     let item = Arc::new(());
     let mut channel = Channel::<Arc<()>, 2, 3>::with_places();
     for _ in 0..3 {
@@ -227,7 +227,7 @@ fn a_channel_is_split_again() {
 }
 
 #[test]
-fn a_leaked_send_takes_room_for_one_message() {
+fn leaked_send_occupies_one_slot() {
     let mut channel = Channel::<u32, 2, 4>::with_places();
     let (mut sender, mut receiver) = channel.split();
     let mut another = sender.clone();
@@ -269,7 +269,7 @@ fn channel_limits_its_senders() {
 }
 
 #[test]
-fn a_leaked_receive_does_not_swallow_wakes() {
+fn leaked_receive_does_not_consume_wakes() {
     let mut channel = Channel::<u32, 2>::new();
     let (mut sender, mut receiver) = channel.split();
     let mut leaked = task(receiver.recv());
@@ -312,7 +312,7 @@ fn messages_between_threads() {
 }
 
 #[test]
-fn a_signal_is_taken_once() {
+fn signal_is_taken_once() {
     let (mut writer, mut reader) = make_signal!(u32);
     assert_eq!(reader.try_read(), None);
     writer.write(1);
@@ -329,7 +329,7 @@ fn a_signal_is_taken_once() {
 }
 
 #[test]
-fn a_signal_has_one_reader() {
+fn signal_has_one_reader() {
     let signal = Signal::<u8, 3>::with_places();
     let reader = signal.reader().unwrap();
     assert!(signal.reader().is_err());
@@ -342,7 +342,7 @@ fn a_signal_has_one_reader() {
 }
 
 #[test]
-fn a_watch_tells_every_reader() {
+fn watch_notifies_every_reader() {
     let (mut writer, mut reader) = make_watch!(u32);
     let mut another = reader.clone();
     assert_eq!((reader.try_get(), another.try_changed()), (None, None));
@@ -393,7 +393,7 @@ fn values_between_threads_are_whole() {
 }
 
 #[test]
-fn a_task_preempts_another_in_the_middle() {
+fn task_preempts_access() {
     let channel: &'static Channel<u32, 4> = Box::leak(Box::new(Channel::new()));
     let (mut sender, mut receiver) = channel.split_once().unwrap();
     let other = Mutex::new(sender.clone());
@@ -419,7 +419,7 @@ fn a_task_preempts_another_in_the_middle() {
 }
 
 #[test]
-fn a_task_preempts_a_wake() {
+fn task_preempts_wake() {
     let arbiter: &'static Arbiter<u32> = Box::leak(Box::new(Arbiter::new(0)));
     let waker = preempting(|at| {
         if at == "wake" {

@@ -30,7 +30,7 @@ fn await_queued<const W: usize>(lock: &MsrpLock<W>, threads: u32) {
 }
 
 #[test]
-fn a_free_lock_no_call() {
+fn free_lock_needs_no_system_call() {
     static LOCK: MsrpLock = MsrpLock::new();
     let me = MsrpThread::current();
     let all = calls(|| {
@@ -77,7 +77,7 @@ fn spinning_no_call_and_first_come_first_served() {
 /// so does the first, since the kernel has marked the lock when it handed it over. Then everything
 /// is as before.
 #[test]
-fn beyond_the_bound_one_call_to_wait_and_one_to_hand_over() {
+fn wait_above_limit_costs_one_call_each_side() {
     let _alive = watchdog(LIMIT);
     let lock = MsrpLock::new();
     let waiter = AtomicU32::new(0);
@@ -104,7 +104,7 @@ fn beyond_the_bound_one_call_to_wait_and_one_to_hand_over() {
 }
 
 #[test]
-fn without_a_place_it_sleeps_at_once() {
+fn sleeps_at_once_without_place() {
     let _alive = watchdog(LIMIT);
     let lock = MsrpLock::<2>::with_places();
     let waiter = AtomicU32::new(0);
@@ -178,7 +178,7 @@ fn reports_deadlock_to_one_thread() {
 
 /// Bounds of every length together; the count is read and written separately.
 #[test]
-fn nothing_is_lost_among_many_threads() {
+fn loses_no_update_among_many_threads() {
     const ROUNDS: u64 = 5_000;
     let _alive = watchdog(LIMIT);
     let lock = MsrpLock::<4>::with_places();
@@ -208,10 +208,10 @@ fn nothing_is_lost_among_many_threads() {
 /// The purpose of the bound: the holder does not run, because a higher thread on its CPU does. That
 /// thread needs the lock, and with spinning alone neither would ever continue.
 #[test]
-fn beyond_the_bound_the_holder_inherits() {
+fn holder_inherits_priority_after_spin_limit() {
     const LOW: i32 = 11;
     const HIGH: i32 = 13;
-    let Some(rt) = real_time("beyond_the_bound_the_holder_inherits") else { return };
+    let Some(rt) = real_time("holder_inherits_priority_after_spin_limit") else { return };
     let lock = MsrpLock::new();
     let (low, high, has_run) = (Release::default(), Release::default(), AtomicBool::new(false));
     scope(|scope| {

@@ -29,7 +29,7 @@ fn best_case_no_call() {
 /// A thread whose priority is above all ceilings held by others is not blocked, and the kernel is
 /// not involved.
 #[test]
-fn a_lock_above_the_ceilings_of_others_no_call() {
+fn lock_above_other_ceilings_needs_no_system_call() {
     let _alive = watchdog(Duration::from_secs(120));
     let group = PcpGroup::new();
     let (low, high) = (PcpMutex::new(&group, 1, 0), PcpMutex::new(&group, 2, 0));
@@ -155,7 +155,7 @@ fn deadlock_prevention_runs_to_completion() {
 
 /// pcp-mutex 0.2: unlock busy-waits through another thread's critical section.
 #[test]
-fn regression_an_unlock_does_not_wait_for_a_higher_holder() {
+fn regression_unlock_does_not_wait_for_higher_holder() {
     let _alive = watchdog(Duration::from_secs(120));
     let group = PcpGroup::new();
     let (low, high) = (PcpMutex::new(&group, 1, ()), PcpMutex::new(&group, 2, ()));
@@ -185,7 +185,7 @@ fn regression_an_unlock_does_not_wait_for_a_higher_holder() {
 
 /// Many threads nest at random; every value is counted without an atomic.
 #[test]
-fn nothing_is_lost_among_many_threads() {
+fn loses_no_update_among_many_threads() {
     const ROUNDS: u32 = 5_000;
     let _alive = watchdog(Duration::from_secs(120));
     let group = PcpGroup::new();

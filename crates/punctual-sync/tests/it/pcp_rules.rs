@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use punctual_sync::{JoinError, PcpGroup, PcpLockError, PcpMutex, futex};
 
 #[test]
-fn a_priority_above_the_ceiling_is_an_error_that_names_both() {
+fn priority_above_ceiling_error_names_both() {
     let group = PcpGroup::new();
     let mutex = PcpMutex::new(&group, 3, ());
     let member = group.join(5).unwrap();
@@ -16,7 +16,7 @@ fn a_priority_above_the_ceiling_is_an_error_that_names_both() {
 }
 
 #[test]
-fn the_ceiling_itself_and_all_priorities_are_allowed() {
+fn accepts_ceiling_and_all_lower_priorities() {
     let group = PcpGroup::new();
     for (priority, ceiling) in [(0, 0), (0, 255), (255, 255), (7, 7)] {
         let mutex = PcpMutex::new(&group, ceiling, 1);
@@ -27,7 +27,7 @@ fn the_ceiling_itself_and_all_priorities_are_allowed() {
 
 /// pcp-mutex 0.2: `a.lock(|x| b.lock(|_| a.lock(|y| …)))` yields two `&mut` to one value.
 #[test]
-fn regression_no_second_reference_through_a_nested_lock() {
+fn regression_nested_lock_gives_no_second_reference() {
     let group = PcpGroup::new();
     let (a, b) = (PcpMutex::new(&group, 3, 0), PcpMutex::new(&group, 5, 0));
     let member = group.join(1).unwrap();
@@ -41,7 +41,7 @@ fn regression_no_second_reference_through_a_nested_lock() {
 
 /// pcp-mutex 0.2: after a panic the next locker fails.
 #[test]
-fn regression_a_panic_unlocks() {
+fn regression_panic_unlocks() {
     let group = PcpGroup::new();
     let (a, b) = (PcpMutex::new(&group, 3, 0), PcpMutex::new(&group, 9, 0));
     let member = group.join(1).unwrap();
@@ -80,7 +80,7 @@ fn regression_groups_do_not_meet() {
 }
 
 #[test]
-fn a_member_of_another_group_is_refused() {
+fn rejects_member_of_another_group() {
     let (one, other) = (PcpGroup::new(), PcpGroup::new());
     let mutex = PcpMutex::new(&one, 9, ());
     let member = other.join(1).unwrap();
@@ -88,7 +88,7 @@ fn a_member_of_another_group_is_refused() {
 }
 
 #[test]
-fn a_thread_joins_once_and_again_after_leaving() {
+fn thread_rejoins_after_leaving() {
     let group = PcpGroup::new();
     let member = group.join(1).unwrap();
     assert_eq!(group.join(2).unwrap_err(), JoinError::AlreadyMember);
@@ -97,7 +97,7 @@ fn a_thread_joins_once_and_again_after_leaving() {
 }
 
 #[test]
-fn a_leaked_member_keeps_others_from_nothing() {
+fn leaked_member_blocks_no_other() {
     let group = PcpGroup::new();
     let mutex = PcpMutex::new(&group, 9, 0);
     std::mem::forget(group.join(1).unwrap());

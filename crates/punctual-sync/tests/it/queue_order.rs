@@ -39,7 +39,7 @@ fn regression_equal_times_in_order_of_sending() {
 
 /// futex-queue 0.1: an overdue item waits behind every later immediate one.
 #[test]
-fn regression_an_overdue_item_keeps_its_place() {
+fn regression_overdue_item_keeps_position() {
     let queue = TimedQueue::<u32, 8>::new();
     let mut receiver = queue.receiver().unwrap();
     let due = now() + Duration::from_micros(200);
@@ -71,7 +71,7 @@ fn scheduled_items_by_time() {
 }
 
 #[test]
-fn an_item_whose_time_has_not_come_is_not_ready() {
+fn future_item_is_not_ready() {
     let queue = TimedQueue::<u32, 2>::new();
     let mut receiver = queue.receiver().unwrap();
     queue.send_at(1, now() + Duration::from_secs(3600)).unwrap();
@@ -83,7 +83,7 @@ fn an_item_whose_time_has_not_come_is_not_ready() {
 }
 
 #[test]
-fn recv_returns_at_the_time_and_not_before() {
+fn recv_returns_exactly_at_due_time() {
     let queue = TimedQueue::<u32, 2>::new();
     let mut receiver = queue.receiver().unwrap();
     queue.send_at(9, now() + Duration::from_secs(3600)).unwrap();
@@ -97,7 +97,7 @@ fn recv_returns_at_the_time_and_not_before() {
 }
 
 #[test]
-fn a_full_queue_gives_the_item_back() {
+fn full_queue_returns_item() {
     let queue = TimedQueue::<Box<u32>, 3>::new();
     assert_eq!(queue.capacity(), 3);
     (0..3).for_each(|i| queue.send(Box::new(i)).unwrap());
@@ -110,7 +110,7 @@ fn a_full_queue_gives_the_item_back() {
 }
 
 #[test]
-fn one_receiver_at_a_time_and_the_next_finds_what_is_left() {
+fn next_receiver_gets_remaining_items() {
     let queue = TimedQueue::<u32, 4>::new();
     let mut receiver = queue.receiver().unwrap();
     assert_eq!(queue.receiver().unwrap_err(), Taken);
@@ -140,7 +140,7 @@ fn drops_unreceived_items_with_the_queue() {
 
 /// A queue used by a single thread never enters the kernel while items are ready.
 #[test]
-fn items_that_are_ready_cost_no_system_call() {
+fn ready_items_need_no_system_call() {
     let queue = TimedQueue::<u32, 8>::new();
     let mut receiver = queue.receiver().unwrap();
     let before = futex::calls();
@@ -155,7 +155,7 @@ fn items_that_are_ready_cost_no_system_call() {
 
 /// The receiver has seen the scheduled item already when the immediate one is sent.
 #[test]
-fn a_single_scheduled_item_keeps_its_place() {
+fn single_scheduled_item_keeps_position() {
     let queue = TimedQueue::<u32, 2>::new();
     let mut receiver = queue.receiver().unwrap();
     queue.send_at(1, now()).unwrap();

@@ -18,7 +18,7 @@ fn calls(f: impl FnOnce()) -> u64 {
 ///
 /// Here the receiver sleeps through items that do not concern it, and enters the kernel once.
 #[test]
-fn regression_a_sender_wakes_only_when_it_must() {
+fn regression_sender_wakes_only_if_needed() {
     let _alive = watchdog(StdDuration::from_secs(120));
     let queue = TimedQueue::<u32, 8>::new();
     let hour = |n: u64| now() + Duration::from_secs(3600 * n);
@@ -56,7 +56,7 @@ fn regression_a_sender_wakes_only_when_it_must() {
 
 /// A receiver that has been woken and has not run yet is awake: no sender wakes it again.
 #[test]
-fn a_burst_wakes_no_more_often_than_the_receiver_sleeps() {
+fn burst_wakes_at_most_once_per_sleep() {
     let _alive = watchdog(StdDuration::from_secs(120));
     let queue = TimedQueue::<u32, 8>::new();
     let sleeper = AtomicU32::new(0);
@@ -138,7 +138,7 @@ fn regression_senders_do_not_wait() {
 
 /// The receiver sleeps repeatedly, and no item is lost or too early.
 #[test]
-fn a_receiver_that_sleeps_loses_nothing() {
+fn sleeping_receiver_loses_no_item() {
     const ITEMS: u64 = 2_000;
     let _alive = watchdog(StdDuration::from_secs(120));
     let queue = TimedQueue::<u64, 64>::new();

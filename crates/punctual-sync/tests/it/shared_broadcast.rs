@@ -34,7 +34,7 @@ fn read_all(mut reader: BroadcastReader<'_>, is_over: &AtomicBool, spins: u32) {
 }
 
 #[test]
-fn readers_of_any_speed_get_complete_messages_and_count_the_others() {
+fn readers_get_complete_messages_and_count_losses() {
     for capacity in [2, 64, 4096] {
         let layout = BroadcastLayout::new(capacity, 64).unwrap();
         let memory: Vec<AtomicU64> = (0..layout.words()).map(|_| AtomicU64::new(0)).collect();

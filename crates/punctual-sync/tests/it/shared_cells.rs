@@ -14,7 +14,7 @@ use punctual_sync::{Duration, Instant};
 const LONG_AGO: Instant = Instant::from_ticks(1);
 
 #[test]
-fn ring_gives_the_item_back_when_full() {
+fn full_ring_returns_item() {
     let ring = Ring::<String, 2>::new();
     let (mut producer, mut consumer) = ring.split().unwrap();
     producer.push("a".into()).unwrap();
@@ -78,7 +78,7 @@ fn ring_drops_remaining_items_once() {
 }
 
 #[test]
-fn ring_with_a_leaked_consumer_drops_nothing_twice() {
+fn ring_with_leaked_consumer_drops_once() {
     let item = Rc::new(());
     let ring = Ring::<Rc<()>, 4>::new();
     ring.producer().unwrap().push(item.clone()).unwrap();
@@ -90,7 +90,7 @@ fn ring_with_a_leaked_consumer_drops_nothing_twice() {
 }
 
 #[test]
-fn ring_outlives_its_counters() {
+fn ring_survives_counter_wrap() {
     // 2³² items would take too long; a ring of two wraps often enough to show that counters are
     // masked.
     let ring = Ring::<u32, 2>::new();
@@ -137,7 +137,7 @@ fn latest_reports_new_values() {
 }
 
 #[test]
-fn latest_publishes_nothing_after_a_panic() {
+fn latest_publishes_nothing_after_panic() {
     let cell = Latest::new(1);
     let mut writer = cell.writer().unwrap();
     let write = AssertUnwindSafe(|| writer.write_with(|_| panic!("on purpose")));
@@ -237,7 +237,7 @@ fn ticket_lock_times_out_and_passes_over() {
 }
 
 #[test]
-fn ticket_lock_unlocks_when_a_panic_unwinds() {
+fn ticket_lock_unlocks_on_panic() {
     let lock = TicketLock::new(1);
     let panics = AssertUnwindSafe(|| {
         *lock.lock_while(looks(0)).unwrap() = 2;
@@ -281,7 +281,7 @@ fn semaphore_counts() {
 }
 
 #[test]
-fn semaphore_serves_the_highest_level_first_and_equals_in_order() {
+fn semaphore_serves_highest_level_then_arrival_order() {
     let semaphore = Semaphore::<8>::with_places(0);
     let served = Mutex::new(Vec::new());
     scope(|scope| {
@@ -354,7 +354,7 @@ fn semaphore_units_are_not_snatched() {
 }
 
 #[test]
-fn semaphore_loses_nothing_between_threads() {
+fn semaphore_loses_no_unit_between_threads() {
     let semaphore = Semaphore::<8>::with_places(2);
     let acquired: u32 = scope(|scope| {
         let threads = [0, 1, 2, 3].map(|level| {
@@ -383,7 +383,7 @@ fn semaphore_loses_nothing_between_threads() {
 }
 
 #[test]
-fn spinning_ends_after_its_limit_and_not_before() {
+fn spinning_ends_exactly_after_limit() {
     let limit = Duration::from_micros(200);
     let takes = |spin: &dyn Fn()| {
         let begin = punctual_sync::now();

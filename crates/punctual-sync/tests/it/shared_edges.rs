@@ -15,7 +15,7 @@ use punctual_sync::shared::{
 struct Memory([u8; 4096]);
 
 #[test]
-fn a_cell_in_used_memory_holds_its_initial_value_in_every_slot() {
+fn initializes_every_slot_in_used_memory() {
     let mut memory = Memory([0xff; 4096]);
     let end = region_size::<Latest<[u32; 3]>>();
     // SAFETY: the memory outlives the reference, and has no other user.
@@ -31,7 +31,7 @@ fn a_cell_in_used_memory_holds_its_initial_value_in_every_slot() {
 }
 
 #[test]
-fn an_end_that_is_seized_is_taken() {
+fn seized_end_is_occupied() {
     let cell = Latest::new(0_u8);
     // SAFETY: no thread uses the ends.
     let (writer, reader) = unsafe { (cell.take_over_writer_unchecked(), cell.take_over_reader_unchecked()) };
@@ -41,7 +41,7 @@ fn an_end_that_is_seized_is_taken() {
 }
 
 #[test]
-fn slices_of_every_length_go_around_the_end_of_the_array_from_every_place() {
+fn slices_of_any_length_wrap_at_any_position() {
     for (at, length) in (0..8).flat_map(|at| (0..=8).map(move |length| (at, length))) {
         let ring = Ring::<[u16; 3], 8>::new();
         let (mut producer, mut consumer) = ring.split().unwrap();
@@ -64,7 +64,7 @@ fn slices_of_every_length_go_around_the_end_of_the_array_from_every_place() {
 }
 
 #[test]
-fn a_slice_is_as_long_as_it_is_though_there_is_more_room_than_an_end_knew() {
+fn slice_uses_room_freed_since_last_check() {
     let ring = Ring::<u8, 4>::new();
     let (mut producer, mut consumer) = ring.split().unwrap();
     assert_eq!(producer.push_slice(&[1, 2, 3, 4]), 4);
@@ -77,7 +77,7 @@ fn a_slice_is_as_long_as_it_is_though_there_is_more_room_than_an_end_knew() {
 }
 
 #[test]
-fn a_lock_in_used_memory_holds_its_initial_value() {
+fn initializes_lock_in_used_memory() {
     let mut memory = Memory([0xff; 4096]);
     // SAFETY: the memory outlives the reference, and has no other user.
     let lock: &TicketLock<u32, 2> = unsafe { init_at(memory.0.as_mut_ptr(), 4096, 7) }.unwrap();
@@ -85,7 +85,7 @@ fn a_lock_in_used_memory_holds_its_initial_value() {
 }
 
 #[test]
-fn a_semaphore_in_a_region_begins_with_at_most_its_largest_count() {
+fn region_semaphore_rejects_initial_count_above_maximum() {
     let mut memory = Memory([0; 4096]);
     let mut begin = |units| {
         // SAFETY: the memory outlives the reference, and has no other user.
@@ -107,7 +107,7 @@ fn failed_acquire_returns_its_place() {
 }
 
 #[test]
-fn a_flag_that_was_set_before_does_not_end_a_wait() {
+fn earlier_set_does_not_end_wait() {
     let flag = Flag::new();
     for _ in 0..20 {
         assert_eq!((flag.spin_while(looks(0)), flag.spin_while(looks(1))), (Err(TimedOut), Err(TimedOut)));
@@ -126,7 +126,7 @@ fn give_time(is_there: &AtomicBool) {
 }
 
 #[test]
-fn spinning_ends_when_the_flag_is_set() {
+fn spinning_ends_when_flag_is_set() {
     let (flag, spins) = (Flag::new(), AtomicBool::new(false));
     scope(|scope| {
         scope.spawn(|| {
@@ -139,7 +139,7 @@ fn spinning_ends_when_the_flag_is_set() {
 }
 
 #[test]
-fn spinning_ends_when_the_last_arrives() {
+fn spinning_ends_when_last_thread_arrives() {
     let (barrier, spins) = (Barrier::new(2), AtomicBool::new(false));
     scope(|scope| {
         scope.spawn(|| {

@@ -191,7 +191,7 @@ fn rejects_mismatched_layouts() {
 }
 
 #[test]
-fn a_region_is_aligned_and_large_enough() {
+fn region_is_aligned_and_large_enough() {
     let mut memory = memory();
     let short = region_size::<Flag>() - 1;
     let error = attach::<Flag>(&mut memory, short).unwrap_err();
@@ -206,7 +206,7 @@ fn a_region_is_aligned_and_large_enough() {
 }
 
 #[test]
-fn an_end_that_lives_is_not_taken_over() {
+fn does_not_take_over_live_end() {
     let mut memory = memory();
     // SAFETY: only this test uses the memory, which outlives the reference.
     let ring: &Line = unsafe { init_at(memory.0.as_mut_ptr(), PAGE * 4, ()) }.unwrap();

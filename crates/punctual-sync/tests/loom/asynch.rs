@@ -68,7 +68,7 @@ fn access_is_exclusive() {
 }
 
 #[test]
-fn a_release_is_not_missed() {
+fn release_is_not_lost() {
     check(3, || {
         lend(Arbiter::<Region, 2>::with_places(Region::new()), |arbiter| {
             let held = arbiter.try_access().unwrap();
@@ -101,7 +101,7 @@ fn waiting_task_is_not_overtaken() {
 }
 
 #[test]
-fn a_send_is_not_missed() {
+fn send_is_not_lost() {
     check(3, || {
         lend(Channel::<u32, 1, 2>::with_places(), |channel| {
             let (mut sender, mut receiver) = channel.split_once().unwrap();
@@ -125,7 +125,7 @@ fn three_accesses_exclude_each_other() {
 }
 
 #[test]
-fn a_dropped_access_passes_its_permit_on() {
+fn dropped_access_passes_permit_on() {
     check(3, || {
         lend(Arbiter::<Region, 3>::with_places(Region::new()), |arbiter| {
             let held = arbiter.try_access().unwrap();
@@ -144,7 +144,7 @@ fn a_dropped_access_passes_its_permit_on() {
 }
 
 #[test]
-fn a_waker_that_changes() {
+fn accepts_changed_waker() {
     check(3, || {
         lend(Arbiter::<Region, 2>::with_places(Region::new()), |arbiter| {
             let held = arbiter.try_access().unwrap();
@@ -165,7 +165,7 @@ fn a_waker_that_changes() {
 }
 
 #[test]
-fn a_message_wakes_the_receiver() {
+fn message_wakes_receiver() {
     check(3, || {
         lend(Channel::<u32, 2, 2>::with_places(), |channel| {
             let (mut sender, mut receiver) = channel.split_once().unwrap();
@@ -178,7 +178,7 @@ fn a_message_wakes_the_receiver() {
 }
 
 #[test]
-fn the_last_sender_wakes_the_receiver() {
+fn last_sender_wakes_receiver() {
     check(3, || {
         lend(Channel::<u32, 1, 3>::with_places(), |channel| {
             let (sender, mut receiver) = channel.split_once().unwrap();
@@ -193,7 +193,7 @@ fn the_last_sender_wakes_the_receiver() {
 }
 
 #[test]
-fn a_node_is_used_again() {
+fn reuses_node() {
     check(3, || {
         lend(Channel::<u32, 2, 2>::with_places(), |channel| {
             let (mut sender, mut receiver) = channel.split_once().unwrap();
@@ -208,7 +208,7 @@ fn a_node_is_used_again() {
 }
 
 #[test]
-fn the_only_node_is_used_again() {
+fn reuses_only_node() {
     check(2, || {
         lend(Channel::<u32, 1, 2>::with_places(), |channel| {
             let (mut sender, mut receiver) = channel.split_once().unwrap();
@@ -245,7 +245,7 @@ fn two_senders() {
 }
 
 #[test]
-fn a_dropped_receiver_lets_senders_go() {
+fn dropped_receiver_releases_senders() {
     check(3, || {
         lend(Channel::<u32, 1, 2>::with_places(), |channel| {
             let (mut sender, receiver) = channel.split_once().unwrap();
@@ -258,7 +258,7 @@ fn a_dropped_receiver_lets_senders_go() {
 }
 
 #[test]
-fn a_dropped_send_passes_its_permit_on() {
+fn dropped_send_passes_permit_on() {
     check(2, || {
         lend(Channel::<u32, 1, 3>::with_places(), |channel| {
             let (mut sender, mut receiver) = channel.split_once().unwrap();
@@ -276,7 +276,7 @@ fn a_dropped_send_passes_its_permit_on() {
 }
 
 #[test]
-fn a_signal_wakes_its_reader() {
+fn signal_wakes_reader() {
     check(3, || {
         lend(Signal::<u32, 3>::with_places(), |signal| {
             let (mut writer, mut reader) = signal.split().unwrap();
@@ -295,7 +295,7 @@ fn a_signal_wakes_its_reader() {
 
 /// The reader's first look may find a node that is current again when it looks for the second time, with another value.
 #[test]
-fn a_value_is_read_once() {
+fn value_is_read_once() {
     check(3, || {
         lend(Signal::<u32, 3>::with_places(), |signal| {
             let (mut writer, mut reader) = signal.split().unwrap();
@@ -311,7 +311,7 @@ fn a_value_is_read_once() {
 }
 
 #[test]
-fn a_cleared_signal_is_not_read() {
+fn cleared_signal_is_not_read() {
     check(3, || {
         lend(Signal::<u32, 3>::with_places(), |signal| {
             let (mut writer, mut reader) = signal.split().unwrap();
@@ -329,7 +329,7 @@ fn a_cleared_signal_is_not_read() {
 }
 
 #[test]
-fn a_reader_sees_whole_values() {
+fn reader_sees_whole_values() {
     check(3, || {
         lend(Watch::<[u32; 2], 3>::with_places(), |watch| {
             let (mut writer, mut reader) = watch.split().unwrap();
@@ -404,7 +404,7 @@ fn new_waiter_does_not_overtake_the_second() {
 
 /// A task that waits is polled again while a value is written.
 #[test]
-fn a_task_that_is_polled_during_a_write_sees_it_or_is_woken() {
+fn task_polled_during_write_sees_it_or_is_woken() {
     check(3, || {
         lend(Watch::<u32, 3>::with_places(), |watch| {
             let (mut writer, mut reader) = watch.split().unwrap();
@@ -422,7 +422,7 @@ fn a_task_that_is_polled_during_a_write_sees_it_or_is_woken() {
 }
 
 #[test]
-fn two_writers_and_a_reader_that_waits() {
+fn two_writers_wake_reader() {
     check(2, || {
         lend(Watch::<u32, 5>::with_places(), |watch| {
             let (writer, mut reader) = watch.split().unwrap();

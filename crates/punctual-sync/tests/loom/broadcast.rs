@@ -36,7 +36,7 @@ fn read(reader: &mut BroadcastReader<'_>) -> Option<u64> {
 }
 
 #[test]
-fn a_message_is_complete_while_the_next_one_is_published() {
+fn message_is_complete_during_next_publish() {
     check(3, || {
         lend(memory(), |memory| {
             let mut reader = BroadcastReader::new(memory, LAYOUT).unwrap();
@@ -52,7 +52,7 @@ fn a_message_is_complete_while_the_next_one_is_published() {
 }
 
 #[test]
-fn a_message_is_complete_while_it_is_overwritten() {
+fn overwritten_message_is_complete_or_lost() {
     check(3, || {
         lend(memory(), |memory| {
             let mut reader = BroadcastReader::new(memory, LAYOUT).unwrap();

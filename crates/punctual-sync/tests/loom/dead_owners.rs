@@ -11,7 +11,7 @@ use punctual_sync::shared::{Barrier, BarrierError, Latest, Semaphore, TicketLock
 /// One process dies holding the lock, or while it waits for it. Two others pass the token on, each
 /// as if it were alone.
 #[test]
-fn ticket_lock_of_a_dead_process_is_recovered_once() {
+fn recovers_ticket_lock_of_dead_process_once() {
     check(1, || {
         lend(TicketLock::<Region, 4>::with_places(Region::new()), |lock| {
             let dead = spawn(|| {
@@ -46,7 +46,7 @@ fn ticket_lock_of_a_dead_process_is_recovered_once() {
 /// No thread uses the value that a dead process left, even if it dies while the others wait
 /// already.
 #[test]
-fn ticket_lock_says_that_its_owner_died() {
+fn ticket_lock_reports_dead_owner() {
     check(2, || {
         lend(
             (TicketLock::<Region, 2>::with_places(Region::new()), AtomicBool::new(false)),
@@ -78,7 +78,7 @@ fn ticket_lock_says_that_its_owner_died() {
 
 /// A unit of a dead process is returned once, although two threads recover it.
 #[test]
-fn semaphore_unit_of_a_dead_process_comes_back_once() {
+fn recovers_semaphore_unit_of_dead_process_once() {
     check(2, || {
         lend((Semaphore::<3>::with_places(1), Region::new()), |(semaphore, region)| {
             let dead = spawn(|| {

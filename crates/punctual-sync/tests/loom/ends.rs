@@ -34,7 +34,7 @@ fn poll<const W: usize>(access: &mut Waiting<'_, W>) -> bool {
 }
 
 #[test]
-fn a_place_left_to_its_notifier_is_free_again() {
+fn notifier_frees_abandoned_place() {
     check(2, || {
         lend(Arbiter::<Region, 1>::with_places(Region::new()), |arbiter| {
             let held = arbiter.try_access().unwrap();
@@ -52,7 +52,7 @@ fn a_place_left_to_its_notifier_is_free_again() {
 }
 
 #[test]
-fn a_place_given_up_while_its_task_is_woken_is_free_again() {
+fn frees_place_abandoned_during_wake() {
     check(2, || {
         lend(Arbiter::<Region, 1>::with_places(Region::new()), |arbiter| {
             let held = arbiter.try_access().unwrap();
@@ -86,7 +86,7 @@ fn late_comers_do_not_overtake() {
 }
 
 #[test]
-fn the_next_reader_of_a_signal_takes_nothing_twice() {
+fn next_signal_reader_takes_nothing_twice() {
     check(2, || {
         lend(Signal::<u32, 3>::with_places(), |signal| {
             let (mut writer, mut reader) = signal.split().unwrap();
@@ -103,7 +103,7 @@ fn the_next_reader_of_a_signal_takes_nothing_twice() {
 /// The receiver finds no message, then no sender: it has to check for the last message of the last
 /// sender.
 #[test]
-fn the_last_message_of_the_last_sender_is_received() {
+fn receives_last_message_of_last_sender() {
     check(2, || {
         lend(Channel::<u32, 1, 2>::with_places(), |channel| {
             let (mut sender, mut receiver) = channel.split_once().unwrap();
@@ -120,7 +120,7 @@ fn the_last_message_of_the_last_sender_is_received() {
 /// A second writer replaces the first one's value, and a third writes into that node without other
 /// synchronization with the first.
 #[test]
-fn a_node_is_written_after_its_last_writer() {
+fn node_writes_are_ordered() {
     check(2, || {
         lend(Watch::<[u32; 2], 4>::with_places(), |watch| {
             let mut third = watch.writer().unwrap();
@@ -183,7 +183,7 @@ fn dead_owner_keeps_its_number_until_handover() {
 /// One process died after it had passed the lock on, and another unlocks while a third checks for a
 /// dead owner.
 #[test]
-fn a_lock_whose_last_but_one_user_died_is_not_passed_on_twice() {
+fn does_not_hand_over_lock_twice_after_death() {
     check(2, || {
         lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
             assert_eq!(lock(ticket_lock, 1), Ok(()));

@@ -34,7 +34,7 @@ fn inbox_gives_each_message_once_and_whole() {
 }
 
 #[test]
-fn inbox_keeps_the_order_of_a_sender() {
+fn inbox_keeps_order_of_each_sender() {
     check(3, || {
         lend(Inbox::<u32, 2>::new(), |inbox| {
             let sending = spawn(|| (0..3).filter(|message| inbox.send(*message).is_ok()).collect::<Vec<_>>());
@@ -50,7 +50,7 @@ fn inbox_keeps_the_order_of_a_sender() {
 }
 
 #[test]
-fn doorbell_is_rung_for_what_a_sleeper_missed() {
+fn doorbell_rings_for_missed_item() {
     check(3, || {
         lend((Inbox::<u32, 2>::new(), Doorbell::new()), |(inbox, bell)| {
             let sending = || {

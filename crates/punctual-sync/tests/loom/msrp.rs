@@ -40,7 +40,7 @@ fn settled<const W: usize>(lock: &MsrpLock<W>, region: &Region, expected: u32) {
 }
 
 #[test]
-fn spinning_threads_stay_out_of_the_kernel() {
+fn spinning_threads_enter_no_kernel() {
     check(3, |arena| {
         let (lock, region) = (arena.put(Lock::with_places()), arena.put(Region::new()));
         let enter = || {
@@ -123,7 +123,7 @@ fn spinning_threads_are_served_in_order() {
 /// Locks that are nested in opposite orders: the kernel detects the cycle, one thread gets an
 /// error, and both locks stay usable.
 #[test]
-fn a_circle_is_an_error() {
+fn deadlock_is_an_error() {
     /// Across executions, so not one of loom's.
     static FOUND: AtomicBool = AtomicBool::new(false);
     check(2, |arena| {

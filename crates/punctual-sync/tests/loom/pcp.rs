@@ -81,7 +81,7 @@ fn opposite_orders_end() {
 /// The higher thread passes the lower one's ceiling, so both hold a mutex; then the lower one has
 /// to wait for it.
 #[test]
-fn a_nested_lock_waits_for_a_higher_holder() {
+fn nested_lock_waits_for_higher_holder() {
     check(4, |arena| {
         let (group, mutex) = group(arena);
         let (low, high) = (mutex(1), mutex(2));
@@ -99,7 +99,7 @@ fn a_nested_lock_waits_for_a_higher_holder() {
 /// A thread that releases the inner mutex admits the one whose priority is above the outer one's
 /// ceiling.
 #[test]
-fn an_inner_unlock_admits() {
+fn inner_unlock_admits_waiter() {
     check(4, |arena| {
         let (group, mutex) = group(arena);
         let (outer, inner) = (mutex(1), mutex(2));
@@ -118,7 +118,7 @@ fn an_inner_unlock_admits() {
 
 /// A mutex of a low ceiling inside one of a high ceiling does not lower the thread's ceiling.
 #[test]
-fn a_lower_mutex_within_keeps_the_ceiling() {
+fn nested_lower_mutex_keeps_ceiling() {
     check(4, |arena| {
         let (group, mutex) = group(arena);
         let (low, high) = (mutex(1), mutex(2));
@@ -140,7 +140,7 @@ fn a_lower_mutex_within_keeps_the_ceiling() {
 /// Two groups are independent of each other, so their locks can form a cycle: the kernel detects
 /// it, and one thread gets an error instead of waiting. The mutex it gave up stays usable.
 #[test]
-fn a_circle_through_two_groups_is_an_error() {
+fn deadlock_across_two_groups_is_an_error() {
     check(2, |arena| {
         let ((g, in_g), (h, in_h)) = (group(arena), group(arena));
         let (a, b) = (in_g(2), in_h(2));

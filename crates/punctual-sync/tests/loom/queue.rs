@@ -18,7 +18,7 @@ fn on_time(item: &Item<u64>) {
 }
 
 #[test]
-fn a_first_item() {
+fn wakes_for_first_item() {
     check(3, |arena| {
         let queue = arena.put(TimedQueue::<u64, 2>::new());
         let sender = start(2, || queue.send(7).unwrap());
@@ -31,7 +31,7 @@ fn a_first_item() {
 
 /// A due item is taken out of the inbox at once, unless another has arrived by then.
 #[test]
-fn an_item_that_is_due() {
+fn receives_due_item() {
     check(3, |arena| {
         let queue = arena.put(TimedQueue::<u64, 2>::new());
         let sender = start(2, || {
@@ -50,7 +50,7 @@ fn an_item_that_is_due() {
 }
 
 #[test]
-fn an_earlier_item() {
+fn wakes_for_earlier_item() {
     check(3, |arena| {
         let queue = arena.put(TimedQueue::<u64, 2>::new());
         queue.send_at(20, at(20)).unwrap();
@@ -105,7 +105,7 @@ fn each_senders_items_stay_in_order() {
 
 /// With a single slot every item but the first is stored where another has been taken out.
 #[test]
-fn a_place_is_used_again() {
+fn reuses_place() {
     check(3, |arena| {
         let queue = arena.put(TimedQueue::<Box<u64>, 1>::new());
         queue.send(Box::new(0)).unwrap();
@@ -147,7 +147,7 @@ fn two_places_are_used_again() {
 
 /// Two senders contend for the last slot: one gets it, the other gets its item back.
 #[test]
-fn the_last_place() {
+fn claims_last_place() {
     check(3, |arena| {
         let queue = arena.put(TimedQueue::<u64, 2>::new());
         queue.send(0).unwrap();
@@ -166,7 +166,7 @@ fn the_last_place() {
 /// A sender is preempted while it claims a slot, and then finds the same head of the list with a
 /// different tail.
 #[test]
-fn a_preempted_claim() {
+fn survives_preempted_claim() {
     check(3, |arena| {
         let queue = arena.put(TimedQueue::<u64, 2>::new());
         let sender = start(2, || {
@@ -193,7 +193,7 @@ fn a_preempted_claim() {
 
 /// A receiver that gives up at its deadline loses no item.
 #[test]
-fn a_deadline_and_an_item() {
+fn item_races_deadline() {
     check(3, |arena| {
         let queue = arena.put(TimedQueue::<u64, 1>::new());
         let sender = start(2, || queue.send_at(3, at(3)).unwrap());
@@ -207,7 +207,7 @@ fn a_deadline_and_an_item() {
 }
 
 #[test]
-fn an_item_before_the_deadline() {
+fn receives_item_before_deadline() {
     check(2, |arena| {
         let queue = arena.put(TimedQueue::<u64, 1>::new());
         queue.send_at(3, at(3)).unwrap();
@@ -218,7 +218,7 @@ fn an_item_before_the_deadline() {
 
 /// One thread gives up the receiving side, and another that gets it continues at that point.
 #[test]
-fn a_receiver_that_is_handed_over() {
+fn hands_over_receiver() {
     check(3, |arena| {
         let queue = arena.put(TimedQueue::<u64, 2>::new());
         // The second is scheduled, so the first receiver stores it in a different slot.

@@ -266,7 +266,7 @@ fn barrier_phases() {
 }
 
 #[test]
-fn barrier_time_out_keeps_the_count() {
+fn barrier_timeout_keeps_count() {
     check(3, || {
         lend(Barrier::new(2), |barrier| {
             let other = spawn(|| barrier.spin_while(looks(1)));
@@ -340,7 +340,7 @@ fn semaphore_loses_no_wake() {
 
 /// A unit that its holder returns goes to a waiter.
 #[test]
-fn semaphore_gives_on_what_was_held() {
+fn semaphore_passes_unit_on() {
     check(3, || {
         lend((Semaphore::<2>::with_places(1), AtomicBool::new(false)), |(semaphore, has_ended)| {
             let unit = semaphore.hold(1).unwrap();
@@ -374,7 +374,7 @@ fn semaphore_excludes() {
 
 /// A thread that was notified of a unit and has given up does not leave those behind it asleep.
 #[test]
-fn semaphore_passes_the_call_on() {
+fn semaphore_passes_wake_on() {
     check(2, || {
         lend((Semaphore::<2>::with_places(0), AtomicBool::new(false)), |(semaphore, has_ended)| {
             let waiting = spawn(|| {
@@ -394,7 +394,7 @@ fn semaphore_passes_the_call_on() {
 
 /// A unit that became free for a waiter is not stolen before the waiter runs.
 #[test]
-fn semaphore_serves_the_first() {
+fn semaphore_serves_first_waiter() {
     check(3, || {
         lend(Semaphore::<2>::with_places(0), |semaphore| {
             let high = spawn(|| semaphore.acquire(2).unwrap());

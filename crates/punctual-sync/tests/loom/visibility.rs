@@ -67,7 +67,7 @@ fn completed_phase_publishes_earlier_writes() {
 
 /// A thread that repairs a barrier sees the writes of those that had arrived.
 #[test]
-fn repairing_shows_what_came_before_the_break() {
+fn repair_publishes_writes_before_break() {
     check(2, || {
         lend((Barrier::new(3), Region::new()), |(barrier, region)| {
             // So that no thread is a newcomer later, whose entry would be seen instead.
@@ -96,7 +96,7 @@ fn repairing_shows_what_came_before_the_break() {
 
 /// A thread that passes a repaired barrier sees the writes made before the repair.
 #[test]
-fn passing_a_repaired_barrier_shows_what_came_before_the_repair() {
+fn repaired_barrier_publishes_writes_before_repair() {
     check(2, || {
         lend((Barrier::new(1), Region::new()), |(barrier, region)| {
             let broken = spawn(|| {
@@ -138,7 +138,7 @@ fn barrier_rejects_process_beyond_its_capacity() {
 /// A slot assigned to a dead reader just before belongs to the new reader, with the value that the
 /// writer put there.
 #[test]
-fn a_new_reader_sees_what_a_dead_one_was_given() {
+fn new_reader_sees_value_of_dead_one() {
     check(2, || {
         lend(Latest::new([0_u32; 2]), |cell| {
             processes::die_wanting(cell);
@@ -183,7 +183,7 @@ fn new_consumer_observes_writes_of_the_producer() {
 
 /// Items come and go between the loads of the two counters.
 #[test]
-fn a_ring_never_seems_to_hold_more_than_it_can() {
+fn ring_length_never_exceeds_capacity() {
     check(2, || {
         lend(Ring::<u32, 2>::new(), |ring| {
             let passing = spawn(|| {
@@ -202,7 +202,7 @@ fn a_ring_never_seems_to_hold_more_than_it_can() {
 
 /// One item comes and goes: there are never two.
 #[test]
-fn a_ring_that_holds_one_item_at_a_time_never_seems_to_hold_two() {
+fn ring_length_never_exceeds_one_item() {
     check(2, || {
         lend(Ring::<u32, 4>::new(), |ring| {
             let passing = spawn(|| {

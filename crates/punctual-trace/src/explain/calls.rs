@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn measures_calls_of_the_thread_until_they_return_or_the_job_ends() {
+    fn measures_calls_until_return_or_end_of_job() {
         let event = |time, by, kind| Event { time, cpu: 0, by, kind };
         let events = [
             event(5, 7, Kind::SyscallExit { number: 1 }),

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_locks_from_conditions_by_word_and_use() {
+    fn distinguishes_locks_from_conditions() {
         let mut futexes = Futexes::new();
         let private = 128;
         assert_eq!(futexes.call(1, LOCK_PI | private, 0), Some(FutexRole::Lock));

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_up_what_held_when() {
+    fn looks_up_state_at_instant() {
         let mut ring = Ring::new(4, ' ');
         assert_eq!(walked(&ring, 0, 5), [(None, 0, 5)]);
         for (time, what) in [(10, 'a'), (20, 'b'), (20, 'c'), (30, 'd')] {

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn contains_the_truth_and_says_how_far_it_may_be_off() {
+    fn contains_true_value_and_states_error() {
         let mut random = Random(88_172_645_463_325_252);
         for (ahead, ppm) in [(0, 0.0), (-49_000_000_000, 40.0), (7_000_000_000_000, -200.0), (123, 3.5)] {
             for count in [1, 2, 30, 500] {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_what_does_not_say_enough_or_contradicts_itself() {
+    fn rejects_incomplete_or_contradicting_input() {
         let mut random = Random(1);
         let (first, other) = exchanged(&mut random, 5_000, 0.0, 20);
         let span = (50_000_000_000, 51_000_000_000);

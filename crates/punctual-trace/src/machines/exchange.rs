@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn hears_only_the_sender_of_the_first_message() {
+    fn accepts_only_first_sender() {
         let place = std::env::temp_dir().join(format!("punctual-exchange-peer-{}", std::process::id()));
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let [peer, stranger] = [(), ()].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());

@@ -216,7 +216,7 @@ mod tests {
     use crate::write::formats;
 
     #[test]
-    fn writes_formats_that_read_the_same() {
+    fn written_formats_read_identically() {
         for format in formats::all() {
             let text = text(&format, format.id);
             let again = EventFormat::parse(&format.system, text.as_bytes()).unwrap();

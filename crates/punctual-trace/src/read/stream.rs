@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_whole_pages_before_the_end_of_a_cut_block() {
+    fn returns_whole_pages_of_truncated_block() {
         let layout = PageLayout::usual(4_096);
         // Each page that was never written is a loss.
         for (bytes, pages) in [(0, 0), (4_096, 1), (3 * 4_096, 3), (CHUNK + 4_096, CHUNK / 4_096 + 1)] {

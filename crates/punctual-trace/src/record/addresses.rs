@@ -127,14 +127,14 @@ mod tests {
         \tfield:unsigned long args[];\toffset:32;\tsize:0;\tsigned:0;\n\nprint fmt: \"\"\n";
 
     #[test]
-    fn shows_no_address_that_the_kernel_hides() {
+    fn hides_kernel_addresses() {
         assert!(are_shown(b"ffffffff81000000 T _text\n"));
         assert!(!are_shown(b"0000000000000000 T _text\n0000000000000000 t dl_task_timer\n"));
         assert!(!are_shown(b""));
     }
 
     #[test]
-    fn replaces_equal_pointers_into_the_kernel_by_equal_numbers() {
+    fn replaces_equal_kernel_pointers_by_equal_numbers() {
         const TIMER: u64 = 0xffff_8881_0123_4567;
         const USER: u64 = 0x7fff_1234_5678;
         let path = std::env::temp_dir().join(format!("punctual-addresses-{}", std::process::id()));

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn begins_where_all_have_events() {
+    fn starts_where_all_cpus_have_events() {
         let directory = std::env::temp_dir().join(format!("punctual-newest-{}", std::process::id()));
         let directory = Directory::create(&directory).unwrap();
         let files = [
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_what_has_its_beginning() {
+    fn keeps_intervals_with_start() {
         let directory = std::env::temp_dir().join(format!("punctual-newest-whole-{}", std::process::id()));
         let directory = Directory::create(&directory).unwrap();
         let files = [file(&directory, "a", &[1, 2], None), file(&directory, "b", &[5], None)];

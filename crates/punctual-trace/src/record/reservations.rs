@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_no_reservation_of_an_ordinary_thread() {
+    fn finds_no_reservation_of_ordinary_thread() {
         assert_eq!(reservation(std::process::id()), None);
         assert_eq!(reservation(u32::MAX), None);
     }

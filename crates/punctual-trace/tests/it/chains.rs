@@ -41,7 +41,7 @@ fn jobs(s: &Script) -> Vec<Job> {
 }
 
 #[test]
-fn stages_add_up_to_the_time_from_release_to_end() {
+fn stages_sum_to_response() {
     let mut s = Script::new();
     crossing(&mut s, 1_000);
     let chain = chain(&jobs(&s), &[24, 7, 8]);
@@ -61,7 +61,7 @@ fn stages_add_up_to_the_time_from_release_to_end() {
 }
 
 #[test]
-fn says_what_kept_each_stage() {
+fn explains_delay_of_each_stage() {
     let mut s = Script::new();
     crossing(&mut s, 1_000);
     let chain = chain(&jobs(&s), &[24, 7, 8]);
@@ -96,7 +96,7 @@ fn counts_jobs_woken_from_outside_the_chain() {
 }
 
 #[test]
-fn leaves_out_crossings_of_which_events_were_lost() {
+fn omits_crossings_with_lost_events() {
     let mut s = Script::new();
     crossing(&mut s, 1_000);
     crossing(&mut s, 2_000);
@@ -119,7 +119,7 @@ fn infers_chains_from_wakeups() {
 
 /// Jobs in any order: memory stays bounded and nothing fails.
 #[test]
-fn survives_jobs_that_fit_nowhere() {
+fn survives_inconsistent_jobs() {
     let mut s = Script::new();
     (1..60).for_each(|n| crossing(&mut s, n * 1_000));
     let mut jobs = jobs(&s);

@@ -14,7 +14,7 @@ fn actors(jobs: &[Job]) -> Vec<Actor> {
 }
 
 #[test]
-fn selects_threads_that_mark_jobs_at_any_priority() {
+fn selects_marking_threads_of_any_priority() {
     let mut s = Script::new();
     s.waking(100, 0, WORKER, 0).switch(110, 0, Runnable, WORKER);
     s.at(140, 0, Kind::JobStart { task: 1, released: 90 }).at(200, 0, Kind::JobEnd { task: 1 });
@@ -36,7 +36,7 @@ fn selects_threads_that_mark_jobs_at_any_priority() {
 }
 
 #[test]
-fn selects_threads_and_what_they_start() {
+fn selects_threads_and_descendants() {
     let mut s = Script::new();
     let new = |task| Kind::Wakeup { task, cpu: 0, new: true };
     s.switch(50, 0, Runnable, WORKER).at(100, 0, new(CHILD));

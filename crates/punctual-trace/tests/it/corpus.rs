@@ -89,7 +89,7 @@ fn reads_as_many_events_as_trace_cmd() {
 /// Each twice, as if from two machines with one clock.
 #[test]
 #[ignore = "needs trace-cmd and recordings; `cargo xtask check recordings` fetches them"]
-fn merges_recordings_so_that_trace_cmd_reads_them() {
+fn merged_recordings_are_readable_by_trace_cmd() {
     let mut all = recordings();
     all.extend(fs::read_dir(place().join("ctf")).unwrap().map(|entry| entry.unwrap().path()));
     let file = std::env::temp_dir().join(format!("punctual-corpus-merged-{}.dat", std::process::id()));
@@ -166,7 +166,7 @@ fn jobs_of((events, listed): (&[Event], &[(Tid, Comm)]), config: Config, gone: f
 /// Without one kind of events, the results are less precise, and never wrong.
 #[test]
 #[ignore = "needs recordings; `cargo xtask check recordings` fetches them"]
-fn knows_less_without_a_kind_of_events_and_nothing_wrong() {
+fn missing_event_types_lose_but_never_falsify_terms() {
     let (mut compared, mut narrower, mut wrong) = (0u64, 0u64, Vec::new());
     // The temporary directory of targets also contains the recordings of `cargo xtask check
     // recordings`.

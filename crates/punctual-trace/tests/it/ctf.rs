@@ -74,7 +74,7 @@ fn reads_packets_in_either_order_of_bytes() {
 }
 
 #[test]
-fn knows_names_and_says_what_it_cannot_know() {
+fn reports_names_and_unknowns() {
     let (metadata, streams) = small::trace(false);
     let trace = open(&metadata, &streams).unwrap();
     let mut events = trace.events().unwrap();
@@ -183,7 +183,7 @@ fn reads_same_events_as_babeltrace2() {
 
 /// Its pages are larger than the kernel's, and some of its events have no specific fields.
 #[test]
-fn trace_cmd_reads_what_is_merged_of_it() {
+fn trace_cmd_reads_merged_recording() {
     let place = Place::new("merged", false);
     let traces = [(); 2].map(|()| Trace::open(&place.0).unwrap());
     let file = place.0.join("merged.dat");
@@ -195,7 +195,7 @@ fn trace_cmd_reads_what_is_merged_of_it() {
 
 #[test]
 #[ignore = "needs babeltrace2 and recordings; `cargo xtask check recordings` fetches them"]
-fn reads_traces_of_others_as_babeltrace2_does() {
+fn reads_foreign_traces_like_babeltrace2() {
     let place = PathBuf::from(std::env::var_os("PUNCTUAL_TRACES").expect("PUNCTUAL_TRACES has recordings"))
         .join("ctf");
     let mut directories: Vec<_> = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -76,7 +76,7 @@ fn ends_jobs_of_deadline_threads_when_they_yield() {
 }
 
 #[test]
-fn tells_throttling_from_displacement() {
+fn distinguishes_throttling_from_displacement() {
     let mut s = first_period();
     // A tick finds that the runtime is used up. After replenishment, another thread keeps the CPU
     // for a while.
@@ -104,7 +104,7 @@ fn tells_throttling_from_displacement() {
 }
 
 #[test]
-fn begins_next_job_at_once_after_a_late_one() {
+fn starts_next_job_at_once_after_late_one() {
     let mut s = first_period();
     // It finishes after the end of its period, so it continues without leaving the CPU.
     s.at(31_000, 0, Kind::YieldEnter).at(31_010, 0, Kind::YieldExit);
@@ -116,7 +116,7 @@ fn begins_next_job_at_once_after_a_late_one() {
 }
 
 #[test]
-fn takes_timer_of_a_server_for_no_throttling() {
+fn server_timer_is_not_throttling() {
     let mut s = first_period();
     // A server's timer is started while it wakes another thread, which displaces it long before the
     // expiry.
@@ -136,7 +136,7 @@ fn takes_timer_of_a_server_for_no_throttling() {
 }
 
 #[test]
-fn is_unsure_of_ends_where_yields_were_not_recorded() {
+fn job_ends_are_uncertain_without_yields() {
     let mut s = first_period();
     yields_until(&mut s, 22_000, 30_000);
     let recorded = Recorded::all().without(Source::Yields);
@@ -149,7 +149,7 @@ fn is_unsure_of_ends_where_yields_were_not_recorded() {
 
 /// Files of other recorders do not name the function at their timers' address.
 #[test]
-fn knows_timers_without_the_address_of_their_function() {
+fn recognizes_timers_without_function_address() {
     let mut s = first_period();
     yields_until(&mut s, 21_000, 30_000);
     expires(&mut s, 30_010, TIMER);
@@ -175,7 +175,7 @@ fn knows_timers_without_the_address_of_their_function() {
 
 /// As recorded by `perf sched record`: displacement is indistinguishable from the end of a job.
 #[test]
-fn is_unsure_of_ends_where_timers_and_yields_were_not_recorded() {
+fn job_ends_are_uncertain_without_timers_and_yields() {
     let mut s = first_period();
     yields_until(&mut s, 22_000, 30_000);
     let recorded = Recorded::all().without(Source::Yields).without(Source::Timers);
@@ -190,7 +190,7 @@ fn is_unsure_of_ends_where_timers_and_yields_were_not_recorded() {
 }
 
 #[test]
-fn yields_of_other_threads_end_no_job() {
+fn yields_of_other_threads_do_not_end_job() {
     let other = task(9, 20);
     let mut s = Script::new();
     s.waking(100, 0, other, 0).switch(110, 0, Runnable, other);
@@ -226,7 +226,7 @@ fn jobs_of(trace: &Trace, tid: Tid) -> (Vec<Job>, Watch) {
 }
 
 #[test]
-fn reads_a_recorded_deadline_thread() {
+fn reads_recorded_deadline_thread() {
     let trace = recorded();
     let (thread, reserved) = trace.reservations().next().unwrap();
     assert_eq!(reserved, Reservation { runtime: 1_500_000, deadline: 6_000_000, period: 6_000_000 });
@@ -272,7 +272,7 @@ fn perform() -> Option<Tid> {
 }
 
 #[test]
-fn records_jobs_reservation_and_throttling_of_a_deadline_thread() {
+fn records_jobs_reservation_and_throttling_of_deadline_thread() {
     recording::enter();
     let place = recording::Place::new("deadline");
     let directory = place.join("raw");

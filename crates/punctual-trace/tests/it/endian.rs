@@ -165,7 +165,7 @@ fn reports_wrong_order() {
 
 /// Cycle counts and other counts are not ns.
 #[test]
-fn converts_counts_by_recorded_scale_or_refuses_them() {
+fn converts_counts_by_recorded_scale_or_rejects_them() {
     let times = |clocks: &str, scale| {
         let trace = Trace::from_bytes("made.dat", Arc::new(file_of(Order::Big, 8, &events(), clocks, scale)))
             .unwrap();

@@ -126,7 +126,7 @@ fn writes_same_values_as_json() {
 }
 
 #[test]
-fn keeps_worst_job_with_its_events() {
+fn keeps_worst_job_with_events() {
     let mut watch = Watch::new(Config::default(), 1);
     scene().events.iter().for_each(|event| watch.feed(event, &mut |_| {}, &mut |_| {}));
     let task = watch.tasks().iter().find(|task| task.summary(Term::Response).max == 2_034_000).unwrap();
@@ -272,7 +272,7 @@ fn writes_perfetto_tracks_slices_and_flows() {
 /// Perfetto would show a thread as running until the next event of its CPU, even if others may have
 /// taken over unseen.
 #[test]
-fn writes_perfetto_without_threads_that_need_not_be_seen() {
+fn writes_perfetto_without_irrelevant_threads() {
     let mut s = Script::new();
     s.switch(10_000, 0, Runnable, HIGH).switch(20_000, 0, Sleeping, LOW);
     let mut switch = |time, by: Task, to| {

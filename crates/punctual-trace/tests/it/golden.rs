@@ -10,7 +10,7 @@ use std::path::Path;
 use punctual_trace::read::Trace;
 
 #[test]
-fn decodes_pages_of_a_real_kernel() {
+fn decodes_pages_of_real_kernel() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let trace = Trace::open(&directory).unwrap();
     let mut events = trace.events().unwrap();

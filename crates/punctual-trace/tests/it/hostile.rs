@@ -266,7 +266,7 @@ fn reports_unknown_compression() {
 }
 
 #[test]
-fn ends_only_the_cpu_of_a_corrupt_page() {
+fn ends_only_cpu_of_corrupt_page() {
     let (mut bytes, events) = small_file("page");
     let of_one = events.iter().filter(|event| event.cpu == 1).count();
     // Pages are at multiples of their size; the first one after the formats belongs to CPU 0.

@@ -33,7 +33,7 @@ fn counts_release_from_wake_up_before_sleep() {
 
 /// A thread that is killed while waiting for a lock does not return from the call.
 #[test]
-fn lists_wait_that_ends_with_its_thread() {
+fn lists_wait_that_ends_with_thread() {
     let mut s = Script::new();
     s.waking(100, 0, HIGH, 0).switch(110, 0, Runnable, HIGH);
     s.at(200, 0, Kind::FutexEnter { word: 0x1000, operation: 128, value: 2 }).switch(210, 0, Sleeping, IDLE);
@@ -45,7 +45,7 @@ fn lists_wait_that_ends_with_its_thread() {
 
 /// Under PREEMPT_RT a softirq runs in a thread and is displaced with it.
 #[test]
-fn moves_softirq_with_its_thread() {
+fn softirq_follows_thread() {
     let mut s = Script::new();
     s.waking(100, 0, LOW, 0).switch(110, 0, Runnable, LOW);
     s.at(150, 0, Kind::SoftirqEntry { softirq: 3 });
@@ -81,7 +81,7 @@ fn counts_softirqs_as_execution_of_ksoftirqd() {
 }
 
 #[test]
-fn releases_nothing_after_timer_without_exit() {
+fn timer_without_exit_releases_nothing() {
     let mut s = Script::new();
     s.at(50, 0, Kind::TimerStart { timer: 0xf00, expires: 100 });
     s.at(120, 0, Kind::VectorEntry { vector: 236 }).at(121, 0, Kind::TimerExpire { timer: 0xf00, now: 120 });
@@ -117,7 +117,7 @@ fn raises_alarms_for_missed_deadlines_and_counts_them() {
 /// A reader that detects a gap only at its end reports it too late for jobs that have ended, but
 /// not for those still running.
 #[test]
-fn flags_jobs_in_gap_announced_at_its_end() {
+fn flags_jobs_in_gap_announced_at_end() {
     let mut s = Script::new();
     s.waking(90, 1, LOW, 1).switch(95, 1, Runnable, LOW).at(110, 0, Kind::TimerExpired { timer: 1 });
     s.waking(130, 1, HIGH, 1).switch(140, 1, Runnable, HIGH);
@@ -243,7 +243,7 @@ fn names_disabled_section_that_delayed_start() {
 /// A mutex that spins before it sleeps reports two starts and one end. All of it is one wait, and
 /// the next one is whole, too.
 #[test]
-fn counts_mutex_that_spins_and_then_sleeps_as_one_wait() {
+fn counts_spin_then_sleep_as_one_wait() {
     let (spinning, sleeping) = (1 | 32, 32);
     let begin = |flags| Kind::ContentionBegin { lock: 0xaa00, flags };
     let end = Kind::ContentionEnd { lock: 0xaa00 };
@@ -282,7 +282,7 @@ fn counts_contention_after_handler_whose_exit_was_lost() {
 
 /// A job with more waits than the list can hold keeps the longest, at any position.
 #[test]
-fn lists_the_longest_of_many_waits() {
+fn lists_longest_waits() {
     let mut s = Script::new();
     s.waking(90, 0, HIGH, 0).switch(100, 0, Runnable, HIGH);
     for wait in 0..100 {
@@ -333,7 +333,7 @@ fn attributes_no_cause_before_first_event() {
 
 /// Handlers spin. Of several waits the longest is named.
 #[test]
-fn names_the_lock_that_a_handler_waited_for() {
+fn names_lock_that_handler_waited_for() {
     let mut s = Script::new();
     s.at(100, 0, Kind::VectorEntry { vector: 236 });
     for (begin, end, lock) in [(110, 115, 0x10), (120, 140, 0x20), (141, 150, 0x10)] {

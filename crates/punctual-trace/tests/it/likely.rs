@@ -71,7 +71,7 @@ fn gives_no_likely_value_without_evidence() {
 /// The end of a job that only computes is no evidence of an entry's duration, and certainly not
 /// that it is 0.
 #[test]
-fn takes_no_evidence_from_jobs_without_events() {
+fn jobs_without_events_give_no_evidence() {
     let mut first = Script::new();
     first.waking(1_000, 0, CONTROL, 0).switch(2_000, 0, Runnable, CONTROL).switch(90_000, 0, Sleeping, IDLE);
     let after = computing(true).events;

@@ -120,7 +120,7 @@ fn merged(place: &Place, relation: Relation) -> Result<(Merged, Trace), MergeErr
 }
 
 #[test]
-fn brings_times_together_to_within_what_it_says() {
+fn aligns_times_within_stated_error() {
     // Ahead by days, and behind the start of the first machine's clock; with different rates.
     for (name, ahead, ppm) in [("ahead", 400_000_000_000_000_i128, 25), ("behind", -89_950_000_000, -40)] {
         let place = Place::new(name);
@@ -165,7 +165,7 @@ fn brings_times_together_to_within_what_it_says() {
 }
 
 #[test]
-fn keeps_the_terms_of_the_jobs_of_both() {
+fn keeps_terms_of_jobs_of_both_recordings() {
     let place = Place::new("terms");
     let clock = |time: u64| time + 7_000_000_000;
     let (to, from) = exchanged(clock);
@@ -202,7 +202,7 @@ fn keeps_the_terms_of_the_jobs_of_both() {
 }
 
 #[test]
-fn leaves_times_of_a_shared_clock_as_they_are() {
+fn keeps_times_of_shared_clock() {
     let place = Place::new("shared");
     let one = record(&place.0.join("one"), "control", |time| time, &[], 0);
     let other = record(&place.0.join("other"), "motor", |time| time, &[], 333_000);
@@ -227,7 +227,7 @@ fn lists_only_events_recorded_by_both() {
 }
 
 #[test]
-fn refuses_recordings_without_messages() {
+fn rejects_recordings_without_messages() {
     let place = Place::new("without");
     record(&place.0.join("one"), "control", |time| time, &[], 0);
     record(&place.0.join("other"), "motor", |time| time, &[], 0);

@@ -233,7 +233,7 @@ fn does_not_take_unrecorded_futexes_for_no_wait() {
 
 /// Its thread ended after an unrecorded wait for a lock: its end is certain, but not its start.
 #[test]
-fn does_not_take_the_rest_of_a_job_for_a_whole_one() {
+fn does_not_count_rest_of_job_as_job() {
     let mut s = Script::new();
     s.waking(100, 0, HIGH, 0).switch(110, 0, Runnable, HIGH).switch(300, 0, Sleeping, LOW);
     s.waking(500, 0, HIGH, 0).switch(510, 0, Runnable, HIGH).switch(900, 0, Gone, LOW);
@@ -247,7 +247,7 @@ fn does_not_take_the_rest_of_a_job_for_a_whole_one() {
 /// A wait for a lock can end by a time-out: then a timer wakes the thread, as it does for the next
 /// job.
 #[test]
-fn does_not_take_the_end_of_a_timeout_for_a_release() {
+fn timeout_is_not_a_release() {
     let timer = 0xbeef;
     let (mut s, recorded) = (Script::new(), Recorded::all().without(Source::Futexes));
     s.waking(100, 0, HIGH, 0).switch(110, 0, Runnable, HIGH).at(
@@ -324,7 +324,7 @@ fn decomposes_recordings_with_switches_only() {
 
 /// System calls of untraced threads are not recorded.
 #[test]
-fn knows_whose_calls_are_recorded() {
+fn records_calls_of_selected_threads() {
     let text = |threads: &str| format!("{}\ncalls of{threads}\n", KINDS.join("\n"));
     let found = |threads: &str| {
         let recorded = Recorded::declared(&text(threads));
@@ -432,7 +432,7 @@ fn reports_unrecorded_switches_of_others() {
 }
 
 #[test]
-fn knows_traced_threads_that_others_started() {
+fn recognizes_traced_threads_started_by_others() {
     let start = |by: Task, child: Task| {
         let mut s = Script::new();
         s.switch(5, 0, Runnable, HIGH).switch(10, 0, Runnable, by);

@@ -82,7 +82,7 @@ fn check_blame(truth: &Truth, job: &Job) -> usize {
 }
 
 #[test]
-fn decomposes_every_job_as_the_model_ran_it() {
+fn decomposes_every_job_like_model() {
     let (mut jobs, mut waits, mut nested) = (0, 0, 0);
     for seed in 0..seeds() {
         let style = style(&mut Random::new(seed));

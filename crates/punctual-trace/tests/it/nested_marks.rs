@@ -48,7 +48,7 @@ fn nest() -> Script {
 
 /// If a recording declares a thread's calls, this also applies to the jobs that its jobs call.
 #[test]
-fn knows_waits_of_called_jobs_as_those_of_their_callers() {
+fn attributes_waits_of_called_jobs_to_callers() {
     let recorded = Recorded::declared(
         "sched:sched_switch\nsched:sched_waking\nlock:contention_begin\nlock:contention_end\n\
          syscalls:sys_enter_futex\nsyscalls:sys_exit_futex\ncalls of 7\n",
@@ -60,7 +60,7 @@ fn knows_waits_of_called_jobs_as_those_of_their_callers() {
 }
 
 #[test]
-fn counts_called_job_as_interference_of_its_caller_only() {
+fn counts_called_job_only_as_interference_of_caller() {
     let jobs = nest().jobs(config());
     let tasks: Vec<_> = jobs.iter().filter_map(|job| job.task).collect();
     assert_eq!(tasks, [3, 2, 1]);

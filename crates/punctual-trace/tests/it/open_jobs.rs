@@ -81,7 +81,7 @@ fn returns_open_jobs_with_terms_so_far() {
 }
 
 #[test]
-fn hands_out_job_that_never_ran() {
+fn returns_job_that_never_ran() {
     let mut s = Script::new();
     s.waking(100, 0, HOG, 0).switch(110, 0, Runnable, HOG);
     s.waking(200, 0, LOW, 0).at(7_000, 0, Kind::IrqEntry { irq: 1 });

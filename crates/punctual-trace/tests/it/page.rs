@@ -164,7 +164,7 @@ fn of(watch: &Watch, thread: u32) -> &TaskStats {
 }
 
 #[test]
-fn shows_the_decomposed_jobs_in_a_browser_without_errors() {
+fn shows_decomposed_jobs_in_browser_without_errors() {
     let (page, watch) = page(&recording(2_000));
     if let Some(path) = std::env::var_os("PAGE_OUT") {
         std::fs::write(path, &page).unwrap();
@@ -272,7 +272,7 @@ const TIMELINE: &str = "
     svg.focus();";
 
 #[test]
-fn zooms_and_pans_a_timeline() {
+fn zooms_and_pans_timeline() {
     let (page, _) = page(&recording(200));
     let Some(browser) = Browser::find("zoom") else { return };
     let script = format!(
@@ -300,7 +300,7 @@ fn zooms_and_pans_a_timeline() {
 }
 
 #[test]
-fn tells_everything_by_keys_and_pointer() {
+fn shows_details_by_keys_and_pointer() {
     let (page, _) = page(&recording(200));
     let Some(browser) = Browser::find("tips") else { return };
     let script = format!(
@@ -322,7 +322,7 @@ fn tells_everything_by_keys_and_pointer() {
 }
 
 #[test]
-fn shows_the_job_of_a_point_in_a_chart() {
+fn shows_job_of_chart_point() {
     let (page, watch) = page(&recording(2_000));
     let Some(browser) = Browser::find("points") else { return };
     let kept = KEEP + of(&watch, CONTROL.id).sampled().len();
@@ -347,7 +347,7 @@ fn shows_the_job_of_a_point_in_a_chart() {
 
 /// Text of at least nine pixels, and nothing outside the edges, on a phone in portrait orientation.
 #[test]
-fn is_legible_on_a_narrow_screen() {
+fn is_legible_on_narrow_screen() {
     let (page, _) = page(&recording(200));
     let Some(browser) = Browser::find("narrow") else { return };
     let script = "
@@ -377,7 +377,7 @@ fn is_legible_on_a_narrow_screen() {
 }
 
 #[test]
-fn finds_error_in_a_page() {
+fn finds_error_in_page() {
     let (page, _) = page(&recording(20));
     let Some(browser) = Browser::find("fault") else { return };
     let seeded =

@@ -64,7 +64,7 @@ fn reads_as_many_events_as_perf_script_prints() {
 }
 
 #[test]
-fn decomposes_jobs_of_a_file_of_perf() {
+fn decomposes_jobs_of_perf_file() {
     let trace = open(recorded()).unwrap();
     // The thread has the name of its parent until it executes its program.
     let is_named = |event: Event| match event.kind {
@@ -94,7 +94,7 @@ fn decomposes_jobs_of_a_file_of_perf() {
 
 /// Records of both CPUs in rounds, out of order within them, in either byte order.
 #[test]
-fn puts_rounds_in_order_and_tells_losses() {
+fn orders_rounds_and_reports_losses() {
     for big in [false, true] {
         let events = events(small::perf_data(big));
         let expected = [
@@ -120,7 +120,7 @@ fn puts_rounds_in_order_and_tells_losses() {
 }
 
 #[test]
-fn uses_what_there_is_of_data_that_ends_in_a_record() {
+fn uses_complete_records_of_truncated_data() {
     let mut bytes = small::perf_data(false);
     let all = events(bytes.clone()).len();
     // The last record claims to be longer than the data; the description of the events follows the
@@ -133,7 +133,7 @@ fn uses_what_there_is_of_data_that_ends_in_a_record() {
 }
 
 #[test]
-fn says_how_to_make_a_readable_file() {
+fn explains_how_to_make_readable_file() {
     let why = |bytes| open(bytes).err().unwrap().to_string();
     let mut without = small::perf_data(false);
     without[72..80].fill(0);
@@ -169,7 +169,7 @@ fn formats_among_records(file: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn finds_formats_among_the_records() {
+fn finds_formats_among_records() {
     let file = small::perf_data(false);
     let moved = formats_among_records(&file);
     assert_eq!(events(moved.clone()), events(file));
@@ -198,7 +198,7 @@ fn parts(file: &[u8]) -> [&[u8]; 4] {
 
 /// `perf record -o -` writes everything into records, and the formats after their record.
 #[test]
-fn reads_what_was_written_through_a_pipe() {
+fn round_trips_through_pipe() {
     let file = small::perf_data(false);
     let [attribute, id, formats, data] = parts(&file);
     let mut attribute = attribute.to_vec();
@@ -291,7 +291,7 @@ fn rejects_recordings_of_some_threads() {
 }
 
 #[test]
-fn counts_samples_that_are_no_tracepoints() {
+fn counts_samples_that_are_not_tracepoints() {
     let mut file = small::perf_data(false);
     // The type of the event: PERF_TYPE_SOFTWARE.
     file[112..116].copy_from_slice(&1_u32.to_le_bytes());
@@ -305,7 +305,7 @@ fn counts_samples_that_are_no_tracepoints() {
 /// without a tracepoint. `perf script` prints the third, and rejects those of Android.
 #[test]
 #[ignore = "needs recordings; `cargo xtask check recordings` fetches them"]
-fn reads_files_of_others() {
+fn reads_foreign_files() {
     let place = std::path::PathBuf::from(
         std::env::var_os("PUNCTUAL_TRACES").expect("PUNCTUAL_TRACES has recordings"),
     );

@@ -193,7 +193,7 @@ fn reads_truncated_trace_up_to_reported_end() {
 }
 
 #[test]
-fn rejects_what_cannot_be_written() {
+fn rejects_unwritable_values() {
     let place = Place::new("refused");
     let event = |time| Event { time, cpu: 3, by: 1, kind: Kind::IrqEntry { irq: 1 } };
     let mut synthetic = Synthetic::create(&place.join("raw")).unwrap();
@@ -216,7 +216,7 @@ fn rejects_what_cannot_be_written() {
     assert!(matches!(Trace::open(&place.join("empty")), Err(ReadError::Empty { .. })));
 }
 
-/// Runs `on_a_full_disk` again in a mount namespace with a file system of 16 KiB at that path.
+/// Runs `survives_full_disk` again in a mount namespace with a file system of 16 KiB at that path.
 #[test]
 fn keeps_raw_recording_when_disk_is_full() {
     let place = Place::new("full");
@@ -227,7 +227,11 @@ fn keeps_raw_recording_when_disk_is_full() {
     shell
         .arg("mount -t tmpfs -o size=16k none \"$PUNCTUAL_TEST_FULL_DISK\"/disk || exit 77; exec \"$@\"")
         .arg("sh");
-    shell.arg(std::env::current_exe().unwrap()).args(["--exact", "roundtrip::on_a_full_disk", "--ignored"]);
+    shell.arg(std::env::current_exe().unwrap()).args([
+        "--exact",
+        "roundtrip::survives_full_disk",
+        "--ignored",
+    ]);
     let output = shell.output_within(TEST_LIMIT).unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     match output.status.code() {
@@ -239,7 +243,7 @@ fn keeps_raw_recording_when_disk_is_full() {
 
 #[test]
 #[ignore = "runs in a namespace of its own"]
-fn on_a_full_disk() {
+fn survives_full_disk() {
     let Some(place) = std::env::var_os("PUNCTUAL_TEST_FULL_DISK").map(std::path::PathBuf::from) else {
         return;
     };

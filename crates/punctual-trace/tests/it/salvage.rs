@@ -43,7 +43,7 @@ fn directory(path: &Path, switches: u64) -> Vec<Event> {
 
 /// Like truncated files of `trace-cmd` and of earlier recorders: the index comes last.
 #[test]
-fn salvages_data_of_file_whose_index_is_cut_off() {
+fn salvages_data_with_truncated_index() {
     let bytes = fs::read(corpus("seven")).unwrap();
     let whole = events_of(&Trace::from_bytes("whole", Arc::new(bytes.clone())).unwrap());
     let options = u64::from_le_bytes(bytes[24..32].try_into().unwrap()) as usize;
@@ -67,7 +67,7 @@ fn salvages_data_of_file_whose_index_is_cut_off() {
 
 /// Like compressed files of `trace-cmd`: the data of each CPU in chunks, with their index after it.
 #[test]
-fn salvages_compressed_data_whose_index_is_cut_off() {
+fn salvages_compressed_data_with_truncated_index() {
     const INDEX: usize = 8_310;
     let bytes = fs::read(corpus("zstd")).unwrap();
     let whole = events_of(&Trace::from_bytes("whole", Arc::new(bytes.clone())).unwrap());
@@ -89,7 +89,7 @@ fn salvages_compressed_data_whose_index_is_cut_off() {
 }
 
 #[test]
-fn reads_cut_off_file_as_far_as_it_goes() {
+fn reads_truncated_file_to_its_end() {
     let place = Place::new("cut-off");
     let events = directory(&place.join("raw"), 2_000);
     dat::write(&place.join("raw"), &place.join("t.dat")).unwrap();
@@ -106,7 +106,7 @@ fn reads_cut_off_file_as_far_as_it_goes() {
 }
 
 #[test]
-fn converts_any_trace_to_a_whole_one() {
+fn converts_any_trace_to_complete_one() {
     let place = Place::new("convert");
     let whole = events_of(&Trace::open(&corpus("seven")).unwrap());
     for name in ["seven", "six", "zstd"] {
@@ -156,7 +156,7 @@ fn replaces_files_and_links_only() {
 
 /// As if the recorder had been killed while it moved pages.
 #[test]
-fn finishes_recording_whose_pages_are_half_moved() {
+fn finishes_recording_with_half_moved_pages() {
     const MOVED: u64 = 4 << 20;
     let place = Place::new("half-moved");
     let (raw, out, part) = (place.join("raw"), place.join("t.dat"), place.join("t.dat.part"));

@@ -21,7 +21,7 @@ fn watched(jobs: u64, sample: usize) -> Watch {
 }
 
 #[test]
-fn spreads_the_sample_evenly_over_all_jobs() {
+fn spreads_sample_evenly_over_jobs() {
     for jobs in [1, 5, 8, 9, 100, 5_000] {
         let watch = watched(jobs, 8);
         let sample = watch.tasks()[0].sampled();

@@ -84,7 +84,7 @@ impl MapValues for (u64, u64, u64) {
 /// HIGH waits for LOW's PI futex, LOW for a futex of thread 5 on the other CPU, which an irq thread
 /// displaces.
 #[test]
-fn blames_every_owner_in_a_chain_of_pi_futexes() {
+fn blames_every_owner_in_chain_of_pi_futexes() {
     let (last, irq) = (task(5, 40), task(24, 5));
     let mut s = Script::new();
     s.waking(10, 1, last, 1).switch(20, 1, Runnable, last);

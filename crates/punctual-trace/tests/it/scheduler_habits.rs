@@ -57,7 +57,7 @@ fn counts_run_queue_contention_as_scheduling() {
 }
 
 #[test]
-fn takes_interrupts_inside_the_scheduler_as_interference() {
+fn counts_interrupts_in_scheduler_as_interference() {
     let mut s = scene();
     s.at(500, 0, Kind::SyscallEnter { number: 1 }).schedule(510, 0);
     s.at(520, 0, Kind::VectorEntry { vector: 253 }).at(522, 0, Kind::VectorExit { vector: 253 });
@@ -79,7 +79,7 @@ fn ignores_wake_ups_of_migration_threads_in_scheduler() {
 }
 
 #[test]
-fn proves_nothing_by_wake_ups_after_a_handler() {
+fn wake_ups_after_handler_prove_nothing() {
     let mut s = Script::new();
     s.waking(90, 0, HIGH, 0).switch(100, 0, Runnable, HIGH);
     s.at(104, 0, Kind::VectorEntry { vector: 236 }).at(107, 0, Kind::VectorExit { vector: 236 });

@@ -29,7 +29,7 @@ fn found(select: Select, script: &Script) -> Vec<(u32, bool, u64, u64)> {
 
 /// A thread starts at an ordinary priority, and returns to it.
 #[test]
-fn selects_same_jobs_of_a_task_however_it_is_selected() {
+fn every_selection_gives_same_jobs_of_task() {
     let mut s = Script::new();
     for (time, task, length) in
         [(1_000, BEFORE, 8_187), (20_000, CONTROL, 2_918), (40_000, CONTROL, 500), (60_000, BEFORE, 9_000)]
@@ -45,7 +45,7 @@ fn selects_same_jobs_of_a_task_however_it_is_selected() {
 }
 
 #[test]
-fn tells_threads_apart_that_had_one_number_in_turn() {
+fn distinguishes_threads_with_reused_id() {
     let mut s = Script::new();
     let mut watch = Watch::new(Config::default(), 1);
     for life in 0..10 {
@@ -80,7 +80,7 @@ fn tells_threads_apart_that_had_one_number_in_turn() {
 }
 
 #[test]
-fn keeps_range_of_priorities_that_jobs_had() {
+fn keeps_range_of_job_priorities() {
     let mut s = Script::new();
     for (time, priority) in [(1_000, 40), (20_000, 10), (40_000, 60)] {
         job(&mut s, time, task(7, priority), 500);

@@ -34,7 +34,7 @@ fn scene(others: u64) -> Script {
 }
 
 #[test]
-fn knows_every_release_beside_a_hundred_thousand_timers() {
+fn finds_every_release_among_100000_timers() {
     let scene = scene(100_000);
     let mut decomposer = Decomposer::new(Config { monotonic: true, ..Config::default() });
     let mut jobs = 0;
@@ -48,7 +48,7 @@ fn knows_every_release_beside_a_hundred_thousand_timers() {
 }
 
 #[test]
-fn counts_timers_that_were_not_seen_to_be_started() {
+fn counts_timers_without_observed_start() {
     let mut scene = scene(0);
     let mut starts = 0;
     scene.events.retain(|event| {
@@ -66,7 +66,7 @@ fn counts_timers_that_were_not_seen_to_be_started() {
 /// The kernel lets timers with slack expire before it is used up, together with others. The
 /// interrupt reads its clock once for all.
 #[test]
-fn takes_a_timer_that_expires_within_its_slack_as_due_when_the_clock_was_read() {
+fn timer_within_slack_is_due() {
     let thread = task(7, 120);
     let mut s = Script::new();
     s.at(1_000, 0, Kind::TimerStart { timer: OWN, expires: 150_000 });

@@ -31,7 +31,7 @@ fn found(script: &Script, config: Config) -> Vec<Job> {
 /// No statement about the rest of a job would be wrong for the whole, and the next one is known
 /// again.
 #[test]
-fn takes_no_rest_of_a_job_for_a_whole_one() {
+fn rest_of_job_is_not_a_job() {
     let futex = Kind::FutexEnter { word: 0x1000, operation: 128, value: 2 };
     let contention = Kind::ContentionBegin { lock: 0x2000, flags: MUTEX };
     let waits: [(&[Kind], SwitchOut, &[Kind]); 3] = [
@@ -52,7 +52,7 @@ fn takes_no_rest_of_a_job_for_a_whole_one() {
 
 /// A sleep for another reason ends the unseen job.
 #[test]
-fn knows_job_after_sleep_that_ends_one() {
+fn recognizes_job_after_sleep() {
     let condition = Kind::FutexEnter { word: 0x1000, operation: 128, value: 7 };
     for (does, then) in [(&[][..], &[][..]), (&[condition], &[Kind::FutexExit { result: 0 }])] {
         let jobs = found(&running(does, Sleeping, then), Config::default());
@@ -62,7 +62,7 @@ fn knows_job_after_sleep_that_ends_one() {
 
 /// If sleeps are parts of jobs, so is the first one.
 #[test]
-fn takes_no_rest_for_whole_where_sleeps_are_parts_of_jobs() {
+fn rest_of_job_with_sleeps_is_not_a_job() {
     let mut script = running(&[], Sleeping, &[]);
     script.waking(2_000, 0, HIGH, 0).switch(2_010, 0, Runnable, HIGH).switch(2_100, 0, SwitchOut::Gone, IDLE);
     let jobs = found(&script, Config { suspension: Suspension::IsCounted, ..Config::default() });

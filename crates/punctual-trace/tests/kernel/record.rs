@@ -139,7 +139,7 @@ fn reads_and_removes_leftovers_of_killed_recorder() {
 }
 
 #[test]
-fn rejects_what_cannot_be_recorded_and_names_fix() {
+fn rejects_unrecordable_events_with_remedy() {
     let _alone = test_skip::alone();
     let place = Place::new("refused");
     let Some(recording) = start(Config::default(), &place.0.join("a")) else { return };

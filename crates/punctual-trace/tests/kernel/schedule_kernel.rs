@@ -39,7 +39,7 @@ fn gone(programs: &BTreeSet<u32>) -> bool {
 }
 
 #[test]
-fn leaves_nothing_in_the_kernel() {
+fn leaves_nothing_in_kernel() {
     let _alone = test_skip::alone();
     let place = Place::new("schedule-gone");
     if std::env::var_os(PART).is_some_and(|part| part == "victim") {
@@ -55,7 +55,7 @@ fn leaves_nothing_in_the_kernel() {
     assert_eq!(programs_of(std::process::id()), BTreeSet::new());
     assert!(gone(&programs), "{programs:?}");
 
-    let mut victim = child("schedule_kernel::leaves_nothing_in_the_kernel", "victim").spawn().unwrap();
+    let mut victim = child("schedule_kernel::leaves_nothing_in_kernel", "victim").spawn().unwrap();
     let mut programs = BTreeSet::new();
     // The loop ends with the victim's action, or with its failure.
     for _ in 0..1_000 {
@@ -81,7 +81,7 @@ fn child(test: &str, part: &str) -> Command {
 }
 
 #[test]
-fn without_the_privilege_the_fix_is_named() {
+fn names_remedy_without_privilege() {
     let _alone = test_skip::alone();
     let place = Place::new("schedule-denied");
     if std::env::var_os(PART).is_some_and(|part| part == "denied") {
@@ -94,7 +94,7 @@ fn without_the_privilege_the_fix_is_named() {
     let Some(recording) = start_with_programs(config(), &place) else { return };
     drop(recording);
     // As root without any capability: tracefs files can still be used, but BPF cannot.
-    let child = child("schedule_kernel::without_the_privilege_the_fix_is_named", "denied");
+    let child = child("schedule_kernel::names_remedy_without_privilege", "denied");
     let mut without = Command::new("setpriv");
     without.args(["--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]);
     without.arg(child.get_program()).args(child.get_args()).env(PART, "denied");

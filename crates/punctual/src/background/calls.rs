@@ -168,7 +168,7 @@ mod tests {
     struct Counted(Arc<()>);
 
     #[test]
-    fn a_call_is_made_once_or_dropped_once() {
+    fn call_runs_or_drops_once() {
         static CALLS: Calls = Calls::new();
         let (count, made) = (Arc::new(()), Arc::new(AtomicBool::new(false)));
         with(&CALLS, || {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_given_back() {
+    fn returns_rejected_value() {
         static CALLS: Calls = Calls::new();
         with(&CALLS, || {
             let submitted = (0..CAPACITY + 3).filter(|_| submit(|| ()).is_ok()).count();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_it_is_made_at_once() {
+    fn outside_app_the_call_runs_at_once() {
         let made = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&made);
         submit(move || seen.store(true, Ordering::Relaxed)).expect("nothing can be full");

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn makes_calls_in_order_and_the_last_before_it_ends() {
+    fn runs_calls_in_order_until_end() {
         let mut helper = Helper::new("in-order").unwrap();
         let (seen, wrong) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let mut submitted = 0;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_ends_one_call_only() {
+    fn panic_ends_only_one_call() {
         let mut helper = Helper::new("panics").unwrap();
         let made = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&made);

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_a_text_with_a_slash_for_a_path() {
+    fn treats_text_with_slash_as_path() {
         let parse = |text: &str| Reporting::parse(OsStr::new(text));
         assert_eq!(parse("auto"), Some(Reporting::Auto));
         assert_eq!(["always", "1"].map(parse), [const { Some(Reporting::Always) }; 2]);

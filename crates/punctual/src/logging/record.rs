@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_takes_two_cache_lines_and_its_copy_says_the_same() {
+    fn record_takes_two_cache_lines_and_copies_exactly() {
         static SITE: Site = Site::new(Level::Info, "module", "file", 3);
         assert_eq!(size_of::<Record>(), 128);
         let (words, number) = ([1_u64, 2, 3], 4.5_f32);

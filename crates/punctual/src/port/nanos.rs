@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_digits_and_a_unit() {
+    fn formats_three_digits_and_unit() {
         let cases = [
             (0, "0 ns"),
             (999, "999 ns"),

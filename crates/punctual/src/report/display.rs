@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn explains_misses_by_what_is_certain() {
+    fn explains_misses_by_certain_causes() {
         let missed = "late: 2 of 10 jobs missed the deadline of 80.0 µs";
         assert_eq!(lines_on(90_000, 5_000), [format!("{missed}; one of them started 90.0 µs late")]);
         assert_eq!(
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_of_releases_that_came_too_early_and_what_became_of_them() {
+    fn reports_early_releases_and_their_handling() {
         let line = |on_early, early| {
             let min_interval = Some(Duration::from_millis(5));
             let task = TaskReport {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_of_suspensions_only_where_there_are_some() {
+    fn reports_suspensions_only_if_present() {
         let with = |self_suspensions| {
             let task = TaskReport { self_suspensions, ..TaskReport::default() };
             Report { tasks: vec![task].into(), ..Report::default() }.to_string()
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn explains_a_miss_by_sleep_with_the_guard_and_not_with_the_trace() {
+    fn explains_sleep_miss_by_guard_not_trace() {
         let task = |suspension_max, execution| TaskReport {
             name: "t",
             jobs: 4,
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn says_that_figures_are_unknown_instead_of_zero() {
+    fn reports_unknown_instead_of_zero() {
         let time = Summary { p999: Some(0), p50: Some(0), ..Summary::default() };
         let task = |measured| TaskReport {
             name: "t",

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_of_nothing_is_unknown() {
+    fn median_of_no_samples_is_unknown() {
         assert_eq!(middle(Vec::new()), None);
         assert_eq!(middle(vec![9, 1, 5]), Some(5));
     }

@@ -160,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn releases_an_interval_apart_are_on_time() {
+    fn releases_one_interval_apart_are_on_time() {
         let interval: &Interval = &interval::<1>(OnEarly::Reject);
         let times = [0, 99, 100, 199, 200];
         assert_eq!(times.map(|time| noted(interval, time)), [Some(0), None, Some(100), None, Some(200)]);
     }
 
     #[test]
-    fn a_burst_may_come_at_once_and_then_none_for_an_interval() {
+    fn admits_burst_then_enforces_interval() {
         let interval: &Interval = &interval::<3>(OnEarly::Reject);
         let times = [0, 10, 10, 50, 99, 100, 109, 110, 110];
         let expected = [Some(0), Some(10), Some(10), None, None, Some(100), None, Some(110), Some(110)];
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn early_releases_wait_one_behind_the_other() {
+    fn early_releases_wait_in_sequence() {
         let interval: &Interval = &interval::<2>(OnEarly::Delay);
         let times = [0, 0, 1, 2, 3, 150];
         assert_eq!(times.map(|time| noted(interval, time)), [0, 0, 100, 100, 200, 200].map(Some));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_withdrawn_did_not_happen() {
+    fn withdrawn_event_did_not_happen() {
         let interval: &Interval = &interval::<1>(OnEarly::Reject);
         let Claim::At(_, claimed) = interval.claim(at(50), OnEarly::Reject) else {
             panic!("it is the first")

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_why_without_knowing_the_arguments() {
+    fn reports_rejection_without_arguments() {
         struct NotDebug;
         static WORK: FullTask = FullTask::new("work", Some(2));
         let early = SpawnError::TooEarly(NotDebug);

@@ -144,7 +144,7 @@ fn program() {
 }
 
 #[test]
-fn what_the_executor_does_for_jobs_is_not_found() {
+fn executor_work_is_not_a_finding() {
     each("clean::program", "", |ended, _| {
         assert!(has_line(ended, &["TRIED EVERYTHING"]), "{}", ended.output);
         assert!(!has_line(ended, &["FOUND SOMETHING"]), "{}", ended.output);

@@ -36,7 +36,7 @@ fn panics() {
 }
 
 #[test]
-fn a_panic_allocates_and_is_a_panic() {
+fn allocating_panic_counts_as_panic() {
     each("ends::panics", "", |ended, _| {
         assert_eq!(ended.code, 101, "{}", ended.output);
         assert!(has_line(ended, &["`falls` panicked: with a text of 5 words"]), "{}", ended.output);
@@ -137,7 +137,7 @@ fn by_environment() {
 }
 
 #[test]
-fn the_environment_turns_it_on() {
+fn environment_enables_it() {
     let cases = [
         (None, 0, false, ""),
         (Some("off"), 0, false, ""),

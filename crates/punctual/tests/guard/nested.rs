@@ -39,7 +39,7 @@ mod app {
 }
 
 #[test]
-fn each_finding_is_of_the_job_that_is_on_top() {
+fn attributes_finding_to_running_job() {
     let report = app::run(Config::new().virtual_time().guard(Guard::Report)).expect("nothing can be missing");
     let calls = |name: &str| {
         let findings = &report.task(name).expect("there is such a task").findings;

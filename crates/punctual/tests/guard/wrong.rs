@@ -224,7 +224,7 @@ fn finds(wrong: Wrong, calls: &[&str], function: &str, besides: &[&str]) {
 }
 
 #[test]
-fn a_job_that_does_nothing_wrong_is_not_found() {
+fn reports_nothing_for_clean_job() {
     each("wrong::program", "Nothing", |ended, _| {
         assert_eq!(ended.code, 0, "{}", ended.output);
         assert!(has_line(ended, &["FOUND [] []"]) && !ended.output.contains("guard: "), "{}", ended.output);
@@ -232,37 +232,37 @@ fn a_job_that_does_nothing_wrong_is_not_found() {
 }
 
 #[test]
-fn a_push_that_allocates() {
+fn detects_allocating_push() {
     finds(Wrong::Push, &["allocation 1 time"], "push", &["alloc::vec::Vec"]);
 }
 
 #[test]
-fn a_vector_that_is_freed() {
+fn detects_freed_vector() {
     finds(Wrong::Free, &["deallocation 1 time"], "free", &[]);
 }
 
 #[test]
-fn a_line_that_is_printed() {
+fn detects_printed_line() {
     finds(Wrong::Print, &["write "], "print", &["std::io::stdio"]);
 }
 
 #[test]
-fn a_mutex_that_is_held() {
+fn detects_held_mutex() {
     finds(Wrong::Contend, &["futex "], "contend", &["std::sync", "mutex"]);
 }
 
 #[test]
-fn a_sleep() {
+fn detects_sleep() {
     finds(Wrong::Sleep, &["clock_nanosleep 1 time"], "sleep", &["std::thread"]);
 }
 
 #[test]
-fn a_message_to_a_logger_that_writes() {
+fn detects_logger_that_writes() {
     finds(Wrong::Log, &["allocation ", "write 1 time", "deallocation "], "log", &["log::__private_api"]);
 }
 
 #[test]
-fn a_thread_that_is_started_and_not_what_it_does() {
+fn detects_thread_start_but_not_its_work() {
     each("wrong::program", "Spawn", |ended, _| {
         assert_eq!(ended.code, 0, "{}", ended.output);
         assert!(has_line(ended, &["printed by a thread of the job"]), "{}", ended.output);
@@ -272,12 +272,12 @@ fn a_thread_that_is_started_and_not_what_it_does() {
 }
 
 #[test]
-fn a_file_that_is_opened() {
+fn detects_file_open() {
     finds(Wrong::Open, &["open"], "open", &[]);
 }
 
 #[test]
-fn stops_the_app_on_request() {
+fn stops_app_on_request() {
     for time in super::TIMES {
         let mut program = process::program("wrong::program");
         program.env("CASE", "Push").env("STOP", "1").env("PUNCTUAL_PORT", time);

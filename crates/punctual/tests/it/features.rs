@@ -49,7 +49,7 @@ fn package_without_features_builds_and_runs_in_a_graph_with_all_features() {
 }
 
 #[test]
-fn runs_with_any_features_and_says_what_was_not_measured() {
+fn runs_with_any_features_and_lists_unmeasured_values() {
     for config in [Config::new().virtual_time(), Config::new()] {
         let report = app::run(config).expect("nothing is asked for");
         assert_eq!(report.outcome, punctual::report::Outcome::Shutdown);

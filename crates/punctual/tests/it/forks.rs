@@ -161,7 +161,7 @@ fn count(ended: &Ended, words: &str) -> usize {
 }
 
 #[test]
-fn ends_a_child_that_comes_back() {
+fn ends_forked_child_that_returns() {
     for port in ["linux", "virtual"] {
         for (app, place) in APPS.into_iter().flat_map(|app| COMING_BACK.map(|place| (app, place))) {
             let ended = ends(app, place, port);
@@ -180,7 +180,7 @@ fn ends_a_child_that_comes_back() {
 }
 
 #[test]
-fn names_the_task_whose_job_has_forked() {
+fn names_task_whose_job_forked() {
     for (app, place, task) in
         [("one", Place::Called, "`high` at level 2"), ("global", Place::Queued, "`low` or")]
     {
@@ -194,7 +194,7 @@ fn names_the_task_whose_job_has_forked() {
 }
 
 #[test]
-fn leaves_children_alone_that_do_not_come_back() {
+fn ignores_forked_children_that_do_not_return() {
     for port in ["linux", "virtual"] {
         for (app, place) in APPS.into_iter().flat_map(|app| OTHERS.map(|place| (app, place))) {
             let ended = ends(app, place, port);
@@ -210,7 +210,7 @@ fn leaves_children_alone_that_do_not_come_back() {
 }
 
 #[test]
-fn runs_in_the_child_what_does_not_run_in_the_parent() {
+fn runs_child_without_parent_threads() {
     let ended = process::start(process::program("forks::programs::forks_before")).end();
     assert!(ended.code == 0 && ended.output.contains("CHILD ENDED WITH 0"), "{}", ended.output);
     assert_eq!(count(&ended, "HOOK"), 2, "{}", ended.output);

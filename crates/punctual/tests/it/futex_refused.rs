@@ -98,7 +98,7 @@ fn each(path: &str, operation: &str) -> [Ended; 2] {
 }
 
 #[test]
-fn does_not_start_if_an_operation_is_refused() {
+fn does_not_start_if_operation_is_refused() {
     for (operation, _) in OPERATIONS {
         for ended in each("starts", operation) {
             if ended.output.contains("NO FILTERS") {
@@ -114,7 +114,7 @@ fn does_not_start_if_an_operation_is_refused() {
 }
 
 #[test]
-fn ends_if_an_operation_is_refused_later() {
+fn ends_if_operation_is_refused_later() {
     for (operation, shown) in
         [("FUTEX_WAIT_BITSET", "futex(FUTEX_WAIT_BITSET)"), ("FUTEX_WAKE", "futex(FUTEX_WAKE)")]
     {

@@ -24,7 +24,7 @@ mod app {
 }
 
 #[test]
-fn says_that_allocations_are_not_seen() {
+fn reports_unobserved_allocations() {
     let run = |guard| app::run(Config::new().virtual_time().guard(guard)).expect("nothing can be missing");
     let report = run(Guard::Report);
     assert!(report.settings.notes.iter().any(|note| note.contains("does not see allocations")), "{report}");

@@ -59,7 +59,7 @@ fn numbers(count: u64) -> Vec<String> {
 }
 
 #[test]
-fn does_everything_in_order_before_the_app_ends() {
+fn runs_all_calls_in_order_before_exit() {
     let record = Record::new("order");
     let mut helper = Helper::start(record.helper("helper")).unwrap();
     for number in 0..10 * PLACES as u64 {
@@ -74,7 +74,7 @@ fn does_everything_in_order_before_the_app_ends() {
 }
 
 #[test]
-fn does_the_rest_when_the_app_is_killed() {
+fn finishes_calls_after_kill() {
     let record = Record::new("killed");
     let ended = process::start(record.helper("app")).end();
     assert_eq!(ended.code, -libc::SIGKILL, "{}", ended.output);
@@ -96,7 +96,7 @@ fn reports_ended_helper_process() {
 }
 
 #[test]
-fn takes_requests_only_from_an_app_that_means_the_same() {
+fn rejects_requests_of_other_app() {
     let refused = |mut command: Command| {
         let output = command.stdout(Stdio::piped()).output_within(TEST_LIMIT).unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()

@@ -173,7 +173,7 @@ fn state<'a>(ended: &'a Ended, role: &str) -> &'a str {
 const ORDINARY_ROLES: [&str; 5] = ["init", "idle", "background", "thread", "shutdown"];
 
 #[test]
-fn gives_up_an_inherited_real_time_policy_for_the_run_and_reports_it() {
+fn drops_inherited_real_time_policy_and_reports_it() {
     for (policy, name) in [(libc::SCHED_FIFO, "SCHED_FIFO"), (libc::SCHED_RR, "SCHED_RR")] {
         let Some(mut command) = real_time(move || scheduling::set_policy(policy, 80)) else { return };
         command.env("PUNCTUAL_STRICT", "1");
@@ -194,7 +194,7 @@ fn gives_up_an_inherited_real_time_policy_for_the_run_and_reports_it() {
 }
 
 #[test]
-fn strict_refuses_a_real_time_policy_that_a_sandbox_does_not_let_idle_leave() {
+fn strict_rejects_inherited_policy_that_idle_cannot_drop() {
     let Some(mut command) = real_time(|| scheduling::set_policy(libc::SCHED_FIFO, 80)) else { return };
     command.env("PUNCTUAL_STRICT", "1").env("REFUSES", "sched_setscheduler");
     let ended = end(command);
@@ -234,7 +234,7 @@ fn respects_affinity() {
 }
 
 #[test]
-fn sets_timer_slack_to_the_default_and_restores_it() {
+fn sets_default_timer_slack_and_restores_it() {
     let [privileged, unprivileged] =
         prepared(|| Ok(rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(700_000_000))?))
             .map(end);
@@ -251,7 +251,7 @@ fn sets_timer_slack_to_the_default_and_restores_it() {
 }
 
 #[test]
-fn stops_at_sigterm_that_the_parent_blocked() {
+fn stops_at_sigterm_blocked_by_parent() {
     let block = || {
         signals::block(&[libc::SIGTERM, libc::SIGUSR1, libc::SIGSEGV]);
         Ok(())
@@ -270,7 +270,7 @@ fn stops_at_sigterm_that_the_parent_blocked() {
 }
 
 #[test]
-fn leaves_an_ignored_sigint_ignored_and_reports_it() {
+fn keeps_ignored_sigint_and_reports_it() {
     let ignore = || {
         // SAFETY: ignoring a signal needs no function.
         unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
@@ -292,7 +292,7 @@ fn respects_and_reports_rttime_limit() {
 }
 
 #[test]
-fn runs_with_a_file_size_limit_of_zero_and_reports_it() {
+fn runs_with_zero_file_size_limit_and_reports_it() {
     let profile = std::env::temp_dir().join(format!("punctual-inherited-{}", std::process::id()));
     for mut command in prepared(|| Ok(())) {
         privileges::limit(&mut command, privileges::Resource::Fsize, 0, 0);
@@ -322,7 +322,7 @@ fn leaves_umask_and_keep_caps_alone() {
 }
 
 #[test]
-fn survives_a_refused_prlimit() {
+fn survives_refused_prlimit() {
     for mut command in prepared(|| Ok(())) {
         command.env("REFUSES", "prlimit64");
         let ended = end(command);

@@ -103,7 +103,7 @@ fn kill(mut command: Command, ready: bool, after: Duration) -> Vec<String> {
 }
 
 #[test]
-fn a_killed_app_leaves_nothing_behind() {
+fn killed_app_leaves_nothing_behind() {
     if let Err(why) = tracefs::enter() {
         println!("nothing is marked in a trace: {why}");
     }
@@ -124,7 +124,7 @@ fn a_killed_app_leaves_nothing_behind() {
 
 /// Checks that the other test would detect leftovers.
 #[test]
-fn what_is_left_behind_is_found() {
+fn finds_leftovers() {
     let mut command = Command::new("sh");
     command.args(["-c", "sleep 60 & exec true"]).stdin(Stdio::null());
     let before = Before::new(&mut command);

@@ -96,7 +96,7 @@ fn run(case: &str) -> (String, String) {
 }
 
 #[test]
-fn says_it_on_standard_error_without_a_logger() {
+fn reports_on_standard_error_without_logger() {
     for case in ["none", "no logger, a level", "a logger, no level", "panics"] {
         let (printed, said) = run(case);
         assert!(said.contains(&format!("punctual: {MESSAGE}")), "{case}:\n{said}");
@@ -105,7 +105,7 @@ fn says_it_on_standard_error_without_a_logger() {
 }
 
 #[test]
-fn tells_the_logger_on_ordinary_threads_and_never_of_a_fault() {
+fn logs_only_on_ordinary_threads_and_never_during_fault() {
     let (printed, said) = run("warnings");
     let logged: Vec<_> = printed.lines().filter(|line| line.contains("LOGGED")).collect();
     assert!(logged.iter().any(|line| line.contains(MESSAGE)), "{printed}");
@@ -118,7 +118,7 @@ fn tells_the_logger_on_ordinary_threads_and_never_of_a_fault() {
 }
 
 #[test]
-fn keeps_to_the_level_of_the_logger() {
+fn respects_level_of_logger() {
     let (printed, said) = run("errors");
     assert!(!printed.contains(MESSAGE) && !said.contains(MESSAGE), "{printed}\n{said}");
 }

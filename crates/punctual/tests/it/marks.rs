@@ -142,7 +142,7 @@ fn marks(bytes: &[u8]) -> Vec<(Mark<'_>, usize)> {
 }
 
 #[test]
-fn each_job_of_each_kind_is_marked_with_its_task() {
+fn marks_each_job_with_its_task() {
     let place = Place::new("marks");
     let (_, ended) = run(place.0.to_str().unwrap());
     assert_eq!(ended.code, 0, "{}", ended.output);
@@ -197,7 +197,7 @@ fn each_job_of_each_kind_is_marked_with_its_task() {
 }
 
 #[test]
-fn what_cannot_be_marked_is_said() {
+fn reports_unmarked_jobs() {
     let (unprivileged, ended) = run("/proc/self/no marker");
     let words = ["punctual: jobs are not marked in the trace", "/proc/self/no marker", "start the recording"];
     assert!(words.iter().all(|word| ended.output.contains(word)), "{}", ended.output);

@@ -192,7 +192,7 @@ fn stack_used(passing: Passing) -> usize {
 }
 
 #[test]
-fn copies_a_message_as_often_as_documented() {
+fn copies_message_as_often_as_documented() {
     let nothing = stack_used(Passing::Nothing);
     let limit = if cfg!(debug_assertions) { 3 } else { 1 };
     let all = [
@@ -214,7 +214,7 @@ fn copies_a_message_as_often_as_documented() {
 }
 
 #[test]
-fn passes_64_kib_with_the_default_stack() {
+fn passes_64_kib_on_default_stack() {
     for command in privileges::with_and_without(process::program("messages::programs::scan")) {
         let ended = process::start(command).end();
         assert_eq!(ended.code, 0, "{}", ended.output);
@@ -230,7 +230,7 @@ fn errors() -> Vec<[String; 2]> {
 }
 
 #[test]
-fn names_the_full_task_and_its_capacity() {
+fn names_full_task_and_capacity() {
     for shown in &errors()[..2] {
         for text in shown {
             assert!(text.contains("cannot spawn `work`: "), "{text}");
@@ -242,7 +242,7 @@ fn names_the_full_task_and_its_capacity() {
 
 #[cfg(feature = "async")]
 #[test]
-fn names_the_async_task_that_has_not_completed() {
+fn names_incomplete_async_task() {
     for text in &errors()[2] {
         assert!(text.contains("cannot spawn `waits`: "), "{text}");
         assert!(text.contains("has not completed yet"), "{text}");

@@ -207,7 +207,7 @@ mod silence {
     }
 
     #[test]
-    fn without_a_monitor_there_are_no_figures_and_overruns_are_counted_all_the_same() {
+    fn counts_overruns_without_monitor() {
         let report = app::run(Config::new().virtual_time()).expect("nothing can be missing");
         assert_eq!(report.tasks.len(), 2);
         for task in &report.tasks {

@@ -120,7 +120,7 @@ fn says(ended: &Ended, words: &[&str]) {
 }
 
 #[test]
-fn memory_is_locked_where_it_may_be() {
+fn locks_memory_where_permitted() {
     if let Some(ended) = without_proc(Process::Root) {
         says(&ended, &["NO PROC", "memory: locked", "WORKER'S STACK LOCKED: true"]);
         assert!(!ended.output.contains("RLIMIT_MEMLOCK"), "{}", ended.output);
@@ -128,7 +128,7 @@ fn memory_is_locked_where_it_may_be() {
 }
 
 #[test]
-fn a_limit_that_binds_is_named() {
+fn names_binding_limit() {
     for kib in [0, 64] {
         if let Some(ended) = without_proc(Process::Nobody(kib)) {
             let limit = format!("memory is not locked: RLIMIT_MEMLOCK is {kib} KiB; grant CAP_IPC_LOCK");

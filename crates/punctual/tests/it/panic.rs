@@ -208,7 +208,7 @@ fn nobody_is_left() {
 }
 
 #[test]
-fn in_a_process_which_goes_on() {
+fn profile_of_process_that_continues() {
     let mut command = process::program("panic::program_that_goes_on");
     privileges::no_runaways(&mut command);
     let ended = process::start(command).end();
@@ -263,7 +263,7 @@ fn so_do_programs_without_privileges() {
 }
 
 #[test]
-fn a_job_that_does_not_end_is_named_by_its_level() {
+fn names_level_of_endless_job() {
     let ended = ends(Place::AboveSleeper, "top", process::program("panic::program"));
     let words = "`top` panicked: here, and the job at level 1 does not end; the process ends under it";
     assert!(ended.output.contains(words), "{}", ended.output);

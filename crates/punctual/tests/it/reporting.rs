@@ -61,7 +61,7 @@ fn program_declared() {
 
 #[test]
 #[ignore = "a program that the other tests run"]
-fn program_that_decides() {
+fn async_choices() {
     process::exit(punctual::export::main(|config| declared::run(config.report(Reporting::Never))));
 }
 
@@ -122,7 +122,7 @@ fn terminal() -> (File, File) {
 }
 
 #[test]
-fn a_program_reports_to_a_terminal_only() {
+fn program_reports_only_to_terminal() {
     let said = said_to_a_terminal("program", None);
     assert!(said.contains(HEAD) && said.contains("J: release to start"), "{said}");
     assert!(said.contains("\nonly "), "{said}");
@@ -130,7 +130,7 @@ fn a_program_reports_to_a_terminal_only() {
 }
 
 #[test]
-fn the_user_chooses() {
+fn user_chooses_shape() {
     for one in ["always", "1"] {
         assert!(said_to_a_pipe("program", Some(one)).contains(HEAD));
     }
@@ -141,10 +141,10 @@ fn the_user_chooses() {
 }
 
 #[test]
-fn the_environment_comes_before_the_attribute_and_the_program_before_both() {
+fn program_overrides_environment_overrides_attribute() {
     assert!(said_to_a_pipe("program_declared", None).contains(HEAD));
     assert_eq!(said_to_a_pipe("program_declared", Some("never")), "");
-    assert_eq!(said_to_a_pipe("program_that_decides", Some("always")), "");
+    assert_eq!(said_to_a_pipe("async_choices", Some("always")), "");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn library_call_reports_only_on_request() {
 }
 
 #[test]
-fn names_the_file_that_it_writes() {
+fn names_written_file() {
     let directory = std::env::temp_dir().join(format!("punctual-reporting-{}", std::process::id()));
     fs::create_dir(&directory).expect("a directory can be made");
     let path = directory.join("report.txt");
@@ -171,13 +171,13 @@ fn names_the_file_that_it_writes() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_no_failure_of_the_app() {
+fn unwritable_file_does_not_fail_app() {
     let said = said_to_a_pipe("program", Some("/nowhere/report.txt"));
     assert!(said.starts_with("punctual: the report could not be written to /nowhere/report.txt: "), "{said}");
 }
 
 #[test]
-fn a_value_that_makes_no_sense_is_refused() {
+fn rejects_invalid_value() {
     let output =
         command("program", Some("report.txt")).output_within(TEST_LIMIT).expect("the program can be started");
     let said = String::from_utf8_lossy(&output.stderr);

@@ -125,7 +125,7 @@ const MISSING: [&str; 7] = [
 ];
 
 #[test]
-fn without_privileges_the_app_runs_and_says_what_it_lacks() {
+fn runs_unprivileged_and_reports_missing_settings() {
     let ended = end(privileges::unprivileged(&process::program("settings::program")));
     assert_eq!(ended.code, 0, "{}", ended.output);
     contains(&ended, &MISSING);
@@ -133,7 +133,7 @@ fn without_privileges_the_app_runs_and_says_what_it_lacks() {
 }
 
 #[test]
-fn strict_refuses_and_names_each_lack_and_its_fix() {
+fn strict_rejects_and_names_each_missing_setting_and_remedy() {
     let strict = |value| {
         let mut command = privileges::unprivileged(&process::program("settings::program"));
         command.env("PUNCTUAL_STRICT", value);
@@ -148,7 +148,7 @@ fn strict_refuses_and_names_each_lack_and_its_fix() {
 }
 
 #[test]
-fn strict_refuses_exactly_what_is_missing_here() {
+fn strict_rejects_exactly_missing_settings() {
     let _alone = crate::alone();
     let (seen, _sees) = std::sync::mpsc::channel();
     let run = |config: Config| strict_app::run(config, seen.clone());
@@ -186,7 +186,7 @@ mod strict_app {
 }
 
 #[test]
-fn nonsense_in_the_environment_is_named() {
+fn names_invalid_environment_variables() {
     let cases = [
         ("PUNCTUAL_CPU", "999", "there is no CPU 999 for this app; choose one of "),
         ("PUNCTUAL_CPU", "-1", "PUNCTUAL_CPU=-1 is invalid; set it to the number of a CPU"),
@@ -209,7 +209,7 @@ fn nonsense_in_the_environment_is_named() {
 }
 
 #[test]
-fn the_calling_thread_and_the_memory_are_left_as_they_were() {
+fn leaves_calling_thread_and_memory_unchanged() {
     let program = process::program("settings::program_that_looks");
     for command in [privileges::unprivileged(&program), program] {
         let ended = end(command);
@@ -220,7 +220,7 @@ fn the_calling_thread_and_the_memory_are_left_as_they_were() {
 
 /// With every C library: musl's own scheduler calls return `ENOSYS`.
 #[test]
-fn workers_get_the_real_time_priority_of_their_level() {
+fn workers_get_priority_of_their_level() {
     if !privileges::real_time() {
         return skip(Need::RealTime, "priorities of workers");
     }

@@ -146,7 +146,7 @@ fn ends_with(code: i32, app: &str, manner: Manner) -> Vec<Ended> {
 }
 
 #[test]
-fn either_signal_is_an_orderly_end() {
+fn both_signals_stop_in_order() {
     for manner in [Manner::Rests, Manner::Waits] {
         for (ended, number) in ends_well("program", manner).into_iter().zip([2, 2, 15, 15]) {
             for words in ["HOOK 0", "LEFT", &format!("app: signal {number} after")] {
@@ -157,7 +157,7 @@ fn either_signal_is_an_orderly_end() {
 }
 
 #[test]
-fn an_idle_that_never_returns_is_no_obstacle_to_the_hook() {
+fn endless_idle_does_not_prevent_hook() {
     for ended in ends_well("program", Manner::Idles) {
         assert!(ended.output.contains("HOOK 0"), "{}", ended.output);
         assert!(!ended.output.contains("LEFT"), "{}", ended.output);
@@ -165,7 +165,7 @@ fn an_idle_that_never_returns_is_no_obstacle_to_the_hook() {
 }
 
 #[test]
-fn but_it_is_one_if_it_uses_shared_resources_and_that_is_said() {
+fn reports_idle_with_shared_resources_as_blocking() {
     for ended in ends_with(1, "program_sharing", Manner::Idles) {
         assert!(!ended.output.contains("HOOK"), "{}", ended.output);
         assert!(ended.output.contains("punctual::wait_for_event()"), "{}", ended.output);
@@ -177,7 +177,7 @@ fn but_it_is_one_if_it_uses_shared_resources_and_that_is_said() {
 }
 
 #[test]
-fn a_second_signal_is_the_end_at_once() {
+fn second_signal_ends_at_once() {
     let ended = each("program", Manner::Sticks, |mut running| {
         running.signal(Signal::TERM);
         running.wait_for("STOPPING");
@@ -192,7 +192,7 @@ fn a_second_signal_is_the_end_at_once() {
 }
 
 #[test]
-fn a_job_that_never_ends_is_named_and_the_process_ended() {
+fn names_endless_job_and_ends_process() {
     let ended = each("program", Manner::Sticks, |running| {
         running.signal(Signal::TERM);
         running.end()
@@ -206,7 +206,7 @@ fn a_job_that_never_ends_is_named_and_the_process_ended() {
 }
 
 #[test]
-fn when_no_app_runs_a_signal_does_what_it_did_before() {
+fn signal_has_default_action_without_app() {
     let mut running = process::start(process::program("signals::program_afterwards"));
     running.wait_for("AFTERWARDS");
     running.signal(Signal::TERM);

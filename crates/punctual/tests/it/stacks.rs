@@ -306,7 +306,7 @@ fn sizes(app: &str, case: usize, environment: Option<&str>) -> String {
 }
 
 #[test]
-fn by_default_every_level_fits_on_the_lowest() {
+fn default_levels_fit_above_lowest_priority() {
     assert_eq!(sizes("deepest", 0, None), "8.0 2.0");
     let _alone = crate::alone();
     // In virtual time all jobs are on the caller's stack, and without priorities they may be: the
@@ -326,7 +326,7 @@ fn by_default_every_level_fits_on_the_lowest() {
 }
 
 #[test]
-fn the_report_says_how_much_was_in_use() {
+fn report_shows_memory_use() {
     let _alone = crate::alone();
     for config in [Config::new(), Config::new().stack(4 << 20)] {
         // `low` uses 300 KiB, and when it calls `high`, another 200.
@@ -367,7 +367,7 @@ fn cases() -> [(Config, &'static str); 4] {
 }
 
 #[test]
-fn nonsense_is_refused_with_its_fix() {
+fn rejects_invalid_settings_with_remedy() {
     let error = two::run(Config::new().partition_stack("mine", 1 << 20)).expect_err("there is none");
     assert!(matches!(error, StartError::StackOfUnknownPartition { .. }), "{error}");
     assert!(error.to_string().contains("those of the app are own, other"), "{error}");
@@ -398,7 +398,7 @@ fn each(app: &str, who: Who, port: &str) -> [Ended; 2] {
 }
 
 #[test]
-fn an_overflow_names_task_level_and_thread() {
+fn stack_overflow_names_task_level_and_thread() {
     for app in ["one", "polls", "global"] {
         for (who, words) in [
             (Who::Low, "punctual: `low` at level 1 has used up the stack of "),
@@ -421,7 +421,7 @@ fn an_overflow_names_task_level_and_thread() {
 }
 
 #[test]
-fn what_is_no_overflow_is_left_to_the_handler_before() {
+fn passes_other_faults_to_earlier_handler() {
     for ended in each("one", Who::Null, "linux") {
         assert_eq!(ended.code, -libc::SIGSEGV, "{}", ended.output);
         assert!(!ended.output.contains("used up"), "{}", ended.output);

@@ -41,7 +41,7 @@ mod app {
 /// On one CPU a level that starts first would prevent the thread that starts the others from
 /// running.
 #[test]
-fn the_levels_of_the_global_executor_start_from_the_top() {
+fn global_executor_levels_start_from_top() {
     static ORDER: Mutex<Vec<&str>> = Mutex::new(Vec::new());
     if !privileges::real_time() {
         skip(Need::RealTime, "the order of levels");
@@ -88,7 +88,7 @@ mod refused {
 /// Other threads may spawn as soon as a run begins, and their jobs need resources that will not
 /// exist.
 #[test]
-fn a_run_that_does_not_start_runs_nothing() {
+fn failed_start_runs_nothing() {
     let _alone = crate::alone();
     use std::sync::atomic::{AtomicBool, Ordering};
     static OVER: AtomicBool = AtomicBool::new(false);

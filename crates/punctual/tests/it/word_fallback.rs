@@ -193,7 +193,7 @@ fn is_whole(ended: &Ended) {
 }
 
 #[test]
-fn nothing_is_lost_with_sequences_and_without() {
+fn loses_no_job_with_and_without_rseq() {
     let with = run(Trouble::Nothing, &[]);
     is_whole(&with);
     // If the kernel or the C library lacks them, this prints it.
@@ -224,7 +224,7 @@ fn reports_kernel_without_membarrier() {
 }
 
 #[test]
-fn the_process_ends_if_membarrier_is_refused_later() {
+fn process_ends_if_membarrier_is_refused_later() {
     let ended = run(Trouble::RefusedLater, &[]);
     if ended.output.contains("NO FILTERS") || ended.output.contains(LOCKED) {
         return skip(Need::System("seccomp filters and restartable sequences"), "a membarrier refused later");
@@ -240,7 +240,7 @@ fn the_process_ends_if_membarrier_is_refused_later() {
 }
 
 #[test]
-fn nothing_is_lost_by_a_job_that_is_moved_to_another_cpu() {
+fn loses_no_job_after_migration() {
     let ended = run(Trouble::Moved, &[]);
     if ended.output.contains("ONE CPU") {
         return skip(Need::TwoCpus, "a job that moves");
@@ -249,7 +249,7 @@ fn nothing_is_lost_by_a_job_that_is_moved_to_another_cpu() {
 }
 
 #[test]
-fn nothing_is_lost_after_a_fork() {
+fn loses_no_job_after_fork() {
     is_whole(&run(Trouble::Forked, &[]));
 }
 

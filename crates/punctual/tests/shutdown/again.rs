@@ -76,7 +76,7 @@ pub(super) mod other {
 }
 
 #[test]
-fn without_a_run_spawns_give_their_arguments_back() {
+fn spawns_without_run_return_arguments() {
     let _turn = turn();
     for _ in 0..2 {
         assert_eq!(app::keep::spawn(1, "one"), Err(SpawnError::Stopping((1, "one"))));
@@ -123,7 +123,7 @@ fn two_apps_run_at_once_and_one_app_does_not_run_twice_at_once() {
 }
 
 #[test]
-fn a_foreign_thread_ends_every_app() {
+fn foreign_thread_stops_every_app() {
     let _turn = turn();
     let (started, is_started) = channel();
     let outcomes = thread::scope(|scope| {

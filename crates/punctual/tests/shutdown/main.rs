@@ -263,7 +263,7 @@ mod full {
     }
 
     #[test]
-    fn a_full_task_gives_the_arguments_back() {
+    fn full_task_returns_arguments() {
         let _turn = turn();
         for config in both() {
             let drops = Drops::new();

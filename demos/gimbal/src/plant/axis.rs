@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn reaches_speed_at_which_torques_balance() {
+    fn reaches_speed_of_balanced_torques() {
         for (parameters, voltage_v) in [(PAN, 12.0), (PAN, -24.0), (TILT, 3.0)] {
             let mut axis = endless(parameters);
             run(&mut axis, voltage_v, 2.0);

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn applies_two_numbers_at_once_and_three_from_a_time() {
+    fn applies_command_at_once_or_at_time() {
         let mut parser = parser();
         let angles_rad = Axes::new(0.5, -0.25);
         assert_eq!(parser.parse(b"0.5, -0.25\n"), Ok(Some(LineSetpoint { time_s: None, angles_rad })));

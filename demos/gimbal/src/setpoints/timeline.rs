@@ -104,7 +104,7 @@ mod tests {
     const SECOND_NS: u64 = 1_000_000_000;
 
     #[test]
-    fn holds_step_until_the_next() {
+    fn holds_step_until_next() {
         let mut timeline = Timeline::new();
         assert_eq!(timeline.at(5), Axes::both(0.0));
         timeline.push(1.0, Axes::new(0.1, 0.2));

@@ -22,7 +22,7 @@ fn bytes(x: f64, y: f64) -> Vec<u8> {
 }
 
 #[test]
-fn refuses_a_port_that_is_taken_before_anything_moves() {
+fn rejects_used_port_before_motion() {
     let place = Place::new("udp-taken");
     let taken = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");
     let address = format!("--udp={}", taken.local_addr().unwrap());

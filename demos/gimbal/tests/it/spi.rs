@@ -78,7 +78,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn brings_a_gimbal_of_another_process_to_its_setpoint() {
+fn brings_remote_gimbal_to_setpoint() {
     let place = Place::new("spi");
     let socket = place.0.join("spi");
     let _plant = plant(&socket);
@@ -92,7 +92,7 @@ fn brings_a_gimbal_of_another_process_to_its_setpoint() {
 }
 
 #[test]
-fn gives_up_when_the_plant_is_gone_and_finds_the_next_one() {
+fn reconnects_after_loss_of_plant() {
     let place = Place::new("spi-gone");
     let socket: PathBuf = place.0.join("spi");
     let first = plant(&socket);

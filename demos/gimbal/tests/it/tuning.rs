@@ -30,7 +30,7 @@ fn peak(place: &Place, name: &str, gains: &str) -> f64 {
 }
 
 #[test]
-fn gains_of_a_file_change_the_step_response() {
+fn gains_from_file_change_step_response() {
     let place = Place::new("tuned");
     let designed = peak(&place, "designed", "");
     let undamped = peak(&place, "undamped", "[pan]\nderivative = 0.25\n");
@@ -42,7 +42,7 @@ fn gains_of_a_file_change_the_step_response() {
 }
 
 #[test]
-fn refuses_a_wrong_file_before_anything_moves() {
+fn rejects_invalid_file_before_motion() {
     let place = Place::new("untuned");
     fs::write(place.0.join("gains.toml"), "pan.proportional = 40\ntilt.speed = 1\n").unwrap();
     let output = gimbal(&place.0, &["--tune=gains.toml"]).output_within(TEST_LIMIT).expect("it can be run");
@@ -53,7 +53,7 @@ fn refuses_a_wrong_file_before_anything_moves() {
 }
 
 #[test]
-fn is_tuned_while_it_runs_and_records_that() {
+fn tuning_at_run_time_is_recorded() {
     let place = Place::new("tune");
     let mut command = gimbal(&place.0, &["--stdin", "--seconds", "3600", "--tune", "--mcap", "r.mcap"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it can be run");

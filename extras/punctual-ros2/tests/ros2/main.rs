@@ -96,7 +96,7 @@ fn exchanges_messages_with_cyclonedds() {
 }
 
 #[test]
-fn reaches_interfaces_that_come_up_later() {
+fn reaches_later_interfaces() {
     match beside_another_machine("with_another_machine") {
         Some(went_well) => assert!(went_well, "see above"),
         None => cyclone::skip("interfaces that come up later"),
@@ -128,7 +128,7 @@ fn with_another_machine() {
 }
 
 #[test]
-fn names_what_is_no_name() {
+fn reports_invalid_name() {
     let error = Ros2::connect("two words").unwrap_err();
     assert!(matches!(&error, Ros2Error::Name { name, .. } if name == "two words"), "{error}");
 }

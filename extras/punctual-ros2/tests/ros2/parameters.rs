@@ -205,7 +205,7 @@ fn are_set_as_fast_dds_has_services() {
 }
 
 #[test]
-fn are_served_on_interfaces_that_come_up_later() {
+fn are_served_on_later_interfaces() {
     match beside_another_machine("parameters::with_another_machine") {
         Some(went_well) => assert!(went_well, "see above"),
         None => skip("parameters on another interface"),

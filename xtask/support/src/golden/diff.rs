@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_out_lines_far_from_a_change() {
+    fn omits_lines_far_from_change() {
         assert_eq!(diff("1\n2\n3\n4\n5", "1\n2\n3\n4\nfive").unwrap(), "...\n 3\n 4\n-5\n+five\n");
     }
 

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn demands_the_end_of_variants_and_equal_runs_in_virtual_time() {
+    fn requires_end_of_variants_and_equal_virtual_runs() {
         let check = |script: &'static str, port| {
             let header = Header::parse("//! one-cpu: a test").unwrap();
             let (source, expected) = (PathBuf::new(), PathBuf::from("/nonexistent"));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn compares_the_exit_code_like_the_output() {
+    fn compares_exit_code_like_output() {
         assert!(judge("a\n", &outcome("a\n", "", End::Exited(101)), 101, Order::Exact).is_ok());
         let message = judge("a\n", &outcome("a\n", "why\n", End::Signalled(6)), 0, Order::Exact).unwrap_err();
         assert_eq!(message, "signal 6 instead of exit code 0\na\nstderr:\nwhy\n");

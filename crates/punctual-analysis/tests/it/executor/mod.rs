@@ -274,19 +274,19 @@ fn check_all(kind: Kind, few: u64) -> (usize, usize) {
 // Only one app runs at a time, so each kind of app has one test.
 
 #[test]
-fn preemptive_dispatch_keeps_its_bounds_and_attains_exact_ones() {
+fn preemptive_bounds_hold_and_exact_ones_are_attained() {
     let (bounded, attained) = check_all(Kind::Preemptive, 16);
     assert!(bounded > 40 && attained > 5, "{bounded} {attained}");
 }
 
 #[test]
-fn polling_keeps_its_bounds_and_attains_exact_ones() {
+fn polling_bounds_hold_and_exact_ones_are_attained() {
     let (bounded, attained) = check_all(Kind::Polling, 16);
     assert!(bounded > 40 && attained > 0, "{bounded} {attained}");
 }
 
 #[test]
-fn partitions_that_share_a_resource_keep_their_bounds() {
+fn bounds_hold_for_partitions_with_shared_resource() {
     let (bounded, attained) = check_all(Kind::Two, 16);
     assert!(bounded > 40 && attained > 0, "{bounded} {attained}");
 }

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_one_of_its_threads_is_not_seen() {
+    fn ignores_run_with_missing_thread() {
         let (log, mut seen) = (Log::default(), Seen::default());
         log.event("1 ends");
         log.refuse(&Error::from_raw_os_error(libc::EINVAL));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_what_was_seen() {
+    fn counts_observations() {
         let mut seen = Seen::default();
         assert!(!seen.is_always("a"));
         seen.add("a".into());

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn skips_lines_that_make_no_sense() {
+    fn skips_invalid_lines() {
         assert!(parse("CPU:1 [LOST 5 EVENTS]\n\n???\n[001] ] :", 1).is_empty());
         assert!(attribute(&[], &[], 1).is_empty());
     }

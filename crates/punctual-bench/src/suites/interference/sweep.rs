@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn touches_every_stride_and_no_more() {
+    fn touches_exactly_every_stride() {
         let mut buffer = vec![0_u64; 4096];
         pass(&mut buffer, Sweep { bytes: 32768, stride: 4096, access: Access::Writes });
         assert_eq!(buffer.iter().sum::<u64>(), 8);

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splits_at_the_first_interrupt_after_the_instant() {
+    fn splits_at_first_interrupt_after_instant() {
         let trace = "# tracer: nop\n  <idle>-0 [001] d.h. 7: hrtimer_expire_entry: hrtimer=00f function=hrtimer_wakeup now=1012\n\
                      \x20 <idle>-0 [001] d.h. 8: hrtimer_expire_entry: hrtimer=00e function=tick_nohz_handler now=1500\n\
                      \x20 <idle>-0 [001] d.h. 9: hrtimer_expire_entry: hrtimer=00f function=hrtimer_wakeup now=2020\n";

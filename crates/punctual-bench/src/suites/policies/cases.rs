@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_finishing_orders_apart() {
+    fn distinguishes_finishing_orders() {
         let one_by_one = times([(0, 10), (10, 20), (15, 30)]);
         let turns = times([(0, 18), (5, 20), (15, 30)]);
         let together = times([(0, 10), (1, 9), (2, 8)]);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn expects_orders_that_suit_number_of_cpus() {
+    fn expects_orders_for_number_of_cpus() {
         let expected = |cpus| CASES.each_ref().map(|case| case.expected(cpus));
         use Expected::{OneByOne, OneFirst, ThreeLast, Together, TurnsThenThree, TwoShareOne};
         assert_eq!(expected(8), [OneFirst, Together, OneByOne, TurnsThenThree, Together]);

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_edges_where_shapes_end() {
+    fn finds_edges_of_shapes() {
         let edges = canny(&picture(), 40.0, 120.0);
         let near = |x: isize, y: isize| (x - 3..=x + 3).any(|x| edges.at(x, y));
         for x in [40, 180, 200, 280] {

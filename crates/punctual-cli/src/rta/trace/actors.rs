@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn remembers_with_which_priority_a_thread_ran() {
+    fn remembers_priority_of_running_thread() {
         let mut priorities = Priorities::default();
         let thread = |id, priority| Task { id, priority };
         let mut switch = |time, from, to| {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_own_priority_from_inherited() {
+    fn distinguishes_own_from_inherited_priority() {
         let mut priorities = Priorities::default();
         let task = |priority| Task { id: 7, priority };
         priorities.see(&event(Kind::Waking { task: task(60), cpu: 0 }));

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn long_jobs_are_a_source_of_their_own() {
+    fn long_jobs_are_a_separate_source() {
         let mut system = two();
         let (a, b) = (runs(&[(100, 3_000_000), (900, 520_000)]), runs(&[]));
         tell_long_jobs(&mut system, 0, &[Some((&a, 0)), Some((&b, 0))], 1_500_000_000);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_not_whole_may_have_been_the_longest() {
+    fn incomplete_job_may_be_longest() {
         let mut system = two();
         let (a, b) = (runs(&[(100, 520_000)]), runs(&[]));
         tell_long_jobs(&mut system, 0, &[Some((&a, 1)), Some((&b, 0))], 1_500_000_000);

@@ -41,7 +41,7 @@ fn observe(events: &[Event]) -> Observer {
 }
 
 #[test]
-fn no_job_takes_longer_than_its_inferred_bound() {
+fn no_job_exceeds_inferred_bound() {
     let (mut bounds, mut shared) = (0_u64, 0_u64);
     for seed in 0..seeds() {
         let mut random = Random::new(seed ^ 0xbeef);
@@ -93,7 +93,7 @@ fn no_job_takes_longer_than_its_inferred_bound() {
 
 /// A job of 2 ms is displaced by an ordinary thread for 9 ms: that is a rare source, and no demand of the job.
 #[test]
-fn models_throttling_as_a_rare_source() {
+fn models_throttling_as_rare_source() {
     let (control, other, idle) = (task(7, 19), task(8, 120), task(0, 120));
     let mut events = Vec::new();
     let mut push = |time, by: Task, kind| events.push(Event { time, cpu: 0, by: by.id, kind });

@@ -16,7 +16,7 @@ use punctual_core::{
 use self::rig::{NOTHING, at, rig, rig_with};
 
 #[test]
-fn a_spawn_above_is_a_call_and_one_below_waits() {
+fn higher_spawn_is_called_and_lower_spawn_waits() {
     let rig = rig(&[1, 2, 3], &[(1, 1, NOTHING), (2, 2, NOTHING), (3, 3, NOTHING)]);
     let me = rig.worker(1);
     assert!(rig.call(me, 2, || {
@@ -35,7 +35,7 @@ fn a_spawn_above_is_a_call_and_one_below_waits() {
 }
 
 #[test]
-fn a_suspended_preemption_keeps_its_level() {
+fn suspended_preemption_keeps_level() {
     let rig = rig(&[1, 3], &[(1, 1, NOTHING), (2, 1, NOTHING), (3, 3, NOTHING)]);
     let me = rig.worker(1);
     // SAFETY: the level is the partition's, and its preemption is finished below, as the only one.
@@ -51,7 +51,7 @@ fn a_suspended_preemption_keeps_its_level() {
 }
 
 #[test]
-fn a_call_at_the_threads_own_base_is_one() {
+fn dispatches_call_at_base_level_of_thread() {
     // The caller is not the level's worker, like a thread that waits for an event.
     let rig = rig(&[1, 2], &[(2, 1, NOTHING)]);
     assert!(rig.call(rig.worker(2), 2, || {}));
@@ -99,7 +99,7 @@ fn foreign_spawn_wakes_idle_partition() {
 }
 
 #[test]
-fn everything_is_held_until_it_starts() {
+fn holds_all_jobs_until_start() {
     let rig = rig(&[0, 1], &[(1, 1, NOTHING)]);
     let (idle, partition) = (rig.worker(0), &rig.partition);
     partition.hold_everything(idle);
@@ -120,7 +120,7 @@ fn everything_is_held_until_it_starts() {
 }
 
 #[test]
-fn a_job_just_below_the_top_can_hold_everything() {
+fn job_below_top_level_can_raise_to_top() {
     let rig = rig(&[1], &[(MAX_LEVEL - 1, 1, NOTHING)]);
     let (me, partition) = (rig.worker(1), &rig.partition);
     assert!(rig.call(me, MAX_LEVEL - 1, || {
@@ -134,7 +134,7 @@ fn a_job_just_below_the_top_can_hold_everything() {
 }
 
 #[test]
-fn a_ceiling_that_is_held_is_not_occupied_again() {
+fn does_not_occupy_held_ceiling_again() {
     let rig = rig(&[1], &[(1, 1, NOTHING)]);
     let (me, partition) = (rig.worker(1), &rig.partition);
     let resources = [const { Resource::new() }; 3];
@@ -161,7 +161,7 @@ fn a_ceiling_that_is_held_is_not_occupied_again() {
 }
 
 #[test]
-fn a_resource_holds_its_value_until_it_is_emptied() {
+fn resource_keeps_value_until_taken() {
     let (resource, value) = (Resource::new(), Arc::new(()));
     // SAFETY: there is one thread, and no reference is retained.
     unsafe {
@@ -174,7 +174,7 @@ fn a_resource_holds_its_value_until_it_is_emptied() {
 }
 
 #[test]
-fn the_top_is_taken_once() {
+fn occupies_top_level_once() {
     let rig = rig(&[1], &[(1, 1, NOTHING), (MAX_LEVEL, 1, NOTHING)]);
     let me = rig.worker(1);
     rig.partition.at_top_level(me, || {
@@ -188,7 +188,7 @@ fn the_top_is_taken_once() {
 }
 
 #[test]
-fn a_partition_is_closed_between_jobs_only() {
+fn closes_partition_only_between_jobs() {
     let rig = rig(&[1], &[(1, 1, NOTHING)]);
     let me = rig.worker(1);
     assert!(rig.call(me, 1, || assert!(!rig.partition.close(), "a job runs")));
@@ -199,7 +199,7 @@ fn a_partition_is_closed_between_jobs_only() {
 }
 
 #[test]
-fn a_partition_that_was_reset_knows_nothing_of_the_run_before() {
+fn reset_partition_keeps_no_state() {
     static GRID: Periodic =
         Periodic::new(3, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
     let rig = rig_with(&[1], &[(1, 1, NOTHING)], &[&GRID]);
@@ -225,7 +225,7 @@ fn a_partition_that_was_reset_knows_nothing_of_the_run_before() {
 
 #[test]
 #[should_panic(expected = "own worker")]
-fn a_level_is_not_worked_by_another_thread() {
+fn rejects_second_worker_of_level() {
     let rig = rig(&[1, 2], &[(1, 1, NOTHING)]);
     rig.partition.work(rig.worker(2), rig.level(1));
 }
@@ -249,7 +249,7 @@ fn last_job_precedes_jobs_that_it_releases_at_its_level() {
 
 #[test]
 #[should_panic(expected = "another partition")]
-fn a_level_of_another_partition_is_not_worked() {
+fn rejects_level_of_another_partition() {
     let rig = rig(&[1], &[(1, 1, NOTHING)]);
     let me = rig.worker(1);
     let queue = Box::leak(Box::new(Queue::new()));
@@ -259,12 +259,12 @@ fn a_level_of_another_partition_is_not_worked() {
 
 #[test]
 #[should_panic(expected = "a unique number")]
-fn two_levels_of_one_number_are_refused() {
+fn rejects_duplicate_levels() {
     rig(&[1, 2], &[(2, 1, NOTHING), (1, 1, NOTHING), (2, 2, NOTHING)]);
 }
 
 #[test]
-fn a_partition_has_at_most_254_threads() {
+fn rejects_more_than_254_threads() {
     let bases = [1; 255];
     rig(&bases[..254], &[]);
     assert!(catch_unwind(|| rig(&[1; 255], &[])).is_err());

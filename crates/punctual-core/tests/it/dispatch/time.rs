@@ -67,7 +67,7 @@ fn releases_awaited_timer_without_reading_the_clock() {
 
 /// It would spin at its priority otherwise, and keep the thread that occupies the level from running.
 #[test]
-fn a_worker_whose_level_cannot_start_sleeps_though_a_job_is_due() {
+fn worker_sleeps_while_its_level_cannot_start() {
     let rig = rig(&[1, 2], &[(1, 1, NOTHING), (2, 2, NOTHING)]);
     // SAFETY: nothing else uses node 1.
     let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 1) };
@@ -115,7 +115,7 @@ fn runs_jobs_that_became_due_during_a_call_after_it() {
 }
 
 #[test]
-fn a_worker_spins_until_something_is_due_at_any_level() {
+fn spinning_worker_ends_at_due_job_of_any_level() {
     let rig = rig(&[1, 2], &[(1, 1, NOTHING), (2, 2, NOTHING)]);
     // SAFETY: nothing else uses node 1 of each level.
     let [one, two]: [Slots<(), 1, 1>; 2] = [1, 2].map(|level| unsafe { Slots::new(rig.level(level), 1) });
@@ -157,7 +157,7 @@ fn jobs_due_during_a_job_precede_later_releases() {
 }
 
 #[test]
-fn nothing_is_released_by_a_stamp() {
+fn stamp_releases_nothing() {
     let rig = rig(&[1], &[(1, 1, NOTHING)]);
     // SAFETY: nothing else uses node 2.
     let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 2) };
@@ -187,7 +187,7 @@ fn releases_jobs_due_within_the_error_of_a_stamp() {
 }
 
 #[test]
-fn a_job_that_follows_one_released_by_the_clock_starts_at_its_end() {
+fn next_job_starts_at_end_of_clocked_job() {
     let job: Job = |rig, me, node| {
         if node == 1 {
             rig.spawn(me, 1, 0);
@@ -205,7 +205,7 @@ fn a_job_that_follows_one_released_by_the_clock_starts_at_its_end() {
 }
 
 #[test]
-fn a_worker_that_is_to_stop_sleeps_for_no_time() {
+fn stopping_worker_does_not_sleep() {
     let rig = rig(&[1], &[(1, 1, |rig, _, _| rig.partition.stop())]);
     // SAFETY: nothing else uses node 1.
     let slots = unsafe { Slots::<(), 1, 1>::new(rig.level(1), 1) };
@@ -238,7 +238,7 @@ fn polling_thread_finds_pushed_jobs_of_a_timed_level() {
 
 /// Another thread may have released the job after the reading by which due jobs were found.
 #[test]
-fn a_job_found_by_polling_starts_at_a_later_reading_of_the_clock() {
+fn polled_job_starts_at_later_clock_reading() {
     let rig = rig(&[0], &[(1, 0, |rig, _, _| rig.partition.stop())]);
     // SAFETY: nothing else uses node 1; and there is one thread.
     let slots = unsafe {
@@ -254,7 +254,7 @@ fn a_job_found_by_polling_starts_at_a_later_reading_of_the_clock() {
 }
 
 #[test]
-fn only_a_levels_worker_keeps_its_time() {
+fn only_worker_of_level_serves_its_timers() {
     static GRID: Periodic =
         Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
     let job: Job = |_, _, node| {
@@ -275,7 +275,7 @@ fn only_a_levels_worker_keeps_its_time() {
 }
 
 #[test]
-fn the_clock_is_read_for_a_timed_level_only_and_handed_on() {
+fn reads_clock_only_for_timed_levels() {
     static GRID: Periodic =
         Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
     let rig = rig_with(&[1], &[(1, 1, NOTHING)], &[&GRID]);
@@ -295,7 +295,7 @@ fn the_clock_is_read_for_a_timed_level_only_and_handed_on() {
 }
 
 #[test]
-fn a_thread_that_polls_keeps_the_time_of_every_level() {
+fn poller_serves_timers_of_every_level() {
     let rig = rig(&[0], &[(1, 0, NOTHING), (2, 0, NOTHING)]);
     let me = rig.worker(0);
     // SAFETY: there is no other worker.
@@ -320,7 +320,7 @@ fn a_thread_that_polls_keeps_the_time_of_every_level() {
 }
 
 #[test]
-fn a_thread_that_polls_releases_at_the_level_that_it_occupies() {
+fn poller_releases_at_occupied_level() {
     let rig = rig(&[0], &[(1, 0, NOTHING)]);
     let me = rig.worker(0);
     // SAFETY: there is no other worker.
@@ -334,7 +334,7 @@ fn a_thread_that_polls_releases_at_the_level_that_it_occupies() {
 }
 
 #[test]
-fn a_look_releases_and_marks_and_runs_nothing() {
+fn check_releases_and_marks_without_running() {
     let rig = rig(&[0], &[(1, 0, NOTHING), (2, 0, NOTHING)]);
     let me = rig.worker(0);
     // SAFETY: there is no other worker.
@@ -353,7 +353,7 @@ fn a_look_releases_and_marks_and_runs_nothing() {
 }
 
 #[test]
-fn a_thread_that_polls_needs_no_marks_and_no_wakes() {
+fn poller_needs_no_marks_and_no_wakes() {
     let low: Job = |rig, _, _| {
         rig.spawn_from_outside(2, 0);
         assert_eq!((rig.ran(), rig.woken()), (vec![(1, 0, 0)], vec![]));

@@ -141,7 +141,7 @@ fn accesses(memory: &Memory, run: impl FnOnce(&mut Memory)) -> usize {
 }
 
 #[test]
-fn restores_everything_after_a_kill_at_any_access() {
+fn restores_everything_after_kill_at_any_access() {
     let scratch = Scratch::new("kill");
     let store = scratch.store();
     for before in machines() {
@@ -208,7 +208,7 @@ fn keeps_settings_changed_by_others() {
 }
 
 #[test]
-fn keeps_the_journal_while_something_can_be_undone_later() {
+fn keeps_journal_while_undo_is_possible() {
     let scratch = Scratch::new("later");
     let (mut memory, store) = (Memory::new(), scratch.store());
     drop(apply_all(&store, &mut memory));
@@ -221,7 +221,7 @@ fn keeps_the_journal_while_something_can_be_undone_later() {
 }
 
 #[test]
-fn refuses_a_second_owner_by_name() {
+fn rejects_second_owner_by_name() {
     let scratch = Scratch::new("owner");
     let (mut memory, store) = (Memory::new(), scratch.store());
     let journal = apply_all(&store, &mut memory);
@@ -238,7 +238,7 @@ fn refuses_a_second_owner_by_name() {
 }
 
 #[test]
-fn takes_over_from_a_dead_owner_after_undoing() {
+fn takes_over_from_dead_owner_after_undo() {
     let scratch = Scratch::new("dead");
     let (mut memory, store) = (Memory::new(), scratch.store());
     drop(apply_all(&store, &mut memory));
@@ -247,7 +247,7 @@ fn takes_over_from_a_dead_owner_after_undoing() {
 }
 
 #[test]
-fn does_nothing_of_another_boot() {
+fn ignores_journal_of_another_boot() {
     let scratch = Scratch::new("boot");
     let (mut memory, store) = (Memory::new(), scratch.store());
     drop(apply_all(&store, &mut memory));
@@ -261,7 +261,7 @@ fn does_nothing_of_another_boot() {
 }
 
 #[test]
-fn undoes_nothing_of_a_damaged_journal_but_forgives_a_torn_end() {
+fn rejects_damaged_journal_but_accepts_torn_end() {
     let scratch = Scratch::new("damaged");
     let (mut memory, store) = (Memory::new(), scratch.store());
     drop(apply_all(&store, &mut memory));
@@ -285,7 +285,7 @@ fn undoes_nothing_of_a_damaged_journal_but_forgives_a_torn_end() {
 }
 
 #[test]
-fn refuses_journals_that_others_may_write() {
+fn rejects_journals_writable_by_others() {
     use std::fs::Permissions;
     let scratch = Scratch::new("others");
     let (mut memory, store) = (Memory::new(), scratch.store());

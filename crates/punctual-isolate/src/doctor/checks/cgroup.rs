@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_cpus_that_are_kept_from_this_process() {
+    fn finds_cpus_outside_cpuset() {
         let own = ("/proc/self/status", "Cpus_allowed_list: 0-2");
         assert_eq!(found_on(CHECK, "3", &[own]), ["high"]);
         assert_eq!(found_on(CHECK, "2", &[own]), NOTHING);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_quota() {
+    fn finds_cpu_quota() {
         let at = |quota| {
             [
                 ("/proc/self/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0"),

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_slow_clock_source_and_gives_its_cost() {
+    fn finds_slow_clock_source_and_reports_cost() {
         let slow = (CLOCK_SOURCE, "hpet");
         let available = ("/sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet");
         assert_eq!(found(CHECK, &[slow]), ["medium"]);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_counter_that_stops_and_timers_that_move() {
+    fn finds_stopping_counter_and_migrating_timers() {
         assert_eq!(found(CHECK, &[("/proc/cpuinfo", "flags : constant_tsc")]), ["low"]);
         assert_eq!(found(CHECK, &[("/proc/cpuinfo", "flags : constant_tsc nonstop_tsc")]), NOTHING);
         assert_eq!(fixed(CHECK, &[(MIGRATION, "1")]), [(MIGRATION, "0")]);

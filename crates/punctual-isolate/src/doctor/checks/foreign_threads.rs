@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_threads_of_others_that_are_as_urgent() {
+    fn finds_foreign_threads_of_same_priority() {
         let stat = |priority: u8| {
             format!(
                 "9 (jackd\x1b[1m) S 1 0 0 0 -1 0 {} 33 {} 3 {priority} 1 0",

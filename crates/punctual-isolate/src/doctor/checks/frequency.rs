@@ -49,14 +49,14 @@ mod tests {
     const GOVERNOR: &str = "/sys/devices/system/cpu/cpu3/cpufreq/scaling_governor";
 
     #[test]
-    fn finds_governor_that_slows_down() {
+    fn finds_slow_frequency_governor() {
         assert_eq!(found(CHECK, &[(GOVERNOR, "schedutil")]), ["medium"]);
         assert_eq!(found(CHECK, &[(GOVERNOR, "performance")]), NOTHING);
         assert_eq!(fixed(CHECK, &[(GOVERNOR, "powersave")]), [(GOVERNOR, "performance")]);
     }
 
     #[test]
-    fn finds_boost_of_either_driver() {
+    fn finds_boost_of_both_drivers() {
         assert_eq!(fixed(CHECK, &[(BOOST, "1")]), [(BOOST, "0")]);
         assert_eq!(fixed(CHECK, &[(NO_TURBO, "0")]), [(NO_TURBO, "1")]);
         assert_eq!(found(CHECK, &[(BOOST, "0"), (NO_TURBO, "1")]), NOTHING);

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_group_without_budget() {
+    fn finds_cgroup_without_real_time_budget() {
         let at = |budget| {
             [
                 ("/proc/self/mounts", "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0"),

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_deep_states_that_are_not_disabled() {
+    fn finds_enabled_deep_idle_states() {
         let state = "/sys/devices/system/cpu/cpu3/cpuidle/state2";
         let files = [format!("{state}/name"), format!("{state}/latency"), format!("{state}/disable")];
         let with = |latency, disable| [(&*files[0], "C6"), (&*files[1], latency), (&*files[2], disable)];

@@ -129,7 +129,7 @@ mod tests {
     const STAT: &str = "/proc/77/task/77/stat";
 
     #[test]
-    fn names_the_thread_of_the_spi_driver_and_the_command() {
+    fn names_spi_thread_and_command() {
         let spi = stat("spi0", 0, 0);
         let said = text(CHECK, &[(STAT, &spi)]);
         assert!(
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_threads_among_the_priorities_of_the_app() {
+    fn finds_interrupt_threads_among_app_priorities() {
         let among = stat("irq/57-gpiochip0", 53, 1);
         let status = ("/proc/77/task/77/status", "Cpus_allowed_list: 3");
         assert_eq!(found(CHECK, &[(STAT, &among), status]), ["medium"]);

@@ -74,7 +74,7 @@ mod tests {
     const GOES: &str = "/proc/irq/24/effective_affinity_list";
 
     #[test]
-    fn finds_interrupts_that_come_to_real_time_cpus() {
+    fn finds_interrupts_on_real_time_cpus() {
         let rows = "CPU0 CPU1 CPU2 CPU3\n24: 5 0 0 1234 PCI-MSI eth0\x1b[2J\n25: 9 9 9 0 GPIO y\n";
         let files = [(COUNTS, rows), (GOES, "3"), ("/proc/irq/25/effective_affinity_list", "3")];
         assert_eq!(found(CHECK, &files), ["medium"]);

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_daemon() {
+    fn finds_irqbalance() {
         assert_eq!(found(CHECK, &[("/proc/71/comm", "irqbalance\n")]), ["medium"]);
         assert_eq!(found(CHECK, &[("/proc/71/comm", "irqbalanced")]), NOTHING);
         assert!(text(CHECK, &[("/proc/71/comm", "irqbalance")]).contains("IRQBALANCE_BANNED_CPUS=8 "));

@@ -91,14 +91,14 @@ mod tests {
     const ISOLATED: (&str, &str) = ("/sys/devices/system/cpu/isolated", "3");
 
     #[test]
-    fn finds_cpus_that_are_not_isolated() {
+    fn finds_unisolated_cpus() {
         assert_eq!(found(CHECK, &[]), ["medium"]);
         assert_eq!(found(CHECK, &[ISOLATED, ("/proc/cmdline", "rcu_nocbs=3")]), NOTHING);
         assert_eq!(found(CHECK, &[ISOLATED, ("/proc/cmdline", "rcu_nocbs=all")]), NOTHING);
     }
 
     #[test]
-    fn finds_parameters_that_do_not_fit_together() {
+    fn finds_contradicting_boot_parameters() {
         assert!(text(CHECK, &[ISOLATED]).contains("RCU callbacks run on CPU 3"));
         assert!(
             text(CHECK, &[("/sys/devices/system/cpu/nohz_full", "2-3")]).contains("nothing isolates them")

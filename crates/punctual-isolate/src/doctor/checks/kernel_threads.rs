@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_kernel_threads_that_can_be_moved() {
+    fn finds_movable_kernel_threads() {
         let all = ("/proc/40/task/40/status", "Cpus_allowed_list: 0-3");
         let path = "/proc/40/task/40/stat";
         assert_eq!(found(CHECK, &[(path, &stat(40, "kswapd0", 0x20_0000)), all]), ["low"]);

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_numa_balancing_where_there_are_nodes() {
+    fn finds_numa_balancing_on_numa_machines() {
         assert_eq!(found(CHECK, &[(NUMA, "1")]), NOTHING);
         assert_eq!(
             fixed(CHECK, &[(NUMA, "1"), ("/sys/devices/system/node/node1/cpulist", "2-3")]),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_locked_pages_that_move_under_preempt_rt() {
+    fn finds_migration_of_locked_pages() {
         assert_eq!(fixed(CHECK, &[(UNEVICTABLE, "1"), ("/sys/kernel/realtime", "1")]), [(UNEVICTABLE, "0")]);
         assert_eq!(found(CHECK, &[(UNEVICTABLE, "1")]), NOTHING);
     }

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_packets_steered_to_real_time_cpus() {
+    fn finds_packet_steering_to_real_time_cpus() {
         let path = "/sys/class/net/eth0/queues/rx-0/rps_cpus";
         assert_eq!(fixed(CHECK, &[(path, "00000000,0000000f")]), [(path, "7")]);
         assert_eq!(found(CHECK, &[(path, "7")]), NOTHING);

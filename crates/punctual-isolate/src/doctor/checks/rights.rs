@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_the_flag_of_each_container() {
+    fn names_flag_of_each_container() {
         let with = |path, content| text(CHECK, &[(STATUS, "CapEff: 0"), (path, content)]);
         assert!(with("/.dockerenv", "").contains("docker run --cap-add SYS_NICE --ulimit rtprio=99"));
         assert!(with("/run/.containerenv", "").contains("podman run --cap-add IPC_LOCK"));

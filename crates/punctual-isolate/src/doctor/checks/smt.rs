@@ -36,7 +36,7 @@ mod tests {
     const SIBLINGS: &str = "/sys/devices/system/cpu/cpu3/topology/thread_siblings_list";
 
     #[test]
-    fn finds_siblings_that_work_for_others() {
+    fn finds_busy_smt_siblings() {
         assert_eq!(found(CHECK, &[(SIBLINGS, "1,3")]), ["medium"]);
         assert_eq!(fixed(CHECK, &[(SIBLINGS, "1,3")]), [("/sys/devices/system/cpu/cpu1/online", "0")]);
         assert_eq!(found(CHECK, &[(SIBLINGS, "3")]), NOTHING);

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_threads_raised_to_the_app() {
+    fn finds_threads_raised_to_app_priority() {
         let stat = |name: &str, priority: u8, policy: u8| {
             format!(
                 "9 ({name}) S 2 0 0 0 -1 2129984 {} 33 {} 3 {priority} {policy} 0",

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_hypervisor_and_how_much_it_took() {
+    fn finds_hypervisor_and_steal_time() {
         let guest = ("/proc/cpuinfo", "flags : hypervisor");
         assert_eq!(found(CHECK, &[]), NOTHING);
         assert_eq!(found(CHECK, &[guest]), ["high"]);

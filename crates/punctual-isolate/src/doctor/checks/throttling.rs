@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_throttling_unless_it_is_off() {
+    fn finds_enabled_throttling() {
         assert_eq!(found(CHECK, &[(RUNTIME, "950000"), (PERIOD, "1000000")]), ["medium"]);
         assert_eq!(fixed(CHECK, &[(RUNTIME, "950000")]), [(RUNTIME, "-1")]);
         assert_eq!(found(CHECK, &[(RUNTIME, "-1")]), NOTHING);

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_tick_unless_the_cpu_is_without() {
+    fn finds_tick_on_real_time_cpus() {
         assert_eq!(found(CHECK, &[]), ["low"]);
         assert_eq!(found(CHECK, &[("/proc/cmdline", "nohz=off")]), ["low", "low"]);
         assert_eq!(found(CHECK, &[("/sys/devices/system/cpu/nohz_full", "3")]), NOTHING);

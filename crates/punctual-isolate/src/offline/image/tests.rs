@@ -51,7 +51,7 @@ fn entry(placed: &[u8], address: u64) -> u64 {
 }
 
 #[test]
-fn relocates_to_where_the_block_is() {
+fn relocates_image_to_memory_block() {
     let placed = Image::read(&file()).unwrap().placed(&PLACE).unwrap();
     assert_eq!(placed.len(), BLOCK - SHARED);
     assert_eq!(number::<8>(&placed, 0x1000).unwrap(), BASE + 0x8_0123);
@@ -59,7 +59,7 @@ fn relocates_to_where_the_block_is() {
 }
 
 #[test]
-fn maps_each_part_as_what_it_is_and_nothing_else() {
+fn maps_segments_with_minimal_permissions() {
     let placed = Image::read(&file()).unwrap().placed(&PLACE).unwrap();
     let of = |offset: u64| entry(&placed, BASE + offset);
     assert_eq!(of(0), BASE | MEMORY);

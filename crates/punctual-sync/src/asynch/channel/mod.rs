@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_room_for_a_message_and_for_both_ends() {
+    fn rejects_zero_capacity_and_zero_ends() {
         let most = u32::MAX as usize - 1;
         let possible = [(0, 2), (1, 1), (1, 2), (most, 2), (most + 1, 2)].map(|(n, w)| is_possible(n, w));
         assert_eq!(possible, [false, false, true, true, false]);

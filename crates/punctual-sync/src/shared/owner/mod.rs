@@ -369,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_of_one_id_differ_by_their_start() {
+    fn distinguishes_reused_process_ids_by_start_time() {
         let last = (1 << START_BITS) - 1;
         for start in [0, 1, 2, 1 << 41, last] {
             assert_eq!(Owner::new(4, start).pid(), 4);
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_unidentified_process_shares_is_not_private() {
+    fn sharing_with_unidentified_process_is_not_private() {
         let unknown = Home(Home::UNKNOWN);
         assert!(!unknown.is_private() && !unknown.is_shared() && unknown.me() == ANONYMOUS);
         assert!(Home::NOWHERE.is_private() && !Home::NOWHERE.is_shared());
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "asks the kernel for its identity")]
-    fn an_owner_that_cannot_be_asked_about_is_unknown() {
+    fn owner_that_cannot_be_queried_is_unknown() {
         let here = Home::here();
         for (home, owner) in [(&here, ANONYMOUS), (&Home::NOWHERE, here.me()), (&elsewhere(), dead())] {
             let claim = Claim(AtomicU64::new(owner.0));
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "asks the kernel for its identity")]
-    fn a_process_of_another_namespace_is_an_anonymous_peer() {
+    fn process_of_other_namespace_is_anonymous() {
         let peers = Peers { home: elsewhere(), ..Peers::new() };
         assert_eq!(peers.me(|| panic!("not entered")), Some(Peers::ANONYMOUS));
     }

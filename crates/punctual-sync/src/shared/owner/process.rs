@@ -165,7 +165,7 @@ mod tests {
         b"17 (a) b (c)) S 1 17 17 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 3 0 4711 0 0 18446744073709551615 1";
 
     #[test]
-    fn a_name_may_hold_blanks_and_parentheses() {
+    fn accepts_blanks_and_parentheses_in_names() {
         let expected = Status { pid: 17, is_zombie: false, threads: 3, start: 4711 };
         assert_eq!(parse(OTHERS), Some(expected));
         assert_eq!(parse(b"17 (a"), None);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_not_known_where_its_id_means_another() {
+    fn ignores_process_ids_of_other_namespaces() {
         let status = parse(OTHERS).unwrap();
         assert_eq!((status.owner(17), status.owner(18)), (Some(Owner::new(17, 4711)), None));
     }
@@ -203,13 +203,13 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_started_at_another_time_is_another() {
+    fn other_start_time_means_other_process() {
         let (me, _) = identity();
         assert!(has_died(Owner(me.0 - 1)), "this process has reused its PID");
     }
 
     #[test]
-    fn a_child_that_was_not_waited_for_is_dead() {
+    fn zombie_child_is_dead() {
         use punctual_process::child::BoundedChild;
 
         let mut child = std::process::Command::new("true").spawn().unwrap();

@@ -71,7 +71,7 @@ fn shows_everyone_involved_with_their_cost() {
 /// A thread whose switches may be missing has no row, since its running times are unknown; its
 /// wake-up of the job is known.
 #[test]
-fn draws_no_thread_that_need_not_be_seen() {
+fn omits_irrelevant_threads() {
     let scene = scene(&worst(&inversion()), |tid| tid != 9);
     assert_eq!(
         scene.rows.iter().map(|row| row.actor).collect::<Vec<_>>(),
@@ -113,7 +113,7 @@ fn gives_rows_to_those_with_greatest_cost() {
 }
 
 #[test]
-fn shows_handler_that_was_running_before_the_job_woke() {
+fn shows_handler_that_ran_before_job_woke() {
     let mut events = inversion();
     let entry = Event { time: 95, cpu: 0, by: 9, kind: Kind::VectorEntry { vector: 236 } };
     let exit = Event { time: 104, cpu: 0, by: 9, kind: Kind::VectorExit { vector: 236 } };

@@ -160,7 +160,7 @@ fn distinguishes_unknown_terms_from_zero() {
 }
 
 #[test]
-fn explains_every_sign_before_a_time() {
+fn explains_every_sign_before_times() {
     let (page, _) = page_of(1, 10, &Names::new(), &About::default());
     let explained =
         page.split("<p>The longest of each term in µs.").nth(1).unwrap().split("</p>").next().unwrap();

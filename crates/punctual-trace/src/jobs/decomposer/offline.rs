@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn has_its_own_times_and_exact_terms() {
+    fn has_own_times_and_exact_terms() {
         let (jobs, decomposer) = jobs(marked(true), &[JOB, Kind::OfflineLost { cpu: 2, count: 7 }]);
         let [job] = &jobs[..] else { panic!("{jobs:?}") };
         assert_eq!((job.task, job.kind, job.first_cpu), (Some(5), JobKind::Offline, 2));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_no_figure() {
+    fn overflowing_value_is_not_a_number() {
         let long = Kind::OfflineJob {
             task: 5,
             cpu: 2,

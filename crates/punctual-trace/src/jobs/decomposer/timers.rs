@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_each_of_a_hundred_thousand_timers() {
+    fn tracks_100000_timers() {
         let mut timers = Timers::new();
         (0..100_000).for_each(|n| timers.start(address(n), n));
         // Some of them are started once more, and an expired one is removed.
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_memory_and_knows_the_timers_to_expire_last() {
+    fn bounds_memory_and_keeps_latest_timers() {
         let mut timers = Timers::new();
         // Their cancellation is not recorded.
         (0..400_000).for_each(|n| timers.start(address(n), n));
@@ -204,7 +204,7 @@ mod tests {
 
     /// Compares with a map, using addresses that collide.
     #[test]
-    fn agrees_with_a_map() {
+    fn agrees_with_reference_map() {
         let mut timers = Timers::new();
         let mut map = std::collections::HashMap::new();
         let mut seed = 1u64;

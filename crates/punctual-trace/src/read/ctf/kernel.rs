@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_events_as_the_kernel_does() {
+    fn names_events_like_kernel() {
         for (name, expected) in [
             ("sched_switch", ("sched", "sched_switch")),
             ("irq_softirq_entry", ("irq", "softirq_entry")),
@@ -331,7 +331,7 @@ mod tests {
 
     /// A preempted thread has the bit after the last of them.
     #[test]
-    fn knows_the_states_of_a_release() {
+    fn recognizes_kernel_release_states() {
         for (release, bits) in
             [("3.6.11-1-ARCH", 9), ("3.10.31-ltsi", 10), ("4.4.0-21-generic", 11), ("5.10", 8)]
         {

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_the_elements_of_an_array_of_nothing() {
+    fn bounds_arrays_of_empty_elements() {
         let nothing = Type::Structure(Rc::default());
         let array = Type::Array(Rc::new((nothing, Length::Fixed(u64::MAX))));
         assert_eq!(Bits::new(&[], 0).read("a", &array, &mut Vec::new()), Err(Malformed));

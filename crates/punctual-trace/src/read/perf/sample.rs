@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knows_where_samples_have_the_id_of_their_event() {
+    fn locates_event_id_in_samples() {
         let id_at = |sample_type| Fields { sample_type, read_format: 0 }.id_at();
         assert_eq!(id_at(IDENTIFIER | IP | TID | TIME | ID), Some(0));
         assert_eq!(id_at(IP | TID | TIME | ID | CPU | PERIOD | RAW), Some(24));

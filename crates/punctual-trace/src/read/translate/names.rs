@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn sends_a_name_once_for_each_cpu() {
+    fn sends_name_once_per_cpu() {
         let mut threads = Threads::default();
         threads.insert_lines(b"7 after\n9 cat\n");
         assert_eq!(threads.get(7), Some(Comm::new("after")));
@@ -206,7 +206,7 @@ mod tests {
 
     /// A CPU that was decoded first may have sent a name that was changed in between.
     #[test]
-    fn repeats_the_names_of_threads_that_have_had_several() {
+    fn repeats_all_names_of_renamed_threads() {
         let mut threads = Threads::default();
         assert!(threads.see(0, 7, &bytes("one")).is_some() && threads.see(1, 7, &bytes("one")).is_some());
         assert_eq!(threads.see(1, 7, &bytes("two")), Some(Comm::new("two")));

@@ -121,7 +121,7 @@ mod tests {
 
     /// Kernel threads wait for work in TASK_IDLE, which is uninterruptible and not counted as load.
     #[test]
-    fn takes_idle_kernel_threads_for_sleeping() {
+    fn treats_idle_kernel_threads_as_sleeping() {
         let states = States::default();
         assert_eq!(states.switch_out(0x80), SwitchOut::Sleeping);
         let before = States::new(&[(1, 'S'), (2, 'D'), (1024, 'N')], None);
@@ -142,7 +142,7 @@ mod tests {
     /// bit, and some newer ones have that bit at another position. A thread that was preempted did
     /// not wait for a lock.
     #[test]
-    fn takes_the_bit_of_preemption_from_the_text() {
+    fn reads_preemption_bit_from_text() {
         let named = r#"{ 1, "S"} , { 2, "D" }, { 4, "T" }, { 8, "t" }, { 16, "Z" }, { 32, "X" }, { 64, "x" }, { 128, "K" }, { 256, "W" }, { 512, "P" }, { 1024, "N" }"#;
         for (bit, found) in
             [("4096", 4096), ("0x1000", 4096), ("(2048)", 2048), ("((((0x0 | 0x1) + 1) << 1))", 2048)]

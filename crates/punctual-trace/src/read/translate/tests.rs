@@ -63,7 +63,7 @@ fn kind(path: &str, values: &[(&str, u64)]) -> Kind {
 }
 
 #[test]
-fn translates_each_event_to_its_kind() {
+fn translates_each_event_type() {
     let woken = &[("pid", 411), ("prio", 40), ("target_cpu", 3)][..];
     let task = Task { id: 411, priority: 40 };
     assert_eq!(kind("sched/sched_waking", woken), Kind::Waking { task, cpu: 3 });
@@ -154,7 +154,7 @@ fn skips_and_names_event_without_required_fields() {
 }
 
 #[test]
-fn names_threads_before_the_event_that_shows_the_name() {
+fn names_threads_before_first_naming_event() {
     let format = format("sched/sched_switch");
     let mut translator = Translator::new(Order::Little, std::slice::from_ref(&format), &[]);
     let mut bytes = record(Order::Little, &format, &[("prev_pid", 9), ("next_pid", 17)]);

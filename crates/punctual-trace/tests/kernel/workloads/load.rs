@@ -123,7 +123,7 @@ fn handlers(events: &[Event], cpu: u16, from: u64, to: u64) -> (u64, u64, u64) {
 }
 
 #[test]
-fn attributes_all_interrupt_time_in_the_trace() {
+fn attributes_all_interrupt_time_of_trace() {
     perform("load", play, |played, truth| {
         let mut measured = Vec::new();
         for &(end, signals) in &truth.rounds {

@@ -119,7 +119,7 @@ fn periodic() -> (Vec<Tid>, Periodic) {
 }
 
 #[test]
-fn counts_the_deadline_misses_the_program_saw() {
+fn counts_deadline_misses_seen_by_program() {
     perform("deadlines", periodic, |played, truth| {
         let select = Select { tids: vec![truth.thread], ..Select::default() };
         let mut watch = Watch::new(Config { select, monotonic: true, ..Config::default() }, 0);

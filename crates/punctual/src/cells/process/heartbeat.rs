@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_time_of_a_called_job_is_not_that_of_its_caller() {
+    fn called_job_does_not_use_cpu_time_of_caller() {
         let (caller, called) = (leaked(), leaked());
         let outer = begin(caller, true);
         let before = clock::thread_cpu_time();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn only_jobs_with_a_budget_read_the_cpu_clock() {
+    fn only_jobs_with_budget_read_cpu_clock() {
         let beat = leaked();
         let begun = begin(beat, false);
         assert_eq!(cpu(beat), Some((None, 0)));

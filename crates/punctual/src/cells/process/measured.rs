@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quantities_of_known_jobs() {
+    fn measures_known_jobs() {
         // SAFETY: zero is a valid value of an atomic.
         let figures: Arc<TaskFigures> = unsafe { Arc::new_zeroed().assume_init() };
         let mut report = TaskReport::default();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_a_job_sleeps_is_not_its_execution() {
+    fn sleep_of_job_is_not_execution() {
         // SAFETY: zero is a valid value of an atomic.
         let figures: Arc<TaskFigures> = unsafe { Arc::new_zeroed().assume_init() };
         let suspended = |time| Job { suspensions: Suspensions { count: 2, time }, ..job(0, 10, 110) };
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn has_the_buckets_of_an_hdr_histogram_of_two_digits() {
+    fn has_buckets_of_two_digit_hdr_histogram() {
         let mut hdr = hdrhistogram::Histogram::<u32>::new_with_bounds(1, 100_000_000_000, 2).unwrap();
         let around = |power: u32| {
             let value = 1_u64 << power;
@@ -174,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_range_counts_in_the_last_bucket() {
+    fn out_of_range_values_count_in_last_bucket() {
         let last = (1 << 37) - 1;
         let buckets = jitter([last - (1 << 29), last, last + 1, u64::MAX]).buckets;
         assert_eq!(buckets, [(last - (1 << 29), 1), (last, 3)]);
     }
 
     #[test]
-    fn a_sum_beyond_its_range_stays_at_the_largest() {
+    fn sum_saturates() {
         assert_eq!(jitter([u64::MAX, u64::MAX]).mean, u64::MAX as f64 / 2.0);
     }
 }

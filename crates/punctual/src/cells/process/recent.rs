@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_go_first_are_waited_for_and_lower_ones_are_not() {
+    fn waits_for_higher_but_not_lower_jobs() {
         let done = [job(3, 90, 20), job(3, 130, 30), job(2, 150, 20), job(1, 155, 5)];
         assert_eq!(waited_for(&done, 100, 160, 2), 50);
         assert_eq!(waited_for(&done, 100, 160, 3), 30);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_before_the_release_counts_from_there_on() {
+    fn interference_counts_from_release() {
         // The first ran from 50 to 110, and the second inside a third, from 20 to 180.
         assert_eq!(waited_for(&[job(2, 110, 60)], 100, 200, 2), 10);
         assert_eq!(waited_for(&[job(3, 150, 30), job(2, 180, 130)], 100, 200, 2), 80);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn one_section_of_a_lower_level_blocks_and_only_one() {
+    fn one_lower_critical_section_blocks() {
         let section =
             |level, ceiling, end, time| Done { end, time, level, ceiling, is_job: false, is_called: false };
         assert_eq!(waited_for(&[section(1, 2, 120, 50)], 100, 130, 2), 20);
@@ -196,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_cannot_be_preempted_keeps_higher_ones_waiting_and_goes_before_lower_ones() {
+    fn nonpreemptible_job_blocks_higher_and_precedes_lower() {
         let polled = |level, end, time| Done { ceiling: u8::MAX, ..job(level, end, time) };
         assert_eq!(waited_for(&[polled(1, 120, 50), polled(3, 150, 30)], 100, 160, 2), 50);
     }
 
     #[test]
-    fn switching_to_a_job_of_another_thread_is_no_lateness() {
+    fn switch_to_job_of_other_thread_is_not_lateness() {
         let recent = Recent::new();
         recent.clear(10);
         let called = Done { is_called: true, ..job(4, 130, 20) };
@@ -213,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_forgotten_is_not_waited_for() {
+    fn does_not_wait_for_forgotten_call() {
         let recent = Recent::new();
         (1..=100).for_each(|end| recent.add(job(1, end, 1)));
         assert_eq!(recent.waited_for(0, 100, 1), KEPT as u64);
     }
 
     #[test]
-    fn entries_are_read_whole_while_others_write_them() {
+    fn reads_entries_consistently_during_writes() {
         let recent = Recent::new();
         std::thread::scope(|scope| {
             for level in [1, 2] {

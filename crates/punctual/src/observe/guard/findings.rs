@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_by_call_and_keeps_the_first_stack() {
+    fn counts_per_call_and_keeps_first_stack() {
         let findings = Findings::new(false);
         let calls = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
         // SAFETY: a single thread.
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_not_on_the_stack_is_a_stack_of_its_own() {
+    fn address_off_stack_belongs_to_other_stack() {
         let mut stack = [0; DEPTH];
         assert_eq!((capture(&mut stack, Some(5)), stack[0]), (1, 5));
         assert!(capture(&mut stack, None) > 1);

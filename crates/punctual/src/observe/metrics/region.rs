@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_read_it_and_can_neither_write_nor_cut_it_off() {
+    fn others_can_read_but_not_write_or_truncate() {
         let (region, file) = Region::new("app", 8192).unwrap();
         region.write(4096, b"text");
         seal(&file);
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "end <= self.size")]
-    fn nothing_lies_beyond_its_end() {
+    fn nothing_follows_its_end() {
         let (region, _file) = Region::new("app", 4096).unwrap();
         let _ = region.at::<u64>(4096);
     }

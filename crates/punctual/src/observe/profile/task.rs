@@ -279,14 +279,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances_are_the_least_over_so_many_releases() {
+    fn distances_are_minimum_over_releases() {
         let mut figures = Figures::new(0, 0);
         [0, 10, 13, 40, 41].iter().for_each(|&release| figures.released(release));
         assert_eq!(figures.least[..5], [1, 13, 31, 41, u64::MAX]);
     }
 
     #[test]
-    fn a_window_of_releases_is_no_longer_than_what_is_kept() {
+    fn release_window_is_bounded_by_history() {
         let mut figures = Figures::new(0, 0);
         (0..100).for_each(|number| figures.released(number * number));
         let expected = std::array::from_fn(|back| (back as u64 + 1).pow(2));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_job_does_is_counted_per_job() {
+    fn counts_findings_per_job() {
         let mut spawns = PerJob::default();
         spawns.count();
         spawns.count();

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_without_time_does_not_count() {
+    fn ignores_observation_without_time() {
         let (none, some) = ([0_i64; 2], [0_i64, 1]);
         let address = |time: &[i64; 2]| std::ptr::from_ref(time).expose_provenance();
         assert_eq!(named(libc::SYS_ppoll, &[0, 0, address(&none)]), None);

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_thread_has_found_out_another_uses_at_once() {
+    fn threads_share_measured_latency() {
         let (shared, one, other) = (Counter::new(), Stamps::new(), Stamps::new());
         shared.first.set(at(5 * MS)).unwrap();
         one.lay(at(9 * MS), &shared);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn begins_again_when_the_counter_has_not_kept_running() {
+    fn restarts_after_counter_gap() {
         let slept = Sample { counter: 60 * MS, time: 60 * MS };
         for sample in
             [Sample { counter: 1, time: 60 * MS }, Sample { counter: u64::MAX / 2, time: 60 * MS }, slept]
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_to_the_clock() {
+    fn follows_clock() {
         let _ = choose();
         let stamps = Stamps::new();
         let (mut beside, mut by_counter) = (0, 0);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_is_usable() {
+    fn allowed_settings_are_usable() {
         let allowed = Allowed::of_this_thread().unwrap();
         let usable = usable(&allowed);
         assert!(allowed.iter().all(|cpu| usable.contains(&cpu)));

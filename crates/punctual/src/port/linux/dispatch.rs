@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_another_handler_does_not_end_the_watch() {
+    fn end_of_other_handler_keeps_watch() {
         static HANDLED: AtomicU64 = AtomicU64::new(0);
         extern "C" fn count(_: libc::c_int) {
             HANDLED.fetch_add(1, Ordering::Relaxed);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_watched_thread_starts_is_not_watched() {
+    fn does_not_watch_threads_started_by_watched_one() {
         let Ok(_dispatched) = Dispatched::begin(see) else {
             return test_skip::skip(test_skip::Need::System("system call dispatch"), "watched calls");
         };

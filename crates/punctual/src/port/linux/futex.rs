@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wake_before_the_wait_is_not_lost() {
+    fn wake_before_wait_is_not_lost() {
         let worker = Worker::new(1);
         wake(&worker);
         assert!(!wait(&worker, None));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_at_the_end_of_a_wait_is_not_lost() {
+    fn wake_at_end_of_wait_is_not_lost() {
         // The bug appeared after some hundred thousand rounds; the stress test runs far more.
         const ROUNDS: u32 = 20_000;
         static WORKER: Worker = Worker::new(1);

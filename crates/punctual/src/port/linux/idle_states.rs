@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_state_counts_unless_disabled() {
+    fn deepest_enabled_idle_state_counts() {
         let root =
             cpu("deep", &[("POLL", "0", "0"), ("C1", "2", "0"), ("C6", "133", "0"), ("C8", "900", "1")]);
         assert_eq!(deepest(&root), Some(("C6".into(), 133_000)));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_is_written_in_microseconds_and_read_back() {
+    fn writes_latency_bound_in_microseconds_and_reads_it_back() {
         let device = std::env::temp_dir().join(format!("punctual-latency-{}", std::process::id()));
         fs::write(&device, []).unwrap();
         drop(hold(&device, Duration::from_ticks(10_999)).unwrap());
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_applies_until_it_is_dropped() {
+    fn latency_bound_applies_until_dropped() {
         let applies = || read_back(&File::open(DEVICE).ok()?).ok();
         let bound = Bound::new(Some(Duration::from_ticks(7_000)));
         match &bound.missing {

@@ -88,14 +88,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stat_line_with_an_awkward_name() {
+    fn parses_stat_line_with_awkward_name() {
         let stat = format!("42 (a) b (c)) S {} 55 1 0 0", vec!["0"; 36].join(" "));
         assert_eq!(parse_stat(&stat), Some(("a) b (c)".into(), 55, 1)));
         assert_eq!(parse_stat("nonsense"), None);
     }
 
     #[test]
-    fn advice_to_switch_off_throttling_names_its_risk() {
+    fn advice_to_disable_throttling_names_risk() {
         let note = throttling_note(950_000, 1_000_000).unwrap();
         assert!(note.starts_with("real-time throttling is on: 950000 of every 1000000 µs"), "{note}");
         let (_, after_advice) = note.split_once("kernel.sched_rt_runtime_us=-1 turns it off").unwrap();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_no_throttling_where_it_has_no_effect() {
+    fn ignores_ineffective_throttling() {
         assert_eq!(
             [-1, 1_000_000, 2_000_000].map(|runtime| throttling_note(runtime, 1_000_000)),
             [const { None }; 3]

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_what_came_to_one_cpu() {
+    fn names_interrupts_of_cpu() {
         let before =
             "      CPU0  CPU3\n 24:   5  7  PCI-MSI 3-edge  eth0\nLOC:  10  20  Local timer interrupts\n";
         let after = "      CPU0  CPU3\n 24:   9  8  PCI-MSI 3-edge  eth\u{1b}0\nLOC:  90  25  Local timer interrupts\nERR:  0\n";

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_boost_ends() {
+    fn boost_ends() {
         std::thread::spawn(|| {
             let inside = boosted(1, policy);
             assert!(inside == ("SCHED_FIFO", 1) || inside == ("SCHED_OTHER", 0), "{inside:?}");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_said_and_what_applies_is_read_back() {
+    fn reports_refused_settings_and_reads_back_others() {
         // On a separate thread, because settings end with the thread.
         std::thread::spawn(|| {
             let cpu = cpu::Allowed::of_this_thread().unwrap().iter().next_back().unwrap();

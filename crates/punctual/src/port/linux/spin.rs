@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gives_up_what_is_in_vain_and_tries_again() {
+    fn abandons_failed_attempt_and_retries() {
         let habit = Habit::new();
         let spins = |waits: u32| (0..waits).filter(|_| habit.is_worthwhile()).count() as u32;
         assert_eq!(spins(IN_VAIN), IN_VAIN);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_at_what_comes_first() {
+    fn ends_at_earliest_event() {
         let seen = Cell::new(0);
         let count = || seen.replace(seen.get() + 1) == 3;
         // The limit is seconds, and the release an hour away: the condition ends the spin.

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_been_in_use_is_found() {
+    fn detects_used_memory() {
         let look = || {
             let stack = Bounds::of_this_thread().expect("the system tells");
             stack.fill();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alternate_stack_is_given_back() {
+    fn restores_alternate_stack() {
         std::thread::spawn(|| {
             let alternate = || {
                 let mut now = MaybeUninit::<libc::stack_t>::zeroed();

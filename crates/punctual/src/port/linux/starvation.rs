@@ -53,13 +53,13 @@ mod tests {
     }
 
     #[test]
-    fn the_calling_thread_is_not_starved() {
+    fn calling_thread_is_not_starved() {
         let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         assert!(StarvationCheck::of(me).is_not_starved());
     }
 
     #[test]
-    fn a_missing_thread_is_not_starved() {
+    fn missing_thread_is_not_starved() {
         assert!(StarvationCheck::of(0).is_not_starved());
     }
 }

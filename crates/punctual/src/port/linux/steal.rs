@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_figure_of_a_cpu() {
+    fn reads_value_of_cpu() {
         let statistics = "cpu  1 2 3 4 5 6 7 88 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu10 1 2 3\nintr 5\n";
         assert_eq!(ticks_in(statistics, 0), Some(8));
         assert_eq!(ticks_in(statistics, 1), None);
@@ -29,7 +29,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_is_not_there_has_lost_nothing() {
+    fn missing_cpu_lost_nothing() {
         assert_eq!(stolen(usize::MAX), None);
     }
 }

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_is_one_switch_until_a_job_has_suspended_itself() {
+    fn counts_sleep_as_one_switch() {
         let account = Account::new();
         account.read(usage(10, 0));
         account.woke(unread, || 0);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn time_off_the_cpu_is_what_the_thread_did_not_use() {
+    fn off_cpu_time_is_unused_thread_time() {
         let account = Account::new();
         let time = |switches, micros, cpu| account.since(100_000, usage(switches, micros), || cpu).time;
         account.read(usage(0, 1_000));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeps_without_a_switch_do_not_add_up() {
+    fn sleeps_without_switch_do_not_accumulate() {
         let account = Account::new();
         (0..UNREAD_SLEEPS - 1).for_each(|_| account.woke(unread, || 0));
         assert!(account.unread.get() < UNREAD_SLEEPS);

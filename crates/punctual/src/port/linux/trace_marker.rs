@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn off_writes_nothing_and_on_writes_the_task_and_its_release() {
+    fn writes_task_and_release_only_if_enabled() {
         let place = std::env::temp_dir().join(format!("punctual-marks-{}", std::process::id()));
         let file = fs::File::create_new(&place).unwrap();
         let mark = Mark::off();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_is_said_with_the_fix() {
+    fn reports_unopenable_device_with_remedy() {
         let missing = open("/proc/self/no such file".into()).unwrap_err();
         assert!(missing.contains("/proc/self/no such file") && missing.contains("recording"), "{missing}");
         let denied = explain(&Error::from_raw_os_error(libc::EACCES));

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn it_meets_the_clock_at_the_next_anchor() {
+    fn converges_to_clock_at_next_anchor() {
         // Three counts per ns, and the time shown is 700 ns behind.
         let (last, now) = (Sample { counter: 0, time: 5 * MS }, Sample { counter: 60 * MS, time: 25 * MS });
         let anchor = bent(last, now, 25 * MS - 700);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_to_the_clock_and_never_goes_back() {
+    fn follows_clock_monotonically() {
         if !Tsc::is_there() {
             return test_skip::skip(
                 test_skip::Need::System("an invariant time-stamp counter"),

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_served_in_order_of_arrival() {
+    fn serves_lock_group_in_arrival_order() {
         let mut table = table(&[(0, BUS), (2, BUS), (1, BUS), (3, DISK)]);
         assert_waiting(&table, &[2, 1]);
         assert_eq!(table.give_up(3, DISK), [0_usize; 0], "groups do not know of each other");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_passes_only_above_every_ceiling_that_others_hold() {
+    fn level_passes_only_above_ceilings_held_by_others() {
         let mut table = table(&[(1, ceiling(1, 2)), (2, ceiling(2, 2)), (3, ceiling(3, 3))]);
         assert_waiting(&table, &[2]);
         table.ask(1, ceiling(1, 1));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn of_those_that_pass_the_highest_goes_and_keeps_the_others_out() {
+    fn highest_passing_job_locks_and_blocks_others() {
         let mut table =
             table(&[(0, ceiling(0, 9)), (1, ceiling(1, 9)), (5, ceiling(5, 9)), (3, ceiling(3, 9))]);
         assert_eq!(table.give_up(0, ceiling(0, 9)), [5]);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_free_mutex_is_refused_below_a_ceiling() {
+    fn free_mutex_below_system_ceiling_is_not_granted() {
         // The ceiling blocking of the protocol: the mutex that 2 requests is free.
         let mut table = table(&[(1, ceiling(1, 3)), (2, ceiling(2, 2))]);
         assert_waiting(&table, &[2]);

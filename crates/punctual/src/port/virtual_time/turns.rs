@@ -291,7 +291,7 @@ mod tests {
     const NOTHING: fn(usize) -> u64 = |_| NEVER;
 
     #[test]
-    fn the_earliest_goes_and_of_equals_the_first() {
+    fn earliest_then_first_armed_runs() {
         assert_eq!(order(&[at(9), at(7), at(7)]).next(5, NOBODY, NOTHING), Some((7, 1)));
         assert_eq!(order(&[at(9), at(2), at(1)]).next(5, NOBODY, NOTHING), Some((5, 1)), "both are late");
         let mut order = Order::new(vec![1, 0]);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_is_looked_up_when_it_matters() {
+    fn checks_due_jobs_when_needed() {
         let order = order(&[Until::Due(Some(Instant::from_ticks(8))), Until::Due(None), Until::Woken]);
         assert_eq!(order.next(5, NOBODY, NOTHING), Some((8, 0)));
         assert_eq!(order.next(5, NOBODY, |partition| [9, 7, 1][partition]), Some((7, 1)));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_elsewhere_is_over_before_it_is_waited_for() {
+    fn remote_event_ends_before_wait() {
         let event = Until::Event(Instant::from_ticks(7));
         let mut order = order(&[event, at(7)]);
         assert_eq!(order.next(5, NOBODY, NOTHING), Some((7, 1)));
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_goes_once_at_the_start() {
+    fn every_task_runs_once_at_start() {
         let mut order = Order::new(vec![0, 1, 2]);
         order.pauses(1, Until::Woken);
         assert_eq!(order.next(0, NOBODY, NOTHING), Some((0, 0)));

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_with_the_cpu_time_of_the_thread_that_runs_the_job() {
+    fn answers_with_cpu_time_of_running_thread() {
         let region = region();
         let cpus = cpu::Allowed::of_this_thread().expect("the kernel tells");
         let clock = CpuClock::start(region, cpus, 1).expect("threads can be started");

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hook_is_claimed_once() {
+    fn hook_is_claimed_once() {
         let idle = Idle::default();
         assert!(!idle.take_over(), "the thread is not in `idle`");
         idle.begins();

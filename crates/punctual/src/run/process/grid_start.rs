@@ -83,20 +83,20 @@ mod tests {
     }
 
     #[test]
-    fn the_lead_is_twice_what_waking_takes() {
+    fn early_wake_up_is_twice_wake_latency() {
         let took = Duration::from_micros(300);
         let lead = lead_if_asleep_after(took);
         assert!(lead >= took * 2 && lead < took * 3, "{lead:?}");
     }
 
     #[test]
-    fn the_lead_has_bounds() {
+    fn early_wake_up_is_bounded() {
         assert_eq!(lead_if_asleep_after(Duration::from_micros(0)), LEAST);
         assert_eq!(lead_if_asleep_after(Duration::from_hours(1)), MOST, "and the wait has an end");
     }
 
     #[test]
-    fn the_origin_is_chosen_after_the_last_is_ready() {
+    fn origin_is_chosen_after_last_thread_is_ready() {
         let (clock, lead) = (Clock::new(), Duration::from_micros(500));
         let (left, ready_at, origin) = (Cell::new(3), Cell::new(None), Cell::new(None));
         let ready = || {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_never_polls_does_not_keep_the_others_from_it() {
+    fn busy_thread_does_not_stop_others_from_polling() {
         let (clock, laid) = (Clock::new(), Cell::new(false));
         begin(&|| clock.now(), || false, LEAST, |_| laid.set(true));
         assert!(laid.get());

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn isolated_cpus_come_first_then_the_highest() {
+    fn prefers_isolated_then_highest_cpus() {
         let free = [wish("a", None), wish("b", None)];
         placed(&free, &[1], &[1, 3]);
         placed(&free, &[7], &[3, 2]);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_its_fix() {
+    fn rejects_impossible_settings_with_remedy() {
         refused(&[wish("main", Some(4))], &[0, 1], &["no CPU 4", "0, 1", "Config::cpu"]);
         refused(&[wish("a", None), wish("b", Some(4))], &[0, 1], &["`b`", "CPU 4", "partition_cpu"]);
         refused(&[wish("a", Some(1)), wish("b", Some(1))], &[0, 1], &["`a`", "`b`", "CPU 1"]);

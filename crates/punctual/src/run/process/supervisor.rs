@@ -329,7 +329,7 @@ mod tests {
     };
 
     #[test]
-    fn its_own_panic_ends_the_app_and_another_the_watch() {
+    fn own_panic_stops_app_and_foreign_panic_ends_watch() {
         let mut calls = 0;
         assert!(run_restarting_once(&RUNTIME, || calls += 1));
         assert_eq!((calls, RUNTIME.is_stopping()), (1, false));

@@ -160,7 +160,7 @@ mod tests {
     };
 
     #[test]
-    fn wait_for_a_run_has_a_limit() {
+    fn wait_for_run_has_limit() {
         let runtime = &RUNTIME;
         for held in [VIRTUAL_TIME, REAL_TIME] {
             runtime.host.claim.take(held).expect("it is free");

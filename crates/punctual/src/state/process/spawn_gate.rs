@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_to_enter_when_closed() {
+    fn rejects_entry_when_closed() {
         let gate = SpawnGate::closed();
         assert!(gate.enter().is_none());
         gate.open();

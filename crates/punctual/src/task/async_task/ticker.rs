@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn first_tick_is_the_next_point_of_the_grid() {
+    fn first_tick_is_next_grid_point() {
         let ticker = every(Duration::from_ticks(10));
         let first = |origin, now| ticker.first(at(origin), at(now)).as_ticks();
         assert_eq!([first(3, 3), first(3, 12), first(3, 13), first(3, 99)], [13, 13, 23, 103]);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn skips_and_counts_all_missed_ticks_but_the_last() {
+    fn skips_and_counts_missed_ticks() {
         let mut ticker = every(Duration::from_ticks(10));
         let mut pass = |next, now| ticker.pass(at(next), at(now)).as_ticks();
         assert_eq!([pass(20, 20), pass(30, 39), pass(40, 50), pass(60, 95)], [20, 30, 50, 90]);

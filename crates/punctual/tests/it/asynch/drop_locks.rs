@@ -112,7 +112,7 @@ app!(global, [executor = "global"], []);
 type Run = fn(Config, Arc<AtomicU32>, bool) -> Result<Report, StartError>;
 
 #[test]
-fn a_future_may_lock_when_it_is_dropped_at_the_end() {
+fn future_may_lock_when_dropped_at_shutdown() {
     let _alone = crate::alone();
     let runs: [(&str, Run); 4] =
         [("levels", levels::run), ("polls", polls::run), ("apart", apart::run), ("global", global::run)];

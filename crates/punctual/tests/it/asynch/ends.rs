@@ -171,7 +171,7 @@ mod panics {
     }
 
     #[test]
-    fn a_panic_ends_the_app_and_drops_the_future_once() {
+    fn panic_stops_app_and_drops_future_once() {
         let words = ["in a poll", "in a destructor", "more than 1 times at once; raise `waits`"];
         for (manner, words) in words.into_iter().enumerate() {
             let drops = Arc::default();
@@ -249,7 +249,7 @@ mod unmade {
     }
 
     #[test]
-    fn a_future_that_cannot_be_made_is_neither_polled_nor_dropped() {
+    fn panicking_future_constructor_is_neither_polled_nor_dropped() {
         let _alone = crate::alone();
         let real = Config::new().until(punctual::Duration::from_secs(20));
         // In alternation: the last future's remains in the storage belong to no task.

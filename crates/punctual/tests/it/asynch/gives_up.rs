@@ -146,7 +146,7 @@ mod app {
 }
 
 #[test]
-fn however_a_wait_ends_its_slot_is_free_again() {
+fn every_end_of_wait_frees_slot() {
     let _alone = crate::alone();
     use Manner::{AnotherWaker, GivenUp, Kept, Leaked, LeftBehind, Refused, TooMany};
     for config in [both(), both()].into_iter().flatten() {

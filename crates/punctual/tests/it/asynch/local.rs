@@ -246,7 +246,7 @@ mod descriptors {
     }
 
     #[test]
-    fn a_local_task_waits_for_a_descriptor() {
+    fn local_task_waits_for_descriptor() {
         let _alone = crate::alone();
         for config in [virtual_time(), Config::new().until(Duration::from_secs(30))] {
             let witness = Arc::<Witness>::default();
@@ -280,7 +280,7 @@ fn run_with_a_stranger(run: Run, config: Config) {
 
 /// Each app in virtual time and on threads, in alternation.
 #[test]
-fn everything_stays_on_one_thread() {
+fn stays_on_one_thread() {
     let _alone = crate::alone();
     for run in RUNS {
         for _ in 0..2 {
@@ -293,6 +293,6 @@ fn everything_stays_on_one_thread() {
 #[test]
 fn so_it_does_without_privileges() {
     let mut again = Command::new(std::env::current_exe().unwrap());
-    again.args(["--exact", "asynch::local::everything_stays_on_one_thread"]);
+    again.args(["--exact", "asynch::local::stays_on_one_thread"]);
     assert!(unprivileged(&again).status_within(TEST_LIMIT).unwrap().success());
 }

@@ -166,7 +166,7 @@ fn ends(config: &dyn Fn() -> Config) {
 }
 
 #[test]
-fn what_is_left_is_dropped_on_its_thread() {
+fn drops_remaining_values_on_their_thread() {
     let _alone = crate::alone();
     ends(&virtual_time);
     ends(&|| Config::new().until(Duration::from_secs(30)));

@@ -106,7 +106,7 @@ mod times {
     }
 
     #[test]
-    fn they_wait_to_the_nanosecond() {
+    fn waits_to_the_nanosecond() {
         let log = Log::default();
         let report = app::run(virtual_time(), log.clone()).unwrap();
         assert_eq!(
@@ -219,7 +219,7 @@ mod overrun {
     }
 
     #[test]
-    fn an_async_task_handles_overruns() {
+    fn async_task_handles_overruns() {
         let log = Log::default();
         app::run(virtual_time(), log.clone()).unwrap();
         assert_eq!(log.take(), [(10, "late")]);

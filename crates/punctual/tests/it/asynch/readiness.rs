@@ -143,7 +143,7 @@ mod kinds {
     }
 
     #[test]
-    fn each_kind_of_descriptor_wakes_its_task() {
+    fn each_descriptor_type_wakes_task() {
         let _alone = crate::alone();
         for config in [both(), both()].into_iter().flatten() {
             let report = app::run(config).expect("the app starts");
@@ -223,7 +223,7 @@ mod foreign {
     }
 
     #[test]
-    fn threads_that_are_not_the_apps_make_it_ready() {
+    fn foreign_threads_make_task_ready() {
         let _alone = crate::alone();
         for _ in 0..2 {
             let (socket, mut other_end) = pair();

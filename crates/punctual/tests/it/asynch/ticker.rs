@@ -63,13 +63,13 @@ fn work_between_ticks_does_not_shift_them() {
 }
 
 #[test]
-fn ticker_made_later_keeps_to_the_grid_of_the_app() {
+fn later_ticker_follows_app_grid() {
     assert_eq!(ticks(13, &[0, 0]), [(20, 20, 0), (30, 31, 0)]);
     assert_eq!(ticks(40, &[0]), [(50, 50, 0)], "the first tick comes after the wait begins");
 }
 
 #[test]
-fn passed_tick_comes_at_once_and_earlier_ones_are_counted() {
+fn past_tick_fires_at_once_and_earlier_ones_are_counted() {
     // 31 ms with `preempts`: the ticks at 20, 30 and 40 ms pass.
     assert_eq!(ticks(0, &[31, 0, 0]), [(10, 10, 0), (40, 43, 2), (50, 50, 2)]);
 }

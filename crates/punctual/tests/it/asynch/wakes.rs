@@ -113,7 +113,7 @@ mod levels {
     }
 
     #[test]
-    fn a_wake_is_a_preemption_point_as_a_spawn_is() {
+    fn wake_is_a_preemption_point() {
         let log = Log::default();
         let report = app::run(virtual_time(), log.clone(), Gate::default()).unwrap();
         let order: Vec<_> = log.take().into_iter().map(|(_, what)| what).collect();
@@ -169,7 +169,7 @@ mod foreign {
 
     /// On threads: the test hangs if a wake is lost.
     #[test]
-    fn threads_that_are_not_the_apps_wake_it() {
+    fn foreign_threads_wake_task() {
         let _alone = crate::alone();
         let gate = Gate::default();
         std::thread::scope(|scope| {

@@ -97,7 +97,7 @@ mod app {
 }
 
 #[test]
-fn what_never_returns_is_named_and_another_signal_ends_it() {
+fn names_endless_job_and_second_signal_ends_it() {
     thread::scope(|scope| {
         for (endless, said) in ENDLESS {
             scope.spawn(move || {

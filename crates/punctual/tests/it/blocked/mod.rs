@@ -143,7 +143,7 @@ fn sleeps() -> &'static str {
 }
 
 #[test]
-fn names_the_job_that_blocks_and_what_it_holds() {
+fn names_blocking_job_and_its_locks() {
     for (app, ended) in stops(Holder::Low, false) {
         let (level, holds) = match app {
             "one" => ("`low` at level 1, thread ", "holds a resource of ceiling 2, "),
@@ -158,7 +158,7 @@ fn names_the_job_that_blocks_and_what_it_holds() {
 }
 
 #[test]
-fn names_idle_if_that_is_what_blocks() {
+fn names_blocking_idle() {
     for (app, ended) in stops(Holder::Idle, false) {
         let holder = match app {
             "one" => "idle, which holds a resource, does not end",

@@ -199,24 +199,24 @@ fn is_a_fault(place: Place, culprit: impl Fn(Executor, &Report) -> &'static str,
 }
 
 #[test]
-fn an_event_source_that_cannot_tell_its_descriptor_ends_the_app() {
+fn event_source_without_descriptor_stops_app() {
     is_a_fault(Place::FirstAsFd, |_, _| "bound", "no descriptor");
     is_a_fault(Place::SecondAsFd, |_, _| "bound", "no descriptor");
 }
 
 #[test]
-fn a_waker_that_panics_ends_the_app() {
+fn panicking_waker_stops_app() {
     is_a_fault(Place::TimedWaker, |_, _| "a waker", "not now");
     is_a_fault(Place::ReadyWaker, |_, _| "a waker", "not now");
 }
 
 #[test]
-fn so_does_one_that_panics_when_dropped() {
+fn panicking_drop_of_waker_stops_app() {
     is_a_fault(Place::DroppedWaker, |_, _| "a waker", "not yet");
 }
 
 #[test]
-fn a_submitted_call_that_panics_ends_the_app() {
+fn panicking_submitted_call_stops_app() {
     // A call that is made at once is part of the job.
     let culprit = |executor, report: &Report| match (executor, report.virtual_time) {
         (Executor::Polling, false) => "a call submitted to the background thread",

@@ -217,7 +217,7 @@ fn run(run: Run, config: &Config, bomb: Bomb) -> Report {
 }
 
 #[test]
-fn each_is_a_fault_after_which_the_rest_is_dropped_and_the_hook_runs() {
+fn each_panic_is_a_fault_that_drops_jobs_and_runs_hook() {
     each(|app, config| {
         for (bomb, task, message) in BOMBS {
             let report = run(app, config, bomb);
@@ -229,7 +229,7 @@ fn each_is_a_fault_after_which_the_rest_is_dropped_and_the_hook_runs() {
 }
 
 #[test]
-fn the_next_run_finds_nothing_of_the_last() {
+fn next_run_starts_clean() {
     each(|app, config| {
         for (bomb, ..) in BOMBS {
             run(app, config, bomb);
@@ -299,7 +299,7 @@ mod start {
     with_argument!(in_virtual_time);
 
     #[test]
-    fn an_app_that_was_not_reset_is_not_run_again() {
+    fn rejects_second_run_without_reset() {
         type Run = fn(Config, Counted) -> Result<Report, StartError>;
         let _alone = crate::alone();
         let runs: [(Run, Config, &str); 2] = [
@@ -327,7 +327,7 @@ mod start {
     }
 
     #[test]
-    fn what_was_made_before_an_initial_value_panics_is_dropped() {
+    fn panicking_initializer_drops_earlier_values() {
         each(|_, config| {
             for (panics, dropped) in [(true, 3), (false, 4)] {
                 PANICS.store(panics, Ordering::Relaxed);

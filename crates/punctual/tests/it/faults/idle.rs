@@ -244,17 +244,17 @@ fn each_of(
 }
 
 #[test]
-fn the_hook_runs_beside_an_idle_that_has_nothing_of_it() {
+fn hook_runs_in_parallel_with_independent_idle() {
     each(Common::Nothing, Manner::GoesOn, 0, |ended| ended.output.matches("HOOK").count() == 1);
 }
 
 #[test]
-fn it_runs_once_and_nothing_is_dropped_under_it_if_idle_returns_meanwhile() {
+fn hook_runs_once_if_idle_returns_during_it() {
     each(Common::Nothing, Manner::ReturnsLate, 0, |ended| ended.output.matches("HOOK").count() == 1);
 }
 
 #[test]
-fn it_does_not_run_beside_an_idle_with_a_local_of_it() {
+fn hook_waits_for_idle_with_shared_local() {
     let words = "idle may be using `yours`, which #[shutdown] uses too, so #[shutdown] does not run; call \
                  punctual::wait_for_event() in the loop of idle";
     each(Common::Local, Manner::GoesOn, 1, |ended| {
@@ -263,7 +263,7 @@ fn it_does_not_run_beside_an_idle_with_a_local_of_it() {
 }
 
 #[test]
-fn it_does_not_run_beside_an_idle_with_shared_resources_of_it() {
+fn hook_waits_for_idle_with_its_shared_resources() {
     let words = "idle may be using `locked` and `other`, which #[shutdown] uses too";
     each(Common::Shared, Manner::GoesOn, 1, |ended| {
         ended.output.contains(words) && !ended.output.contains("HOOK")
@@ -271,7 +271,7 @@ fn it_does_not_run_beside_an_idle_with_shared_resources_of_it() {
 }
 
 #[test]
-fn it_does_not_run_beside_an_idle_in_a_critical_section() {
+fn hook_waits_for_critical_section_of_idle() {
     let words = "idle holds the lock of a resource, so #[shutdown] does not run";
     each_of(executors().filter(|e| *e != Executor::Global), Common::Nothing, Manner::HoldsLock, 1, |ended| {
         ended.output.contains(words) && !ended.output.contains("HOOK")
@@ -279,14 +279,14 @@ fn it_does_not_run_beside_an_idle_in_a_critical_section() {
 }
 
 #[test]
-fn but_it_does_where_a_lock_is_no_level() {
+fn raises_where_lock_is_not_a_level() {
     // The hook does not use the resource that `idle` has locked.
     let global = std::iter::once(Executor::Global);
     each_of(global, Common::Nothing, Manner::HoldsLock, 0, |ended| ended.output.contains("HOOK"));
 }
 
 #[test]
-fn an_exit_that_waits_for_what_idle_holds_does_not_last() {
+fn exit_does_not_wait_for_lock_of_idle() {
     each(Common::Nothing, Manner::BlocksExit, 0, |ended| {
         ended.output.contains("HOOK") && ended.output.contains("EXITS")
     });

@@ -67,7 +67,7 @@ fn said(hook: Hook) -> [String; 2] {
 }
 
 #[test]
-fn the_panic_hook_of_the_program_is_not_called_by_threads_of_the_app() {
+fn app_threads_do_not_call_panic_hook() {
     for said in said(Hook::Ours) {
         assert!(!said.contains("THEIRS"), "{said}");
         assert!(said.contains("panicked at") && said.contains("process_end.rs"), "{said}");
@@ -75,7 +75,7 @@ fn the_panic_hook_of_the_program_is_not_called_by_threads_of_the_app() {
 }
 
 #[test]
-fn it_is_called_if_it_is_kept_or_time_is_virtual() {
+fn called_if_registered_or_virtual_time() {
     for hook in [Hook::Theirs, Hook::TheirsInVirtualTime] {
         for said in said(hook) {
             assert_eq!(said.matches("THEIRS").count(), 1, "{hook:?}: {said}");
@@ -149,7 +149,7 @@ fn stopping_program() {
 }
 
 #[test]
-fn a_first_signal_while_the_app_stops_by_itself_lets_the_hook_finish() {
+fn first_signal_during_shutdown_lets_hook_finish() {
     for command in privileges::with_and_without(process::program("faults::process_end::stopping_program")) {
         let mut running = process::start(command);
         running.wait_for("BEGUN");

@@ -216,13 +216,13 @@ fn is_a_fault(act: Act, task: &'static str, message: &'static str) {
 const CAUGHT: &str = "a panic has left a critical section and was caught outside of it";
 
 #[test]
-fn no_queued_job_runs_after_a_panic() {
+fn runs_no_queued_job_after_panic() {
     is_a_fault(Act::Panics, "job", "half-way");
     is_a_fault(Act::SpawnsWhileUnwinding, "job", "half-way");
 }
 
 #[test]
-fn it_makes_no_difference_whether_the_job_catches_it() {
+fn caught_panic_is_handled_equally() {
     is_a_fault(Act::Catches, "job", CAUGHT);
     is_a_fault(Act::CatchesBetween, "job", CAUGHT);
     is_a_fault(Act::CatchesAtCeiling, "at_ceiling", CAUGHT);
@@ -230,7 +230,7 @@ fn it_makes_no_difference_whether_the_job_catches_it() {
 }
 
 #[test]
-fn what_is_caught_in_the_section_is_no_fault() {
+fn panic_caught_in_section_is_not_a_fault() {
     each(Act::CatchesInside, |report, executor| {
         assert_eq!(report.outcome, Outcome::Shutdown, "{executor:?}");
         assert!(AFTER.load(Ordering::Relaxed) > 0 || executor == Executor::Global);
@@ -285,7 +285,7 @@ mod partitions {
     }
 
     #[test]
-    fn a_lock_across_partitions_is_no_exception() {
+    fn lock_across_partitions_is_no_exception() {
         let _alone = crate::alone();
         let two = executors().any(|executor| executor == Executor::Polling);
         for config in two.then(Config::new).into_iter().chain([Config::new().virtual_time()]) {
@@ -392,14 +392,14 @@ mod leaving {
     }
 
     #[test]
-    fn is_no_fault_in_a_critical_section_and_released_jobs_are_finished() {
+    fn shutdown_in_critical_section_finishes_released_jobs() {
         ends(Leaving::Waits, |report| {
             assert_eq!((&report.outcome, AFTER.load(Ordering::Relaxed)), (&Outcome::Shutdown, 1));
         });
     }
 
     #[test]
-    fn a_panic_after_it_was_caught_is_a_fault() {
+    fn panic_after_caught_one_is_a_fault() {
         ends(Leaving::CatchesAndPanics, |report| {
             let expected = Outcome::Panicked { task: "idle".into(), message: "half-way".into() };
             assert_eq!((&report.outcome, AFTER.load(Ordering::Relaxed)), (&expected, 0));
@@ -407,7 +407,7 @@ mod leaving {
     }
 
     #[test]
-    fn a_panic_in_a_destructor_meanwhile_is_a_fault() {
+    fn panic_in_destructor_is_a_fault() {
         ends(Leaving::PanicsInDestructor, |report| {
             let expected = Outcome::Panicked { task: "idle".into(), message: CAUGHT.into() };
             assert_eq!((&report.outcome, AFTER.load(Ordering::Relaxed)), (&expected, 0));

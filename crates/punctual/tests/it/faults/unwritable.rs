@@ -181,17 +181,17 @@ fn each(scenario: Scenario, code: i32, then: impl Fn(Running) -> Ended + Sync) {
 }
 
 #[test]
-fn a_panic_ends_the_app_with_the_hook_run() {
+fn panic_stops_app_and_runs_hook() {
     each(Scenario::Panics, 101, Running::end);
 }
 
 #[test]
-fn so_does_one_of_a_submitted_call() {
+fn panicking_destructor_of_submitted_call_stops_app() {
     each(Scenario::CallPanics, 101, Running::end);
 }
 
 #[test]
-fn a_helper_that_panics_is_no_fault() {
+fn helper_panic_is_not_a_fault() {
     each(Scenario::HelperPanics, 0, Running::end);
 }
 
@@ -201,7 +201,7 @@ fn so_do_panics_all_over() {
 }
 
 #[test]
-fn a_signal_ends_the_app_with_the_hook_run() {
+fn signal_stops_app_and_runs_hook() {
     each(Scenario::Waits, 0, |mut running| {
         running.wait_for("READY");
         running.signal(Signal::TERM);

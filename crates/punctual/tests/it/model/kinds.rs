@@ -117,7 +117,7 @@ mod asynchronous {
 
 #[cfg(feature = "async")]
 #[test]
-fn async_tasks_are_in_the_partition_of_an_app_without_any() {
+fn async_tasks_belong_to_single_partition() {
     let model = &asynchronous::MODEL;
     let task = model.task("waits").expect("it is declared");
     assert_eq!((task.kind, task.level, task.partition), (Kind::Async, 3, "main"));
@@ -130,7 +130,7 @@ fn access(uses: &[Use], resource: &str) -> Access {
 }
 
 #[test]
-fn the_global_executor_is_one_partition_with_ceilings_of_pcp() {
+fn global_executor_is_one_partition_with_pcp_ceilings() {
     let model = &global::MODEL;
     let [global] = model.partitions else { panic!("{:?}", model.partitions) };
     assert_eq!((global.name, global.executor, global.cpu), ("global", Executor::Global, None));
@@ -154,7 +154,7 @@ fn partitions_have_their_executors_and_cpus() {
 }
 
 #[test]
-fn every_kind_of_task_has_what_it_declares() {
+fn every_task_type_has_its_declared_resources() {
     let task = |name| mixed::MODEL.task(name).expect("it is declared");
     let clocked = task("clocked");
     assert_eq!((clocked.kind, clocked.partition, clocked.level), (Kind::Periodic, "fast", 4));
@@ -175,14 +175,14 @@ fn every_kind_of_task_has_what_it_declares() {
 }
 
 #[test]
-fn what_is_configured_out_is_not_there() {
+fn excluded_items_are_absent() {
     assert!(mixed::MODEL.task("removed").is_none());
     assert!(mixed::MODEL.resource("gone").is_none());
     assert_eq!(mixed::MODEL.idle, None);
 }
 
 #[test]
-fn resources_say_what_protects_them_and_where() {
+fn resources_name_their_protection_and_partition() {
     let resource = |name| mixed::MODEL.resource(name).expect("it is declared");
     let near: &model::Resource = resource("near");
     assert_eq!((near.protocol, near.ceiling, near.partitions), (Protocol::Srp, 4, &["fast"][..]));

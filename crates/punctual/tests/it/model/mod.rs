@@ -65,7 +65,7 @@ fn file(name: &str) -> PathBuf {
 }
 
 #[test]
-fn writes_the_model_of_an_example() {
+fn writes_model_of_example() {
     let path = file("example");
     let output = command("program", &path).output_within(TEST_LIMIT).expect("the program can be started");
     assert!(output.status.success(), "{output:?}");
@@ -77,7 +77,7 @@ fn writes_the_model_of_an_example() {
 }
 
 #[test]
-fn ends_in_place_of_a_run_with_status_0() {
+fn ends_instead_of_run_with_status_0() {
     let path = file("own-main");
     let output = command("program_with_a_main_of_its_own", &path)
         .output_within(TEST_LIMIT)
@@ -89,7 +89,7 @@ fn ends_in_place_of_a_run_with_status_0() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_an_error_that_says_what_to_do() {
+fn unwritable_file_error_names_remedy() {
     for (path, advice) in [("/nowhere/model.json", "a file that can be written"), ("", "the path of a file")]
     {
         for program in ["program", "program_with_a_main_of_its_own"] {

@@ -109,7 +109,7 @@ fn runs(mut command: Command, choice: String, environment: Option<String>, one: 
 }
 
 #[test]
-fn by_name_and_the_environment_has_the_last_word() {
+fn environment_overrides_pinning_by_name() {
     let Some([low, high]) = two_cpus() else { return };
     let _alone = crate::alone();
     let plain: fn() -> Command = || process::program("partitions::cpus::program");
@@ -126,7 +126,7 @@ fn by_name_and_the_environment_has_the_last_word() {
 }
 
 #[test]
-fn what_is_left_open_is_the_highest_free_one() {
+fn unspecified_cpu_is_highest_free_one() {
     let cpus = allowed();
     let Some([low, _]) = two_cpus() else { return };
     // An isolated CPU comes first, wherever it is.

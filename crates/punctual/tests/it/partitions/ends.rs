@@ -183,7 +183,7 @@ fn of_two_partitions() {
 }
 
 #[test]
-fn of_the_global_executor() {
+fn one_task_of_global_executor() {
     if two_cpus().is_some() {
         let _alone = crate::alone();
         let program = || process::program("partitions::ends::program_global");

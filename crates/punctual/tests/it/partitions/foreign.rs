@@ -91,6 +91,6 @@ fn into_both_partitions() {
 }
 
 #[test]
-fn into_two_levels_of_the_global_executor() {
+fn spawns_into_two_levels_of_global_executor() {
     runs!(global);
 }

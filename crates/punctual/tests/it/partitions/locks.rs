@@ -137,7 +137,7 @@ fn opposite_orders_across_partitions() {
 }
 
 #[test]
-fn opposite_orders_under_the_global_executor() {
+fn opposite_lock_orders_under_global_executor() {
     runs!(global);
 }
 
@@ -203,7 +203,7 @@ mod ceiling {
     }
 
     #[test]
-    fn a_free_mutex_is_refused_below_a_ceiling() {
+    fn free_mutex_below_system_ceiling_is_not_granted() {
         if two_cpus().is_some() {
             let _alone = crate::alone();
             for _ in 0..20 {

@@ -88,6 +88,6 @@ fn of_two_partitions() {
 }
 
 #[test]
-fn of_two_levels_of_the_global_executor() {
+fn two_levels_of_global_executor() {
     runs!(global);
 }

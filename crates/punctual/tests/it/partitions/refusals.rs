@@ -98,7 +98,7 @@ fn starts(command: Command) {
 }
 
 #[test]
-fn a_cpu_that_is_not_there() {
+fn rejects_missing_cpu() {
     let _alone = crate::alone();
     let words = ["there is no CPU 9999 for the partition `one`", "`one(cpu = …)`", "PUNCTUAL_CPU=one=…"];
     is_refused(program_of("absent", None), &words);
@@ -142,7 +142,7 @@ fn fewer_cpus_than_partitions() {
 }
 
 #[test]
-fn no_cpu_beside_those_that_are_polled_on() {
+fn no_cpu_left_next_to_polled_ones() {
     let _alone = crate::alone();
     let cpu = allowed()[0];
     let mut command = program_of("only polls", None);
@@ -155,7 +155,7 @@ fn no_cpu_beside_those_that_are_polled_on() {
 }
 
 #[test]
-fn a_partition_that_the_app_does_not_have() {
+fn rejects_undeclared_partition() {
     let _alone = crate::alone();
     let words = ["a CPU is given for a partition `three`, but those of the app are one, two", "PUNCTUAL_CPU"];
     is_refused(program_of("parts", Some("three=0")), &words);
@@ -176,7 +176,7 @@ fn a_cpu_without_a_partition() {
 }
 
 #[test]
-fn what_makes_no_sense() {
+fn contradicting_keys() {
     let _alone = crate::alone();
     for cpus in ["one=", "one", "=1", "one=1,", "one=1;two=0", "one:1"] {
         let words =
@@ -186,7 +186,7 @@ fn what_makes_no_sense() {
 }
 
 #[test]
-fn priorities_beyond_those_of_the_kernel() {
+fn priorities_outside_kernel_range() {
     let _alone = crate::alone();
     if two_cpus().is_some() {
         is_refused(
@@ -197,7 +197,7 @@ fn priorities_beyond_those_of_the_kernel() {
 }
 
 #[test]
-fn a_run_that_was_refused_leaves_the_app_as_it_was() {
+fn rejected_run_leaves_app_unchanged() {
     let Some([low, high]) = two_cpus() else { return };
     let _alone = crate::alone();
     let config = |two| Config::new().partition_cpu("one", low).partition_cpu("two", two);

@@ -175,6 +175,6 @@ fn across_partitions() {
 }
 
 #[test]
-fn under_the_global_executor() {
+fn works_under_global_executor() {
     runs!(global, "level 3");
 }

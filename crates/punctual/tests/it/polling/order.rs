@@ -64,7 +64,7 @@ mod app {
 }
 
 #[test]
-fn a_job_is_preempted_by_nothing_but_what_it_spawns() {
+fn only_spawned_jobs_preempt_job() {
     let log = Log::default();
     let until = punctual::Duration::from_millis(100);
     app::run(Config::new().virtual_time().until(until), log.clone())

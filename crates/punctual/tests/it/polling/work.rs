@@ -72,7 +72,7 @@ mod events {
 }
 
 #[test]
-fn descriptors_are_waited_for_by_others() {
+fn other_thread_waits_for_descriptors() {
     let _alone = crate::alone();
     for config in crate::polling::both() {
         let report = events::app::run(config).expect("it starts");
@@ -82,7 +82,7 @@ fn descriptors_are_waited_for_by_others() {
 }
 
 #[test]
-fn what_hit_its_thread_is_in_the_report() {
+fn reports_page_faults_and_switches_of_thread() {
     let _alone = crate::alone();
     if !crate::polling::two_cpus() {
         return;
@@ -161,7 +161,7 @@ mod calls {
 }
 
 #[test]
-fn calls_are_made_in_order_and_all_of_them() {
+fn runs_all_calls_in_order() {
     let _alone = crate::alone();
     for config in crate::polling::both() {
         let report = calls::app::run(config).expect("it starts");
@@ -214,7 +214,7 @@ mod ends {
 }
 
 #[test]
-fn a_panic_and_the_end_of_the_time_stop_it() {
+fn panic_and_time_limit_stop_run() {
     let _alone = crate::alone();
     if !crate::polling::two_cpus() {
         return;
@@ -232,18 +232,18 @@ fn a_panic_and_the_end_of_the_time_stop_it() {
 }
 
 #[test]
-#[ignore = "a program for `a_signal_stops_it`"]
-fn until_a_signal() {
+#[ignore = "a program for `signal_stops_app`"]
+fn waits_until_signal() {
     process::exit(punctual::export::main(|config| ends::app::run(config, false)));
 }
 
 #[test]
-fn a_signal_stops_it() {
+fn signal_stops_app() {
     let _alone = crate::alone();
     if !crate::polling::two_cpus() {
         return;
     }
-    let mut program = process::start(process::program("polling::work::until_a_signal"));
+    let mut program = process::start(process::program("polling::work::waits_until_signal"));
     program.wait_for("tick");
     program.signal(rustix::process::Signal::TERM);
     let ended = program.end();
@@ -252,7 +252,7 @@ fn a_signal_stops_it() {
 }
 
 #[test]
-#[ignore = "a program for `it_does_not_take_the_only_cpu`"]
+#[ignore = "a program for `does_not_take_only_cpu`"]
 fn on_one_cpu() {
     let mut one = rustix::thread::CpuSet::new();
     let all = rustix::thread::sched_getaffinity(None).expect("the affinity can be read");
@@ -262,7 +262,7 @@ fn on_one_cpu() {
 }
 
 #[test]
-fn it_does_not_take_the_only_cpu() {
+fn does_not_take_only_cpu() {
     let ended = process::start(process::program("polling::work::on_one_cpu")).end();
     assert_eq!(ended.code, 2, "{}", ended.output);
     for part in ["the partition `fast` polls", "allow it another CPU", "remove `poll`"] {
@@ -301,13 +301,13 @@ mod hangs {
 }
 
 #[test]
-#[ignore = "a program for `a_call_that_hangs_does_not_hang_the_end`"]
+#[ignore = "a program for `hanging_call_does_not_block_shutdown`"]
 fn hanging() {
     process::exit(punctual::export::main(hangs::app::run));
 }
 
 #[test]
-fn a_call_that_hangs_does_not_hang_the_end() {
+fn hanging_call_does_not_block_shutdown() {
     let _alone = crate::alone();
     if !crate::polling::two_cpus() {
         return;

@@ -15,7 +15,7 @@ fn program() {
 }
 
 #[test]
-fn response_times_are_within_the_bounds_and_that_of_the_critical_instant_is_its_bound() {
+fn responses_are_within_bounds_and_critical_instant_attains_it() {
     let file = File::new("bounds");
     let mut command = process::program("profile::bounds::program");
     command.env("PUNCTUAL_PROFILE", file.path()).env("PUNCTUAL_PORT", "virtual");

@@ -109,7 +109,7 @@ fn ended(program: &str, path: &std::path::Path) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_run_that_panics_leaves_its_profile_and_says_what_it_is() {
+fn panicking_run_writes_marked_profile() {
     let file = File::new("panic");
     let (code, said) = ended("ends::program", file.path());
     assert_eq!(code, Some(101), "{said}");
@@ -124,7 +124,7 @@ fn a_run_that_panics_leaves_its_profile_and_says_what_it_is() {
 }
 
 #[test]
-fn a_process_that_ends_under_its_app_says_that_the_profile_is_lost() {
+fn reports_profile_lost_at_process_exit() {
     let file = File::new("stuck");
     let (_, said) = ended("ends::program_that_does_not_end", file.path());
     assert_has(&said, &["idle does not return", "no profile is written"]);
@@ -132,7 +132,7 @@ fn a_process_that_ends_under_its_app_says_that_the_profile_is_lost() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_an_error_before_anything_runs() {
+fn unwritable_file_fails_before_start() {
     let config = Config::new().virtual_time().profile("/nowhere/profile.json");
     let error = app::run(config).expect_err("there is no such directory");
     assert_eq!(error.exit_code(), 2);
@@ -140,7 +140,7 @@ fn a_file_that_cannot_be_written_is_an_error_before_anything_runs() {
 }
 
 #[test]
-fn what_a_job_sleeps_is_no_execution() {
+fn sleep_is_not_execution() {
     let file = File::new("sleeper");
     sleeper::run(Config::new().profile(file.path())).expect("nothing is asked for");
     let text = file.task("sleeps");

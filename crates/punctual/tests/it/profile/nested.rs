@@ -57,7 +57,7 @@ mod app {
 const EXPECTED: &str = include_str!("nested.json");
 
 #[test]
-fn jobs_inside_jobs_are_in_the_execution_time_of_none_but_themselves() {
+fn nested_jobs_count_only_their_own_execution() {
     let file = File::new("nested");
     let config = Config::new().virtual_time().until(Duration::from_millis(100)).profile(file.path());
     let report = app::run(config).unwrap();
@@ -110,7 +110,7 @@ mod asynchronous {
     }
 
     #[test]
-    fn polls_are_the_jobs_of_an_async_task() {
+    fn polls_are_jobs_of_async_task() {
         let file = File::new("async");
         let config = Config::new().virtual_time().until(Duration::from_millis(20)).profile(file.path());
         app::run(config).unwrap();
@@ -177,7 +177,7 @@ mod without_the_key {
     }
 
     #[test]
-    fn a_run_without_a_profile_after_one_with_is_not_profiled() {
+    fn next_run_without_profile_is_not_profiled() {
         let file = File::new("after");
         let config = || Config::new().virtual_time().until(Duration::from_millis(20));
         app::run(config().profile(file.path())).unwrap();

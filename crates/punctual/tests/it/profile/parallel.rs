@@ -60,7 +60,7 @@ mod partitions {
     }
 
     #[test]
-    fn waiting_for_another_cpu_is_no_execution() {
+    fn waiting_for_another_cpu_is_not_execution() {
         let file = File::new("partitions");
         app::run(Config::new().virtual_time().profile(file.path())).unwrap();
         assert_has(&file.task("first"), &FIRST);
@@ -122,7 +122,7 @@ mod global {
     }
 
     #[test]
-    fn waiting_for_another_level_is_no_execution() {
+    fn waiting_for_another_level_is_not_execution() {
         let file = File::new("global");
         app::run(Config::new().virtual_time().profile(file.path())).unwrap();
         assert_has(&file.task("first"), &FIRST);

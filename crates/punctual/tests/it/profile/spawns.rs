@@ -59,7 +59,7 @@ mod app {
 }
 
 #[test]
-fn the_earliest_spawn_of_what_runs_later_is_measured_without_other_jobs() {
+fn measures_earliest_spawn_without_other_jobs() {
     let file = File::new("spawns");
     let config = Config::new().virtual_time().until(Duration::from_millis(70)).profile(file.path());
     app::run(config).unwrap();

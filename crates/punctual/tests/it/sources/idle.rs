@@ -146,7 +146,7 @@ fn cpus() -> usize {
 }
 
 #[test]
-fn every_time_releases_jobs_which_the_report_counts() {
+fn report_counts_releases_of_every_timer() {
     let _alone = crate::alone();
     for (kind, first) in AT_THEIR_END {
         for config in both() {
@@ -163,7 +163,7 @@ fn every_time_releases_jobs_which_the_report_counts() {
 }
 
 #[test]
-fn once_releases_one_job_for_the_end() {
+fn releases_one_job_for_end_of_file() {
     let _alone = crate::alone();
     let mut runs: Vec<Run> = vec![once::run, once_global::run];
     if cpus() > 1 {
@@ -183,7 +183,7 @@ fn once_releases_one_job_for_the_end() {
 }
 
 #[test]
-fn once_is_over_when_the_source_is_replaced() {
+fn replacing_source_rearms_end_of_file() {
     let _alone = crate::alone();
     for report in each(once::run, Kind::SocketHungUp, true) {
         // For the end; by `pend`, which reads the data of the other source; and for the end of
@@ -194,7 +194,7 @@ fn once_is_over_when_the_source_is_replaced() {
 }
 
 #[test]
-fn stop_ends_the_app_when_a_job_has_seen_the_end() {
+fn stop_ends_app_after_job_observed_it() {
     let _alone = crate::alone();
     for (kind, jobs) in AT_THEIR_END {
         for report in each(stop::run, kind, false) {
@@ -209,7 +209,7 @@ fn stop_ends_the_app_when_a_job_has_seen_the_end() {
 }
 
 #[test]
-fn what_is_alive_is_not_at_its_end() {
+fn live_object_is_not_ended() {
     let _alone = crate::alone();
     for run in [once::run as Run, stop::run] {
         for report in each(run, Kind::QuietEventfd, false) {
@@ -231,7 +231,7 @@ fn program() {
 }
 
 #[test]
-fn many_jobs_in_a_row_are_warned_of_once() {
+fn warns_once_of_consecutive_jobs() {
     let mut command = process::program("sources::idle::program");
     privileges::no_runaways(&mut command);
     let ended = process::start(command).end();

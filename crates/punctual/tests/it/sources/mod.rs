@@ -117,7 +117,7 @@ mod kinds {
     }
 
     #[test]
-    fn each_kind_of_descriptor_releases_its_task() {
+    fn each_descriptor_type_releases_task() {
         let _alone = crate::alone();
         for config in both() {
             let report = app::run(config).expect("the app starts");
@@ -194,7 +194,7 @@ mod by_hand {
     }
 
     #[test]
-    fn a_task_is_pending_or_it_is_not() {
+    fn task_is_pending_or_not() {
         let _alone = crate::alone();
         app::edge::pend();
         for config in both() {
@@ -255,7 +255,7 @@ mod by_hand_replaced {
     }
 
     #[test]
-    fn a_source_put_in_place_by_a_pended_job_is_waited_for() {
+    fn waits_for_source_set_by_pended_job() {
         let _alone = crate::alone();
         // Limits the test in case of a lost release.
         let config = Config::new().until(punctual::Duration::from_secs(10));
@@ -313,7 +313,7 @@ mod above_and_below {
     static RUNS: AtomicU32 = AtomicU32::new(0);
 
     #[test]
-    fn a_source_that_is_never_read_does_not_keep_a_higher_task_from_running() {
+    fn unread_source_does_not_starve_higher_task() {
         let _alone = crate::alone();
         // Limits the test in case of a lost release.
         let config = Config::new().until(punctual::Duration::from_secs(10));

@@ -56,7 +56,7 @@ mod app {
 }
 
 #[test]
-fn the_end_of_a_file_releases_the_task_until_it_takes_another_source() {
+fn end_of_file_releases_task_until_source_changes() {
     let _alone = crate::alone();
     // Three times for each end, and the two bytes. In virtual time the run ends because no further
     // event is possible.

@@ -99,7 +99,7 @@ fn plays_with(idle: &'static [Step], script: fn(), expected: &[(u64, &'static st
 }
 
 #[test]
-fn levels_run_at_the_same_time_and_the_highest_begins() {
+fn levels_run_in_parallel_and_highest_starts_first() {
     let script = || {
         app::one::spawn(&[Say("one"), Spend(5), Say("one ends")]).unwrap();
         app::four::spawn(&[Say("four"), Spend(3), Say("four ends")]).unwrap();
@@ -114,7 +114,7 @@ fn levels_run_at_the_same_time_and_the_highest_begins() {
 /// The first example of section IV of L. Sha, R. Rajkumar, J. P. Lehoczky, Priority Inheritance Protocols, 1990: two jobs
 /// that nest two semaphores in opposite orders, and one above both with a semaphore of its own.
 #[test]
-fn opposite_orders_do_not_deadlock_because_a_free_mutex_is_refused() {
+fn opposite_lock_orders_do_not_deadlock() {
     let script = || {
         app::one::spawn(&[
             Spend(1),
@@ -152,7 +152,7 @@ fn opposite_orders_do_not_deadlock_because_a_free_mutex_is_refused() {
 }
 
 #[test]
-fn a_later_holder_keeps_an_earlier_one_from_locking_more() {
+fn later_holder_blocks_further_locks_of_earlier_one() {
     let script = || {
         app::one::spawn(&[
             Y(&[Spend(3), Say("one asks"), X(&[Say("one in both"), Spend(1)])]),
@@ -166,7 +166,7 @@ fn a_later_holder_keeps_an_earlier_one_from_locking_more() {
 }
 
 #[test]
-fn the_highest_of_those_that_wait_is_next_whenever_it_came() {
+fn highest_waiter_is_next() {
     let script = || {
         app::rests::spawn(&[X(&[Say("one in z"), Spend(5)])]).unwrap();
         app::three::spawn_at(
@@ -195,7 +195,7 @@ fn the_highest_of_those_that_wait_is_next_whenever_it_came() {
 }
 
 #[test]
-fn of_those_released_at_once_the_highest_has_the_mutex_first() {
+fn highest_of_simultaneous_jobs_locks_first() {
     let script = || {
         app::rests::spawn_at(at(5), &[X(&[Say("one in z"), Spend(1)])]).unwrap();
         app::three::spawn_at(at(5), &[X(&[Say("three in z"), Spend(1)])]).unwrap();
@@ -205,7 +205,7 @@ fn of_those_released_at_once_the_highest_has_the_mutex_first() {
 }
 
 #[test]
-fn idle_is_one_of_those_that_lock() {
+fn idle_counts_as_lock_user() {
     const IDLE: &[Step] = &[Say("idle"), X(&[Say("idle in rest"), Spend(3)]), Say("idle ends")];
     // It begins after the jobs released at the start. Its ceiling delays level 1, but not level 2.
     let script = || {
@@ -221,7 +221,7 @@ fn idle_is_one_of_those_that_lock() {
 }
 
 #[test]
-fn a_panic_in_a_critical_section_releases_the_mutex() {
+fn panic_in_critical_section_releases_mutex() {
     let script = || {
         app::rests::spawn(&[X(&[Spend(3), Do(|| panic!("here"))])]).unwrap();
         app::rests::spawn(&[Say("never")]).unwrap();

@@ -86,7 +86,7 @@ fn ends(act: Act) -> (Outcome, Duration, u64) {
 }
 
 #[test]
-fn time_that_is_spent_ends_with_time() {
+fn spent_time_ends_with_clock() {
     for time in [u64::MAX, END, END / 2 + 1] {
         assert_eq!(ends(Act::Spend(time)), (Outcome::TimeUp, Duration::from_ticks(END), 0), "{time}");
     }
@@ -94,7 +94,7 @@ fn time_that_is_spent_ends_with_time() {
 }
 
 #[test]
-fn the_last_job_is_the_one_before_the_end() {
+fn last_job_precedes_end() {
     for act in [Act::SpawnAt(END - 1), Act::SpawnAfter(END - 1)] {
         assert_eq!(ends(act), (Outcome::Quiescent, Duration::from_ticks(END - 1), 1), "{act:?}");
     }
@@ -104,14 +104,14 @@ fn the_last_job_is_the_one_before_the_end() {
 }
 
 #[test]
-fn what_is_never_is_not_waited_for() {
+fn does_not_wait_for_infinite_instant() {
     for act in [Act::SpawnAt(u64::MAX), Act::SpawnAfter(u64::MAX), Act::Delay(u64::MAX)] {
         assert_eq!(ends(act), (Outcome::Quiescent, Duration::from_ticks(0), 0), "{act:?}");
     }
 }
 
 #[test]
-fn a_limit_beyond_the_end_is_the_end() {
+fn clamps_limit_to_end() {
     let config = || Config::new().virtual_time().until(Duration::from_ticks(u64::MAX));
     let report = one::run(config(), Act::Spend(u64::MAX)).expect("the app starts");
     assert_eq!(report.outcome, Outcome::TimeUp);

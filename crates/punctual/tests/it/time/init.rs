@@ -78,14 +78,14 @@ fn run(manner: Manner) -> Outcome {
 }
 
 #[test]
-fn a_spend_in_init_lets_no_job_run() {
+fn spend_in_init_runs_no_job() {
     for _ in 0..2 {
         assert_eq!(run(Manner::Spends), Outcome::TimeUp);
     }
 }
 
 #[test]
-fn waiting_for_events_in_init_is_refused() {
+fn rejects_waiting_for_events_in_init() {
     match run(Manner::WaitsForEvent) {
         Outcome::Panicked { task, message } => {
             assert_eq!(task, "init");

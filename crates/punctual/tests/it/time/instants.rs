@@ -58,7 +58,7 @@ fn run(spawn: fn()) -> (Vec<(u64, &'static str)>, Report) {
 /// As in response-time analysis: a release at the end of a job does not interfere with it, but
 /// precedes lower jobs.
 #[test]
-fn a_job_ends_before_a_higher_one_that_is_released_at_that_instant_runs() {
+fn job_ends_before_simultaneous_higher_release() {
     let (log, report) = run(|| {
         app::low::spawn().unwrap();
         app::lowest::spawn().unwrap();
@@ -68,7 +68,7 @@ fn a_job_ends_before_a_higher_one_that_is_released_at_that_instant_runs() {
 }
 
 #[test]
-fn a_job_that_goes_on_is_preempted_at_the_instant_of_the_release() {
+fn preempts_running_job_at_release_instant() {
     let (log, report) = run(|| app::parts::spawn().unwrap());
     assert_eq!(log, [(5, "high"), (7, "parts end")]);
     assert_eq!(report.task("high").unwrap().response.max, 0);

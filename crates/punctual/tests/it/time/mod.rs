@@ -72,7 +72,7 @@ mod grid {
     }
 
     #[test]
-    fn releases_lie_on_the_grid_and_the_end_is_not_part_of_the_run() {
+    fn releases_lie_on_grid_before_end_of_run() {
         let log = Log::default();
         let report = app::run(until_ms(40), log.clone()).unwrap();
         let expected =
@@ -140,7 +140,7 @@ mod overrun {
     app!(handler_below, on_overrun = below);
 
     #[test]
-    fn skip_leaves_out_what_finds_a_job_unfinished() {
+    fn skip_policy_omits_releases_during_job() {
         let log = Log::default();
         let report = skip::run(until_ms(41), log.clone()).unwrap();
         assert_eq!(log.take(), [(0, "starts"), (30, "starts"), (40, "starts"), (41, "end")]);
@@ -148,7 +148,7 @@ mod overrun {
     }
 
     #[test]
-    fn queue_makes_up_for_it_up_to_the_capacity() {
+    fn queue_policy_catches_up_to_capacity() {
         let log = Log::default();
         let report = queue::run(until_ms(35), log.clone()).unwrap();
         // At 20 ms two are unfinished, so that release is skipped; the one of 10 ms is not.
@@ -160,7 +160,7 @@ mod overrun {
     }
 
     #[test]
-    fn stop_ends_the_app_after_the_job_at_hand() {
+    fn stop_ends_app_after_current_job() {
         let log = Log::default();
         let report = stop::run(until_ms(100), log.clone()).unwrap();
         assert_eq!(log.take(), [(0, "starts"), (25, "end")]);
@@ -169,7 +169,7 @@ mod overrun {
     }
 
     #[test]
-    fn a_handler_runs_at_its_own_level() {
+    fn handler_runs_at_its_own_level() {
         let log = Log::default();
         handler_above::run(until_ms(31), log.clone()).unwrap();
         assert_eq!(log.take(), [(0, "starts"), (10, "above"), (20, "above"), (30, "starts"), (31, "end")]);
@@ -215,7 +215,7 @@ mod deadlines {
     }
 
     #[test]
-    fn a_deadline_is_missed_exactly_when_a_job_ends_after_it() {
+    fn deadline_is_missed_only_after_it() {
         let report = app::run(until_ms(40)).unwrap();
         let [on_the_dot, too_late] = ["on_the_dot", "too_late"].map(|name| report.task(name).unwrap());
         // At 0 and 20 ms `hog` goes first, then `on_the_dot`, then `too_late`, which ends after 7
@@ -273,7 +273,7 @@ mod unmonitored {
     }
 
     #[test]
-    fn declared_times_pass_whether_or_not_anybody_looks() {
+    fn declared_times_pass_without_observer() {
         let log = Log::default();
         app::run(until_ms(12), log.clone()).unwrap();
         assert_eq!(log.take(), [(0, "sample"), (4, "after"), (10, "sample"), (14, "shutdown")]);

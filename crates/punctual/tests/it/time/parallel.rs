@@ -65,7 +65,7 @@ fn virtual_time_runs_of_one_app_wait_for_each_other() {
 }
 
 #[test]
-fn refuses_a_run_inside_a_job_of_the_same_app() {
+fn rejects_run_inside_job_of_same_app() {
     let during = || {
         let (sum, _) = channel();
         let inner = app::run(Config::new().virtual_time(), 1, sum, || ());
@@ -122,7 +122,7 @@ fn virtual_time_run_waits_for_a_real_time_run() {
 }
 
 #[test]
-fn real_time_run_refuses_with_a_remedy_while_the_app_runs() {
+fn real_time_run_is_rejected_with_remedy_while_app_runs() {
     let during = || {
         let refused = thread::spawn(|| run(Config::new(), 0, || ())).join().unwrap();
         let error = refused.expect_err("the app is running").to_string();

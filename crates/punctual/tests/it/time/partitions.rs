@@ -134,7 +134,7 @@ fn partitions_overlap_and_levels_preempt_within_their_own() {
 }
 
 #[test]
-fn what_one_partition_spawns_in_the_other_runs_there_at_that_time() {
+fn cross_partition_spawn_runs_at_same_instant() {
     let script = || {
         const THERE: &[Step] = &[Say("there"), Spend(3), Say("there ends")];
         app::a1::spawn(&[
@@ -191,7 +191,7 @@ fn armed_jobs_are_cancelled_and_moved_across_partitions() {
 }
 
 #[test]
-fn a_lock_is_served_in_order_of_arrival_and_its_waiters_keep_their_cpus() {
+fn cross_partition_lock_is_fifo_and_waiters_spin() {
     let script = || {
         app::a1::spawn(&[X(&[Say("a1 in"), Spend(4)]), Say("a1 out"), Spend(1)]).unwrap();
         app::b1::spawn_at(at(1), &[Say("b1 asks"), X(&[Say("b1 in"), Spend(2)])]).unwrap();
@@ -221,7 +221,7 @@ fn a_lock_is_served_in_order_of_arrival_and_its_waiters_keep_their_cpus() {
 }
 
 #[test]
-fn resources_of_one_group_are_one_lock_and_nest_in_either_order() {
+fn resources_of_group_share_lock_and_nest_in_any_order() {
     let script = || {
         app::a1::spawn(&[X(&[Spend(2), Y(&[Say("a1 in both"), Spend(2)])]), Say("a1 out")]).unwrap();
         app::b1::spawn_at(at(1), &[Y(&[Say("b1 in y"), Spend(1), X(&[Say("b1 in both")])])]).unwrap();
@@ -232,7 +232,7 @@ fn resources_of_one_group_are_one_lock_and_nest_in_either_order() {
 }
 
 #[test]
-fn groups_do_not_wait_for_each_other() {
+fn lock_groups_are_independent() {
     let script = || {
         app::a1::spawn(&[X(&[Say("a1 in x"), Spend(5)])]).unwrap();
         app::b3::spawn_at(at(1), &[X(&[Say("b3 in z"), Spend(1)]), Say("b3 out")]).unwrap();
@@ -241,7 +241,7 @@ fn groups_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn the_end_of_time_comes_in_the_middle_of_jobs_which_are_finished() {
+fn end_of_time_finishes_running_jobs() {
     let script = || {
         app::a1::spawn(&[X(&[Spend(8)]), Say("a1 ends")]).unwrap();
         app::b1::spawn(&[Spend(1), X(&[Spend(2)]), Say("b1 ends")]).unwrap();
@@ -254,7 +254,7 @@ fn the_end_of_time_comes_in_the_middle_of_jobs_which_are_finished() {
 }
 
 #[test]
-fn a_shutdown_from_either_partition_lets_the_other_finish() {
+fn shutdown_lets_other_partition_finish() {
     let script = || {
         app::a1::spawn(&[Spend(10), Say("a1 ends")]).unwrap();
         app::b1::spawn(&[Spend(3), Do(punctual::shutdown), Do(|| app::a2::spawn(&[]).unwrap()), Spend(3)])
@@ -267,7 +267,7 @@ fn a_shutdown_from_either_partition_lets_the_other_finish() {
 }
 
 #[test]
-fn a_panic_in_a_critical_section_releases_it_and_drops_what_waits() {
+fn panic_in_critical_section_releases_it_and_drops_waiting_jobs() {
     let script = || {
         app::b1::spawn(&[X(&[Spend(3), Do(|| panic!("here"))])]).unwrap();
         app::a1::spawn(&[Spend(1), X(&[Say("a1 in"), Spend(2)]), Say("a1 out")]).unwrap();

@@ -48,7 +48,7 @@ mod app {
 }
 
 #[test]
-fn serves_what_another_partition_spawned_when_the_job_has_ended_and_not_at_the_end_of_its_lock() {
+fn serves_remote_spawns_after_job_not_after_lock() {
     let log = Log::default();
     let report = app::run(Config::new().virtual_time(), log.clone()).unwrap();
     assert_eq!(log.take(), [(0, "low"), (2, "unlocked"), (4, "low ends"), (4, "high")]);

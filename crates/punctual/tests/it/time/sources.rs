@@ -54,7 +54,7 @@ mod app {
 }
 
 #[test]
-fn what_cannot_be_read_yet_does_not_keep_time_from_passing() {
+fn pending_reads_do_not_stop_virtual_time() {
     for _ in 0..20 {
         let log = Log::default();
         let report = app::run(Config::new().virtual_time(), log.clone()).unwrap();

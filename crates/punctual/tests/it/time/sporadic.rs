@@ -138,7 +138,7 @@ fn queued_and_timed_releases_count_from_their_release() {
 }
 
 #[test]
-fn early_releases_wait_for_the_interval_and_keep_their_order() {
+fn early_releases_wait_for_interval_in_order() {
     let (log, report) = run(|| {
         app::act::spawn_at(app::at(5), || {
             app::delayed::spawn("a").unwrap();
@@ -177,7 +177,7 @@ fn early_releases_from_another_partition_wait() {
 }
 
 #[test]
-fn refused_releases_give_their_arguments_back() {
+fn rejected_releases_return_arguments() {
     let (log, report) = run(|| {
         app::act::spawn_at(app::at(0), || app::rejected::spawn("a").unwrap()).unwrap();
         app::act::spawn_at(app::at(9), || {
@@ -195,7 +195,7 @@ fn refused_releases_give_their_arguments_back() {
 }
 
 #[test]
-fn events_that_come_early_stay_in_their_source_until_the_interval_is_over() {
+fn early_events_wait_in_source_for_interval() {
     let (log, report) = run(|| {
         for ms in [2, 3, 4, 12] {
             app::act::spawn_at(app::at(ms), || app::write::spawn().unwrap()).unwrap();

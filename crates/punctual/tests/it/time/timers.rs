@@ -54,7 +54,7 @@ fn run(script: fn()) -> (Vec<(u64, &'static str)>, Report) {
 }
 
 #[test]
-fn jobs_of_one_time_run_in_the_order_of_their_arming() {
+fn simultaneous_jobs_run_in_arming_order() {
     let (log, _) = run(|| {
         app::high::spawn_at(app::at(5), "b").unwrap();
         app::high::spawn_at(app::at(3), "a").unwrap();
@@ -66,7 +66,7 @@ fn jobs_of_one_time_run_in_the_order_of_their_arming() {
 }
 
 #[test]
-fn what_was_moved_to_a_time_comes_last_there() {
+fn rescheduled_job_runs_last_at_its_time() {
     let (log, _) = run(|| {
         let moved = app::high::spawn_at(app::at(1), "moved").unwrap();
         app::high::spawn_at(app::at(5), "there").unwrap();
@@ -76,7 +76,7 @@ fn what_was_moved_to_a_time_comes_last_there() {
 }
 
 #[test]
-fn a_time_in_the_past_is_at_once() {
+fn past_instant_is_due_at_once() {
     let (log, report) = run(|| {
         let act = || {
             app::low::spawn_at(app::at(2), "past", 0).unwrap();
@@ -90,7 +90,7 @@ fn a_time_in_the_past_is_at_once() {
 }
 
 #[test]
-fn a_cancelled_job_gives_its_arguments_back_and_a_released_one_does_not() {
+fn cancel_returns_arguments_only_before_release() {
     let (log, report) = run(|| {
         let cancelled = app::low::spawn_at(app::at(5), "never", 7).unwrap();
         let released = app::high::spawn_at(app::at(5), "released").unwrap();
@@ -116,7 +116,7 @@ fn a_cancelled_job_gives_its_arguments_back_and_a_released_one_does_not() {
 }
 
 #[test]
-fn a_timer_preempts_in_the_middle_of_an_execution() {
+fn timer_preempts_execution() {
     let (log, report) = run(|| {
         app::low::spawn("low", 10).unwrap();
         app::high::spawn_at(app::at(4), "high").unwrap();
@@ -132,7 +132,7 @@ fn a_timer_preempts_in_the_middle_of_an_execution() {
 }
 
 #[test]
-fn a_job_released_at_zero_that_has_to_wait_is_late() {
+fn job_released_at_zero_can_be_late() {
     let (log, report) = run(|| {
         app::low::spawn("low", 3).unwrap();
         app::act::spawn(|| punctual::spend(Duration::from_millis(4))).unwrap();

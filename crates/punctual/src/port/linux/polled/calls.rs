@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_and_names_the_calls_of_this_thread() {
+    fn counts_and_names_calls_of_this_thread() {
         let counter = match Counter::new() {
             Ok(counter) => counter,
             Err(why) => return test_skip::skip(test_skip::Need::System("perf events"), why),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rare_call_has_its_number() {
+    fn names_rare_system_call_by_number() {
         assert_eq!(name(libc::SYS_futex), "futex");
         assert_eq!(name(987_654), "number 987654");
     }

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_come_in_order_and_what_finds_no_place_is_counted() {
+    fn writes_texts_in_order_and_counts_dropped_ones() {
         let deferred = deferred();
         assert!(taken(&deferred).is_empty());
         for round in 0..2 {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_said() {
+    fn reports_truncation() {
         let deferred = deferred();
         let long = "ä".repeat(MAX_TEXT_LEN);
         deferred.defer(format_args!("a{long}b\n"));

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_between_characters() {
+    fn truncates_text_between_characters() {
         assert_eq!([0, 1, 2, 3, 4, 9].map(|room| fitting("aäb", room)), [0, 1, 1, 3, 4, 4]);
     }
 }

@@ -133,7 +133,7 @@ fn on<R: Send>(cpu: usize, f: impl FnOnce() -> R + Send) -> R {
 }
 
 #[test]
-fn a_plain_cell_is_an_atomic() {
+fn plain_cell_is_an_atomic() {
     let cell = BiasedWord::EMPTY;
     operations(&cell);
     cell.bias();
@@ -158,7 +158,7 @@ fn as_long_as_no_cpu_is_known_everybody_enters() {
 }
 
 #[test]
-fn a_biased_word_is_changed_at_home() {
+fn biased_word_changes_on_home_cpu() {
     let Some((home, _)) = cpus() else { return };
     let cell = revoked(home);
     on(home, || {
@@ -193,7 +193,7 @@ fn change_from_another_cpu_revokes_the_bias() {
 }
 
 #[test]
-fn a_word_is_biased_again_after_many_changes_from_home_alone() {
+fn word_is_biased_again_after_changes_from_home() {
     let Some((home, _)) = cpus() else { return };
     let cell = revoked(home);
     on(home, || {
@@ -215,7 +215,7 @@ fn a_word_is_biased_again_after_many_changes_from_home_alone() {
 }
 
 #[test]
-fn rejects_cpu_that_does_not_fit_into_the_gate() {
+fn rejects_cpu_above_gate_range() {
     let cell = BiasedWord::EMPTY;
     // SAFETY: no other thread uses it.
     unsafe { allow(&cell) };
@@ -234,7 +234,7 @@ fn announced(rseq: isize) -> usize {
 }
 
 #[test]
-fn leaving_and_foreign_threads_clear_the_descriptor() {
+fn leaving_and_foreign_threads_clear_descriptor() {
     let Some((home, _)) = cpus() else { return };
     let cell = revoked(home);
     cell.bias();
@@ -259,7 +259,7 @@ fn leaving_and_foreign_threads_clear_the_descriptor() {
 }
 
 #[test]
-fn cell_that_was_never_reset_has_a_record_without_a_cpu() {
+fn fresh_cell_has_record_without_cpu() {
     let cell = BiasedWord::EMPTY;
     operations(&cell);
     let rseq = cell.token();
@@ -271,7 +271,7 @@ fn cell_that_was_never_reset_has_a_record_without_a_cpu() {
 }
 
 #[test]
-fn entering_begins_patience_anew() {
+fn entering_restarts_rebias_count() {
     let Some((home, _)) = cpus() else { return };
     let cell = revoked(home);
     cell.left.store(3, Ordering::Relaxed);

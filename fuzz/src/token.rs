@@ -242,7 +242,7 @@ pub(crate) fn undropped(first: u32) -> impl Iterator<Item = (u32, Kind, u8, u32)
 }
 
 /// How many jobs' arguments were neither executed nor given back nor taken back.
-pub(crate) fn without_fate(first: u32, of: u8) -> u64 {
+pub(crate) fn unaccounted_jobs(first: u32, of: u8) -> u64 {
     let fate = EXECUTED | REFUSED | CANCELLED;
     let lost = |&(_, kind, task, state): &(u32, Kind, u8, u32)| {
         kind == Kind::Message && task == of && state & fate == 0

@@ -18,13 +18,13 @@ pub(crate) fn run_has_ended(app: &App, report: &Report, first: u32) {
     jobs(app, report, first);
     nothing_is_accepted(app);
     timers::are_without_effect();
-    watch::nobody_runs("the run has ended");
+    watch::no_thread_runs("the run has ended");
     watch::nothing_is_used("the run has ended");
     if ledger().idling.load(RELAXED) != 0 {
         violation("the run has ended while idle runs");
     }
     everything_is_dropped(first);
-    nobody_is_left();
+    all_processes_ended();
 }
 
 fn outcome(app: &App, report: &Report) {
@@ -64,7 +64,7 @@ fn jobs(app: &App, report: &Report, first: u32) {
         }
         unseen += u64::from(task.unseen);
         let spawned = task.is_spawned();
-        let lost = token::without_fate(first, task.spot.task);
+        let lost = token::unaccounted_jobs(first, task.spot.task);
         if spawned && complete && u64::from(sent) != u64::from(runs) + u64::from(cancelled) + lost {
             violation(&format!(
                 "{} was spawned {sent} times, ran {runs} times, was cancelled {cancelled} times and dropped {lost} times",
@@ -111,7 +111,7 @@ fn everything_is_dropped(first: u32) {
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// No thread of the app is left.
-fn nobody_is_left() {
+fn all_processes_ended() {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let tasks = fs::read_dir("/proc/self/task").expect("a process can see its threads");

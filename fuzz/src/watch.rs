@@ -38,7 +38,7 @@ pub(crate) fn panics() {
 }
 
 /// Checks that no panic is leaving, or has left, a job on this thread: what is queued is dropped then.
-fn nothing_was_left() {
+fn nothing_remained() {
     if std::thread::panicking() || PANICKED.get() == ledger().begun.load(RELAXED) {
         violation("a job starts on a thread after a panic there");
     }
@@ -86,7 +86,7 @@ pub struct Alone {
 impl Alone {
     /// A job of this task begins.
     pub fn at(spot: Spot) -> Self {
-        nothing_was_left();
+        nothing_remained();
         let (part, level) = (usize::from(spot.part), usize::from(spot.level));
         let other = ledger().runners[part][level].swap(thread(), RELAXED);
         if other != 0 {
@@ -300,11 +300,11 @@ pub fn hook() {
     if ledger().hooks.fetch_add(1, RELAXED) > 0 {
         violation("the hook runs twice");
     }
-    nobody_runs("the hook runs");
+    no_thread_runs("the hook runs");
 }
 
 /// Checks that no job is in progress and nothing is in use.
-pub(crate) fn nobody_runs(when: &str) {
+pub(crate) fn no_thread_runs(when: &str) {
     for (part, runners) in ledger().runners.iter().enumerate() {
         for (level, runner) in runners.iter().enumerate() {
             let runner = runner.load(RELAXED);

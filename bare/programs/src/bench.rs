@@ -45,10 +45,10 @@ macro_rules! println {
 }
 
 /// Number of samples in a row.
-pub const SAMPLES_OF_A_ROW: usize = 4096;
+pub const SAMPLES_PER_ROW: usize = 4096;
 
 /// The samples of the current row.
-static SAMPLES: [AtomicU32; SAMPLES_OF_A_ROW] = [const { AtomicU32::new(0) }; SAMPLES_OF_A_ROW];
+static SAMPLES: [AtomicU32; SAMPLES_PER_ROW] = [const { AtomicU32::new(0) }; SAMPLES_PER_ROW];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Adds a sample, in cycles of the core, if there is room.
@@ -131,7 +131,7 @@ impl Report {
     /// Starts a report.
     pub fn begin() -> Self {
         cycles::enable();
-        for _ in 0..SAMPLES_OF_A_ROW {
+        for _ in 0..SAMPLES_PER_ROW {
             let before = cycles::count();
             record(cycles::count().wrapping_sub(before));
         }
@@ -139,7 +139,7 @@ impl Report {
         // No clock here provides the date.
         println!("\"started\": \"1970-01-01T00:00:00Z\",");
         println!(
-            "\"settings\": {{\"samples\": {SAMPLES_OF_A_ROW}, \"quick\": false, \"cpu\": 0, \"other_cpu\": null, \"hourglass_s\": 1, \
+            "\"settings\": {{\"samples\": {SAMPLES_PER_ROW}, \"quick\": false, \"cpu\": 0, \"other_cpu\": null, \"hourglass_s\": 1, \
              \"load\": \"own\"}},"
         );
         println!("\"machine\": {{\"kernel\": \"punctual-kernel {}\",", env!("CARGO_PKG_VERSION"));
@@ -197,18 +197,18 @@ impl Report {
 
     /// Prints a row with the recorded samples.
     pub fn row(&mut self, row: &Row<'_>) {
-        self.row_begins(row);
+        self.open_row(row);
         print_distribution();
         print!(", \"why\": []}}");
     }
 
     /// Prints a row that was not measured.
     pub fn unmeasured(&mut self, row: &Row<'_>, why: &str) {
-        self.row_begins(row);
+        self.open_row(row);
         print!("null, \"why\": [\"{why}\"]}}");
     }
 
-    fn row_begins(&mut self, row: &Row<'_>) {
+    fn open_row(&mut self, row: &Row<'_>) {
         self.next();
         print!("{{\"id\": \"{}/kernel", row.slug);
         match row.condition {
@@ -278,8 +278,8 @@ fn architecture() -> &'static str {
 
 /// Prints the distribution of the recorded samples and discards them.
 fn print_distribution() {
-    let mut values = [0; SAMPLES_OF_A_ROW];
-    let count = COUNT.swap(0, Ordering::Relaxed).min(SAMPLES_OF_A_ROW);
+    let mut values = [0; SAMPLES_PER_ROW];
+    let count = COUNT.swap(0, Ordering::Relaxed).min(SAMPLES_PER_ROW);
     for (value, sample) in values.iter_mut().zip(&SAMPLES[..count]) {
         *value = nanos(sample.load(Ordering::Relaxed));
     }

@@ -19,7 +19,7 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 
 #[panic_handler]
 fn panic(info: &PanicInfo<'_>) -> ! {
-    begin_to_end();
+    start_ending();
     println!("{info}");
     print_level();
     println!("  return addresses:");
@@ -29,7 +29,7 @@ fn panic(info: &PanicInfo<'_>) -> ! {
 
 /// Reports a fault and ends the program.
 pub(crate) fn fault(registers: &arch::Registers) -> ! {
-    begin_to_end();
+    start_ending();
     let cause = registers.cause();
     match registers.fault_address().and_then(layout::guard) {
         Some((core, Stack::Main)) => {
@@ -65,7 +65,7 @@ fn is_guard_of_thread(address: usize) -> bool {
 }
 
 /// Masks interrupts, and ends the program at once if it is already ending.
-fn begin_to_end() {
+fn start_ending() {
     arch::mask_interrupts();
     if ENDING.swap(true, Ordering::Relaxed) {
         println!("punctual: and another fault or panic while reporting that");

@@ -78,7 +78,7 @@ impl Work {
 
 /// Source of interference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
+pub enum Interferer {
     /// A task of a higher level, by index.
     Higher(usize),
     /// A task of the same level, served in FIFO order, by index.
@@ -94,7 +94,7 @@ pub enum Who {
 #[non_exhaustive]
 pub struct Interference {
     /// The source.
-    pub who: Who,
+    pub who: Interferer,
     /// Its jobs and their time.
     pub work: Work,
 }

@@ -9,7 +9,7 @@
 //! A busy window counts on this limit only if the spawning job and its transitive spawns must lie
 //! in the window, and all of them are above the level under analysis: then each branch occurs as
 //! often as there are such jobs. For a task that is itself in a branch, the spawning job is known:
-//! see [`Release::is_in_place_of`].
+//! see [`Release::excludes_spawn_of`].
 
 use crate::demand::Source;
 use crate::release::Release;
@@ -57,7 +57,7 @@ pub(crate) fn limit_all(system: &System, own: usize, releases: &[(usize, &Releas
             let way = (first.release, first.place);
             let (members, others) = rest
                 .into_iter()
-                .partition::<Vec<_>, _>(|it| it.place == way.1 && it.release.comes_like(way.0, way.1));
+                .partition::<Vec<_>, _>(|it| it.place == way.1 && it.release.starts_like(way.0, way.1));
             limit_one(system, own, caller, most, &members, sources);
             rest = others;
         }

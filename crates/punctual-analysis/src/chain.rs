@@ -45,7 +45,7 @@ pub fn reaction(system: &System, analysis: &Analysis, chain: &Chain) -> Result<N
         }
     }
     if chain.link == Link::Spawned {
-        spawned_in_turn(system, chain)?;
+        spawned_sequence(system, chain)?;
         return Ok(end_of_chain(system, &chain.tasks, &bounds));
     }
     let mut total = longest_gap(system, chain, chain.tasks[0])?;
@@ -60,7 +60,7 @@ pub fn reaction(system: &System, analysis: &Analysis, chain: &Chain) -> Result<N
 }
 
 /// Checks that every task of the chain spawns the next.
-fn spawned_in_turn(system: &System, chain: &Chain) -> Result<(), String> {
+fn spawned_sequence(system: &System, chain: &Chain) -> Result<(), String> {
     for pair in chain.tasks.windows(2) {
         let [first, next] = [pair[0], pair[1]].map(|at| &system.tasks[at]);
         if !first.spawns.iter().any(|spawn| spawn.task == pair[1]) {

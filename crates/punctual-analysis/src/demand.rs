@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use crate::arrival::Stream;
-use crate::bound::{Interference, NoBound, Who, Work};
+use crate::bound::{Interference, Interferer, NoBound, Work};
 use crate::fraction::Fraction;
 use crate::supply::Supply;
 use crate::time::Nanos;
@@ -32,7 +32,7 @@ impl Steps {
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     /// The source, in its role towards a lower task.
-    pub(crate) who: Who,
+    pub(crate) who: Interferer,
     /// Releases with full jitter.
     pub(crate) all: Stream,
     /// Releases without the jitter that the task's own response includes.
@@ -63,7 +63,7 @@ impl Source {
 
     /// Returns the contribution of `jobs` jobs to a bound.
     #[inline]
-    pub(crate) fn term(&self, who: Who, jobs: u64, overhead: Nanos) -> Interference {
+    pub(crate) fn term(&self, who: Interferer, jobs: u64, overhead: Nanos) -> Interference {
         Interference {
             who,
             work: Work {
@@ -111,7 +111,7 @@ impl Slim {
 /// The parts of a compact source's term other than the number of jobs.
 #[derive(Debug, Clone, Copy)]
 struct Part {
-    who: Who,
+    who: Interferer,
     execution: Nanos,
     preempting: Nanos,
 }
@@ -125,7 +125,7 @@ pub(crate) struct SlimSources {
 
 impl SlimSources {
     /// Collects the longest prefix of these sources, one list after the other, that can be compact.
-    pub(crate) fn of_first(sources: &[Source], more: &[Source]) -> Self {
+    pub(crate) fn from_first(sources: &[Source], more: &[Source]) -> Self {
         let most = sources.len() + more.len();
         let mut slim = Self { sums: Vec::with_capacity(most), parts: Vec::with_capacity(most) };
         let mut costs: Nanos = 0;
@@ -204,7 +204,7 @@ impl Share {
     }
 
     /// Returns the shares of the first 0, 1, … sources.
-    pub(crate) fn of_first(sources: &[Source]) -> Vec<Self> {
+    pub(crate) fn from_first(sources: &[Source]) -> Vec<Self> {
         let mut shares = Vec::with_capacity(sources.len() + 1);
         shares.push(Self::default());
         let mut sum = Self::default();
@@ -331,13 +331,22 @@ mod tests {
     fn source(window: Nanos, jitter: Nanos, execution: Nanos) -> Source {
         let all = Stream::sporadic(window).with_jitter(jitter);
         let (own, rate) = (all.clone(), all.rate_estimate());
-        Source { who: Who::Interrupt(0), all, own, rate, offset: None, execution, dispatch: 0, preempting: 1 }
+        Source {
+            who: Interferer::Interrupt(0),
+            all,
+            own,
+            rate,
+            offset: None,
+            execution,
+            dispatch: 0,
+            preempting: 1,
+        }
     }
 
     #[test]
     fn slim_sources_equal_their_sources() {
         let sources = [source(10, 0, 2), source(7, 23, 0), source(1_000_000_007, 5, 3_000_000_000)];
-        let slim = SlimSources::of_first(&sources[..1], &sources[1..]);
+        let slim = SlimSources::from_first(&sources[..1], &sources[1..]);
         assert!(slim.first(4).is_none());
         let slim = slim.first(3).unwrap();
         for length in (1..200).chain([1 << 31, 10_u64.pow(15), SLIM]) {
@@ -357,14 +366,14 @@ mod tests {
     #[test]
     fn slims_only_sources_that_cannot_overflow() {
         let plain = || source(10, 0, 2);
-        let of = |other: Source| SlimSources::of_first(&[plain(), other], &[plain()]).sums.len();
+        let of = |other: Source| SlimSources::from_first(&[plain(), other], &[plain()]).sums.len();
         assert_eq!(of(plain()), 3);
         assert_eq!(of(source(10, SLIM + 1, 2)), 1);
         assert_eq!((of(source(10, 0, SLIM - 4)), of(source(10, 0, SLIM - 3))), (2, 1));
         assert_eq!(of(Source { offset: Some(3), ..plain() }), 1);
         assert_eq!(of(Source { all: Stream::bursts(2, 0, 10), ..plain() }), 1);
         // The largest number of jobs, each of the largest cost.
-        let most = SlimSources::of_first(&[source(1, SLIM, SLIM - 1)], &[]);
+        let most = SlimSources::from_first(&[source(1, SLIM, SLIM - 1)], &[]);
         assert_eq!(demand_of_slim(Nanos::MAX, most.first(1).unwrap(), SLIM), None);
     }
 }

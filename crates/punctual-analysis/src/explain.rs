@@ -3,7 +3,7 @@
 use punctual_report::format::{format_count, format_part};
 
 use crate::analyse;
-use crate::bound::{Analysis, Blocking, Bound, Exactness, Interference, NoBound, Who};
+use crate::bound::{Analysis, Blocking, Bound, Exactness, Interference, Interferer, NoBound};
 use crate::fraction::Fraction;
 use crate::system::{Interrupt, System, Task};
 use crate::time::Nanos;
@@ -132,15 +132,19 @@ fn displaced(system: &System, term: &Interference) -> String {
     let s = if work.jobs == 1 { "" } else { "s" };
     let often = if work.jobs == 1 { "once".to_owned() } else { format!("{jobs} times") };
     match *who {
-        Who::Higher(at) if work.jobs == 0 => format!("`{}` displaces it for {all}.", system.tasks[at].name),
-        Who::Higher(at) => format!("`{}` displaces it by {jobs} job{s}, {all}.", system.tasks[at].name),
-        Who::Peer(at) => {
+        Interferer::Higher(at) if work.jobs == 0 => {
+            format!("`{}` displaces it for {all}.", system.tasks[at].name)
+        }
+        Interferer::Higher(at) => {
+            format!("`{}` displaces it by {jobs} job{s}, {all}.", system.tasks[at].name)
+        }
+        Interferer::Peer(at) => {
             format!("`{}` of the same level goes first with {jobs} job{s}, {all}.", system.tasks[at].name)
         }
-        Who::Interrupt(at) => {
+        Interferer::Interrupt(at) => {
             format!("`{}` interrupts it {often}, {all}.", system.interrupts[at].name)
         }
-        Who::Release(at) => format!("Releasing `{}` {often} costs {all}.", system.tasks[at].name),
+        Interferer::Release(at) => format!("Releasing `{}` {often} costs {all}.", system.tasks[at].name),
     }
 }
 

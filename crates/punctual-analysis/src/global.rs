@@ -18,7 +18,7 @@
 //! bounds applies. Bursts, self-suspension and interrupts are not modeled either.
 
 use crate::arrival::Stream;
-use crate::bound::{Bound, Exactness, Interference, NoBound, Outcome, Who, Work};
+use crate::bound::{Bound, Exactness, Interference, Interferer, NoBound, Outcome, Work};
 use crate::demand::{Source, Steps};
 use crate::supply::Supply;
 use crate::system::{Protocol, System, Task};
@@ -163,7 +163,7 @@ fn terms(displaced: Nanos, cpus: u64, rivals: &[Displacement]) -> Vec<Interferen
         left -= share;
         if share > 0 {
             let work = Work { jobs: 0, execution: share, overhead: 0 };
-            terms.push(Interference { who: Who::Higher(rival), work });
+            terms.push(Interference { who: Interferer::Higher(rival), work });
         }
     }
     terms

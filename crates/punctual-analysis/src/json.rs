@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::analyse::of_run;
-use crate::bound::{Analysis, Bound, Exactness, Who};
+use crate::bound::{Analysis, Bound, Exactness, Interferer};
 use crate::chain::reaction;
 use crate::explain;
 use crate::margin::{Limit, Margins};
@@ -157,10 +157,10 @@ fn bound_report<'a>(system: &'a System, at: usize, bound: &Bound) -> BoundReport
     let name = |at: usize| system.tasks[at].name.as_str();
     let terms = bound.interference.iter().map(|term| {
         let (source, kind) = match term.who {
-            Who::Higher(at) => (name(at), "higher"),
-            Who::Peer(at) => (name(at), "peer"),
-            Who::Interrupt(at) => (system.interrupts[at].name.as_str(), "interrupt"),
-            Who::Release(at) => (name(at), "release"),
+            Interferer::Higher(at) => (name(at), "higher"),
+            Interferer::Peer(at) => (name(at), "peer"),
+            Interferer::Interrupt(at) => (system.interrupts[at].name.as_str(), "interrupt"),
+            Interferer::Release(at) => (name(at), "release"),
         };
         let work = term.work;
         Term { source, kind, jobs: work.jobs, execution_ns: work.execution, overhead_ns: work.overhead }

@@ -21,7 +21,7 @@
 
 use std::cmp::Reverse;
 
-use crate::bound::{Bound, Exactness, Interference, NoBound, Who, Work};
+use crate::bound::{Bound, Exactness, Interference, Interferer, NoBound, Work};
 use crate::demand::{Source, Steps};
 use crate::preemptive::{Contest, add};
 use crate::time::Nanos;
@@ -345,10 +345,10 @@ impl<'a> Analysis<'a> {
         // Peers are counted like tasks of a higher level, but reported as peers.
         for term in &mut interference {
             let is_peer = |who| self.contest.level.iter().any(|source| source.who == who);
-            if let Who::Higher(task) = term.who
+            if let Interferer::Higher(task) = term.who
                 && is_peer(term.who)
             {
-                term.who = Who::Peer(task);
+                term.who = Interferer::Peer(task);
             }
         }
         // The job is delayed by its full jitter, or ready at the start of the window if its nominal

@@ -26,7 +26,7 @@
 //! "A Response-Time Bound in Fixed-Priority Scheduling with Arbitrary Deadlines", IEEE Transactions
 //! on Computers 58(2), 2009*, in a slightly coarser form.
 
-use crate::bound::{Blocking, Bound, Exactness, Interference, NoBound, Who, Work};
+use crate::bound::{Blocking, Bound, Exactness, Interference, Interferer, NoBound, Work};
 use crate::demand::{self, Share, Slims, Source, Sources, Steps};
 use crate::supply::Supply;
 use crate::time::Nanos;
@@ -193,7 +193,7 @@ impl Contest<'_> {
     }
 
     pub(crate) fn is_own(&self, source: &Source) -> bool {
-        source.who == Who::Higher(self.task)
+        source.who == Interferer::Higher(self.task)
     }
 
     /// Returns the demand of the level that runs up to the job, without earlier jobs of the same
@@ -367,9 +367,9 @@ impl Contest<'_> {
         }
         for source in self.level {
             match source.who {
-                Who::Higher(task) if task != self.task => {
+                Interferer::Higher(task) if task != self.task => {
                     let jobs = source.all.until(ready).unwrap_or(0);
-                    add_next(&mut interference, source.term(Who::Peer(task), jobs, source.dispatch));
+                    add_next(&mut interference, source.term(Interferer::Peer(task), jobs, source.dispatch));
                 }
                 who => {
                     own = source.term(who, jobs, source.dispatch).work;

@@ -171,7 +171,7 @@ impl Release {
     }
 
     /// Returns whether both paths are equal up to this index and the task there.
-    pub(crate) fn comes_like(&self, other: &Self, place: usize) -> bool {
+    pub(crate) fn starts_like(&self, other: &Self, place: usize) -> bool {
         self.path[..place] == other.path[..place] && self.path[place].task == other.path[place].task
     }
 
@@ -193,7 +193,7 @@ impl Release {
     }
 
     /// Returns whether the root and all its spawns must lie in the window of the job.
-    pub(crate) fn is_kept_from_root(&self, system: &System, partition: usize, level: u32) -> bool {
+    pub(crate) fn must_lie_in_window(&self, system: &System, partition: usize, level: u32) -> bool {
         self.is_spawned() && self.outside(system, partition, level).is_none()
     }
 
@@ -204,7 +204,7 @@ impl Release {
 
     /// Returns the latest end, after the release of the root, of the job below this level that
     /// starts the path to it, if any.
-    pub(crate) fn end_of_caller_from_below(
+    pub(crate) fn latest_end_of_lower_caller(
         &self,
         system: &System,
         partition: usize,
@@ -215,7 +215,7 @@ impl Release {
 
     /// Returns whether this and the other task are spawned by the same job, which lies in this
     /// job's window and may not spawn both in full: then that job spawns one fewer of the others.
-    fn is_in_place_of(&self, system: &System, own: usize, other: &Self) -> bool {
+    fn excludes_spawn_of(&self, system: &System, own: usize, other: &Self) -> bool {
         let Task { partition, level, .. } = system.tasks[own];
         let (Some((last, callers)), Some((of_other, its))) =
             (self.path.split_last(), other.path.split_last())
@@ -231,7 +231,7 @@ impl Release {
 
     /// Returns whether the job that starts `path`, a suffix of the path of this release, has ended
     /// before a later job of the root is ready, and the root is the task `at`.
-    fn ends_before_next_of(&self, system: &System, at: usize, path: &[Step]) -> bool {
+    fn ends_before_next_job_of(&self, system: &System, at: usize, path: &[Step]) -> bool {
         let Some(own) = system.tasks[at].arrivals.as_ref().filter(|_| self.path[0].task == at) else {
             return false;
         };
@@ -276,7 +276,7 @@ pub(crate) fn in_window(
     let mut first_from_below = None;
     for (at, path) in below.iter().enumerate() {
         let Some(path) = path else { continue };
-        if releases[at].ends_before_next_of(system, own, path) {
+        if releases[at].ends_before_next_job_of(system, own, path) {
             continue;
         }
         first_from_below.get_or_insert(at);
@@ -299,7 +299,7 @@ pub(crate) fn in_window(
             let stream = release.in_window(system, partition, level);
             let is_in_place = own_release.is_some_and(|own_release| {
                 system.partitions[partition].executor == Executor::Preemptive
-                    && own_release.is_in_place_of(system, own, release)
+                    && own_release.excludes_spawn_of(system, own, release)
             });
             Some(if is_in_place { stream.one_fewer() } else { stream })
         }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use crate::arrival::Stream;
 use crate::blocking::{self, Held, Spinning};
-use crate::bound::{Blocking, Bound, Exactness, NoBound, Outcome, Who};
+use crate::bound::{Blocking, Bound, Exactness, Interferer, NoBound, Outcome};
 use crate::demand::{self, Share, SlimSources, Source};
 use crate::preemptive::{Before, Contest};
 use crate::release::{Release, Releases, in_window, releases};
@@ -74,8 +74,8 @@ impl Rivalry {
     }
 
     fn update_sums(&mut self) {
-        self.shares = (Share::of_all(&self.above_all), Share::of_first(&self.tasks));
-        self.slim = SlimSources::of_first(&self.above_all, &self.tasks);
+        self.shares = (Share::of_all(&self.above_all), Share::from_first(&self.tasks));
+        self.slim = SlimSources::from_first(&self.above_all, &self.tasks);
     }
 }
 
@@ -185,7 +185,7 @@ impl Rivals {
         for (source, _) in tasks.iter_mut().zip(levels).filter(|(_, (of, _))| *of == at) {
             *source = of_task(system, at, &own, 0, &Ok(0));
         }
-        for source in above_all.iter_mut().filter(|source| source.who == Who::Release(at)) {
+        for source in above_all.iter_mut().filter(|source| source.who == Interferer::Release(at)) {
             *source = of_release(system, at, &own);
         }
         rivalry.update_sums();
@@ -212,14 +212,14 @@ fn met(
     let Task { partition, level, .. } = system.tasks[at];
     let own = releases[at].as_deref().ok()?;
     let of_callers: Vec<_> =
-        own.iter().map(|it| it.end_of_caller_from_below(system, partition, level)).collect();
+        own.iter().map(|it| it.latest_end_of_lower_caller(system, partition, level)).collect();
     let is_from_below = of_callers.iter().all(Option::is_some);
     let ends = match own {
-        [one] if !is_from_below && one.is_kept_from_root(system, partition, level) => vec![ends[at]],
+        [one] if !is_from_below && one.must_lie_in_window(system, partition, level) => vec![ends[at]],
         _ => of_callers,
     };
     let is_over = |source: &Source| match source.who {
-        Who::Release(other) => grid::never_meets(system, at, own, &ends, other),
+        Interferer::Release(other) => grid::never_meets(system, at, own, &ends, other),
         _ => false,
     };
     let (over, above_all): (Vec<_>, Vec<_>) =
@@ -256,7 +256,7 @@ fn of_task(
     // The end of a spawned job includes its full J.
     let jitter = if release.is_spawned() { task.jitter } else { task.closer() };
     Source {
-        who: Who::Higher(at),
+        who: Interferer::Higher(at),
         rate: own.rate_estimate(),
         offset: release.offset,
         all: own.clone().with_jitter(jitter).with_jitter(lateness),
@@ -272,7 +272,7 @@ fn of_release(system: &System, at: usize, release: &Release) -> Source {
     let task = &system.tasks[at];
     let preempting = system.partitions[task.partition].overheads.release;
     let own = release.own().with_jitter(task.jitter);
-    let (who, rate, offset) = (Who::Release(at), own.rate_estimate(), release.offset);
+    let (who, rate, offset) = (Interferer::Release(at), own.rate_estimate(), release.offset);
     Source { who, rate, offset, all: own.clone(), own, execution: 0, dispatch: 0, preempting }
 }
 
@@ -551,7 +551,8 @@ fn above_all(system: &System, partition: usize, releases: &[Result<Releases, NoB
         preempting: 0,
     };
     let interrupts = system.interrupts.iter().enumerate().filter(|(_, it)| it.partition == partition);
-    let interrupts = interrupts.map(|(at, it)| source(Who::Interrupt(at), it.arrivals.clone(), it.execution));
+    let interrupts =
+        interrupts.map(|(at, it)| source(Interferer::Interrupt(at), it.arrivals.clone(), it.execution));
     let mut sources: Vec<Source> = interrupts.collect();
     let release = system.partitions[partition].overheads.release;
     for (at, task) in system.tasks.iter().enumerate() {

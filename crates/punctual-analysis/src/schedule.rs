@@ -1,7 +1,7 @@
 //! Reconstructs the worst busy window of a bound job by job, for a Gantt chart.
 
 use crate::arrival::Stream;
-use crate::bound::{Bound, Who};
+use crate::bound::{Bound, Interferer};
 use crate::supply::Supply;
 use crate::system::{Executor, System};
 use crate::time::Nanos;
@@ -25,7 +25,7 @@ pub enum What {
     /// The blocking section.
     Blocking,
     /// A source that runs first.
-    Above(Who),
+    Above(Interferer),
     /// CPU time that is not supplied to the partition.
     NotSupplied,
 }
@@ -57,8 +57,10 @@ pub fn worst_window(system: &System, at: usize, bound: &Bound, most: usize) -> O
             return None;
         }
         let releases = match term.who {
-            Who::Higher(at) | Who::Peer(at) | Who::Release(at) => releases(system, at, jobs)?,
-            Who::Interrupt(at) => earliest(&system.interrupts[at].arrivals, jobs)?,
+            Interferer::Higher(at) | Interferer::Peer(at) | Interferer::Release(at) => {
+                releases(system, at, jobs)?
+            }
+            Interferer::Interrupt(at) => earliest(&system.interrupts[at].arrivals, jobs)?,
         };
         lanes.push(Lane {
             what: What::Above(term.who),
@@ -216,7 +218,7 @@ mod tests {
         let windows = windows.map(|(at, it)| worst_window(&system, at, it.as_ref().unwrap(), 100).unwrap());
         let [called, caller]: [Vec<Part>; 2] = windows.collect::<Vec<_>>().try_into().unwrap();
         assert_eq!(called, [Part { from: 0, to: 3_000, what: What::Own }]);
-        let above = caller.iter().filter(|it| it.what == What::Above(Who::Higher(0)));
+        let above = caller.iter().filter(|it| it.what == What::Above(Interferer::Higher(0)));
         assert_eq!(above.map(|it| it.from).collect::<Vec<_>>(), [0, 14_000]);
     }
 }

@@ -24,7 +24,7 @@ const MAX_DURATION: Duration = Duration::from_secs(900);
 /// CPUs.
 const SWEPT_BYTES: usize = 4 << 20;
 /// The factor by which a sweep exceeds the last-level cache, and its maximum.
-const BEYOND: usize = 4;
+const SWEEP_FACTOR: usize = 4;
 const MAX_SWEPT_BYTES: usize = 128 << 20;
 
 /// The source of the load.
@@ -116,7 +116,7 @@ impl Load {
         let last = caches(cpu).last().map_or(SWEPT_BYTES, |cache| cache.size as usize);
         let mut load = Self { stop: Arc::default(), threads: Vec::new() };
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            load.sweep((last * BEYOND).min(MAX_SWEPT_BYTES))?;
+            load.sweep((last * SWEEP_FACTOR).min(MAX_SWEPT_BYTES))?;
         }
         Ok(load)
     }

@@ -87,11 +87,11 @@ impl Row {
 pub(crate) fn outcome(
     run: Result<punctual::Report, punctual::StartError>,
 ) -> Result<crate::rt::Lack, String> {
-    run.map(|report| lack_of(&report)).map_err(|error| error.to_string())
+    run.map(|report| refused_settings(&report)).map_err(|error| error.to_string())
 }
 
 /// Returns the settings that the threads of an app were refused, without repetition.
-pub(crate) fn lack_of(report: &punctual::Report) -> crate::rt::Lack {
+pub(crate) fn refused_settings(report: &punctual::Report) -> crate::rt::Lack {
     let mut lack = crate::rt::Lack::new();
     for missing in report.settings.threads.iter().flat_map(|thread| &thread.missing) {
         if !lack.contains(missing) {

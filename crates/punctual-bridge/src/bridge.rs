@@ -267,7 +267,7 @@ impl Helper {
                 self.follow_clock();
             }
             if is_last || noticed.is_none_or(|noticed: Instant| noticed.elapsed() >= NOTICE_INTERVAL) {
-                noticed = self.say_losses().then(Instant::now).or(noticed);
+                noticed = self.log_losses().then(Instant::now).or(noticed);
             }
             if is_last {
                 return self.finish();
@@ -316,7 +316,7 @@ impl Helper {
     }
 
     /// Reports losses since the last report; returns `true` if there were any.
-    fn say_losses(&mut self) -> bool {
+    fn log_losses(&mut self) -> bool {
         let mut any = false;
         for topic in &mut self.topics {
             let lost = topic.source.lost();

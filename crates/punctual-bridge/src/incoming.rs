@@ -167,7 +167,7 @@ type Release<T> = Box<dyn FnMut(T) -> bool + Send>;
 /// The reason why a message was rejected, or released no job.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NotTaken {
+pub enum NotAccepted {
     /// It is not of the topic's type.
     #[error("{0}")]
     Malformed(#[from] DecodeError),
@@ -220,14 +220,19 @@ impl<T: Message> Subscription<T> {
     /// For ordinary threads. Rejected messages are counted, and reported at most once per second.
     ///
     /// # Errors
-    /// [`NotTaken`].
-    pub fn take(&mut self, bytes: &[u8], layout: Layout, sender: &dyn fmt::Display) -> Result<(), NotTaken> {
+    /// [`NotAccepted`].
+    pub fn take(
+        &mut self,
+        bytes: &[u8],
+        layout: Layout,
+        sender: &dyn fmt::Display,
+    ) -> Result<(), NotAccepted> {
         let taken = self.try_take(bytes, layout);
         let counted = match &taken {
             Ok(()) => None,
-            Err(NotTaken::Malformed(_)) => Some(&self.topic.malformed),
-            Err(NotTaken::Refused(_)) => Some(&self.topic.refused),
-            Err(NotTaken::Unreleased) => Some(&self.topic.unreleased),
+            Err(NotAccepted::Malformed(_)) => Some(&self.topic.malformed),
+            Err(NotAccepted::Refused(_)) => Some(&self.topic.refused),
+            Err(NotAccepted::Unreleased) => Some(&self.topic.unreleased),
         };
         if let (Some(count), Err(reason)) = (counted, &taken) {
             count.fetch_add(1, Ordering::Relaxed);
@@ -241,19 +246,19 @@ impl<T: Message> Subscription<T> {
         taken
     }
 
-    fn try_take(&mut self, bytes: &[u8], layout: Layout) -> Result<(), NotTaken> {
+    fn try_take(&mut self, bytes: &[u8], layout: Layout) -> Result<(), NotAccepted> {
         let message: T = decode(bytes, layout)?;
         if let Some(check) = &self.check {
             let checked = contained(|| check(&message));
             checked
                 .unwrap_or_else(|| Err("the app's check panicked".to_owned()))
-                .map_err(NotTaken::Refused)?;
+                .map_err(NotAccepted::Refused)?;
         }
         self.newest.write(Received { message, received: Some(punctual::now()), is_new: true });
         self.topic.accepted.fetch_add(1, Ordering::Relaxed);
         let released =
             self.release.as_mut().is_none_or(|release| contained(|| release(message)) == Some(true));
-        if released { Ok(()) } else { Err(NotTaken::Unreleased) }
+        if released { Ok(()) } else { Err(NotAccepted::Unreleased) }
     }
 }
 

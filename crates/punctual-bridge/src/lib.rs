@@ -126,7 +126,7 @@ extern crate self as punctual_bridge;
 pub use bridge::{Bridge, Running, StartError};
 pub use csv::Csv;
 pub use datagrams::Datagrams;
-pub use incoming::{Incoming, IncomingReader, IncomingReport, NotTaken, Received, Subscription};
+pub use incoming::{Incoming, IncomingReader, IncomingReport, NotAccepted, Received, Subscription};
 pub use message::Message;
 #[cfg(feature = "parameters")]
 pub use parameters::{Parameters, Tunable, TunableReader, Tuning, TuningServer};

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use counted::{calls, counted};
 use mcap::MessageStream;
-use punctual_bridge::parameters::{AskError, FileError, Remote, Remotes, list};
+use punctual_bridge::parameters::{FileError, Remote, Remotes, RequestError, list};
 use punctual_bridge::{Bridge, Parameters, Recording, Topic, Tunable, Tuning};
 
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
@@ -95,7 +95,7 @@ fn is_changed_from_outside_and_recorded() {
     assert_eq!(changes.len(), 2);
     for wrong in [("low", "9.75"), ("low", "11"), ("low", "nan"), ("lower", "1")] {
         let refused = remote.set(&[("high", "9.25"), wrong]).unwrap_err();
-        assert!(matches!(refused, AskError::Refused(_)), "{refused}");
+        assert!(matches!(refused, RequestError::Refused(_)), "{refused}");
     }
     for reader in &mut readers {
         assert_eq!(reader.read().value, Limits { low: 9.0, high: 9.5 });
@@ -103,10 +103,10 @@ fn is_changed_from_outside_and_recorded() {
     assert_eq!(server.parameters(), Limits { low: 9.0, high: 9.5 });
     let report = server.finish();
     assert_eq!((report.accepted, report.refused, report.malformed), (1, 4, 0));
-    assert!(matches!(remote.list(), Err(AskError::Gone(_))));
+    assert!(matches!(remote.list(), Err(RequestError::Gone(_))));
     assert!(matches!(
         Remotes::running().unwrap().named(&name),
-        Err(AskError::Unknown { .. } | AskError::NoApp(_))
+        Err(RequestError::Unknown { .. } | RequestError::NoApp(_))
     ));
 
     assert!(bridge.finish().is_complete());
@@ -131,7 +131,7 @@ fn distinguishes_apps_of_one_name_by_process() {
     let _one = Tuning::new(&ONE).start(&name).expect("it can start");
     let _two = Tuning::new(&TWO).start(&name).expect("it can start as well");
     let error = Remotes::running().unwrap().named(&name).unwrap_err();
-    assert!(matches!(&error, AskError::Several { found, .. } if found.len() == 2), "{error}");
+    assert!(matches!(&error, RequestError::Several { found, .. } if found.len() == 2), "{error}");
 }
 
 #[test]

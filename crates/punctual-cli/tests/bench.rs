@@ -88,7 +88,7 @@ fn runs_all_suites_with_and_without_privileges() {
     let output = punctual(&all_suites(&json, &html)).output_within(TEST_LIMIT).unwrap();
     let run = assert_complete(&output, &json, &html);
     if run.machine.fifo_refused.is_some() {
-        return assert_says_what_it_lacks(&run);
+        return assert_lists_missing_settings(&run);
     }
 
     // As `nobody`, from a directory that other users cannot access.
@@ -105,11 +105,11 @@ fn runs_all_suites_with_and_without_privileges() {
     };
     let run = assert_complete(&output, &json, &html);
     if run.machine.fifo_refused.is_some() {
-        assert_says_what_it_lacks(&run);
+        assert_lists_missing_settings(&run);
     }
 }
 
-fn assert_says_what_it_lacks(run: &Run) {
+fn assert_lists_missing_settings(run: &Run) {
     for row in run.rows().filter(|row| row.id.starts_with("rtos/") && row.figures.is_some()) {
         assert!(row.why.iter().any(|why| why.starts_with("no SCHED_FIFO")), "{row:?}");
     }

@@ -86,7 +86,7 @@ impl<P: Port> Partition<P> {
         // Pairs with the fence in `armed`.
         fence(Ordering::SeqCst);
         let (mut earliest, mut expired) = (NEVER, None);
-        let mut timed = if self.begins_nothing() { 0 } else { self.timed.load(Ordering::Relaxed) };
+        let mut timed = if self.starts_no_job() { 0 } else { self.timed.load(Ordering::Relaxed) };
         // From the highest level down, since the handler can run only a job of the highest due
         // level.
         while timed != 0 {
@@ -116,7 +116,7 @@ impl<P: Port> Partition<P> {
             }
             if next <= now.as_ticks() {
                 // Releases the other due jobs.
-                next = self.release_and_look(me, level, now);
+                next = self.release_and_check(me, level, now);
             }
             earliest = earliest.min(next);
             break;
@@ -135,7 +135,7 @@ impl<P: Port> Partition<P> {
         while timed != 0 {
             let place = timed.ilog2();
             timed &= !(1 << place);
-            let next = self.release_and_look(me, self.levels()[place as usize], now);
+            let next = self.release_and_check(me, self.levels()[place as usize], now);
             if next == NEVER {
                 self.forget(place);
             }
@@ -146,7 +146,7 @@ impl<P: Port> Partition<P> {
 
     /// Releases the due jobs of `level`; returns its next due time.
     #[inline(never)]
-    fn release_and_look(&self, me: CurrentWorker, level: &'static Level, now: Instant) -> u64 {
+    fn release_and_check(&self, me: CurrentWorker, level: &'static Level, now: Instant) -> u64 {
         let mut next = self.next_of(level);
         if next <= now.as_ticks() {
             self.release_due(me, level, now);

@@ -13,16 +13,16 @@ impl<P: Port> Partition<P> {
     ///
     /// # Panics
     /// If this thread already occupies it.
-    pub fn hold_everything(&self, me: CurrentWorker) {
+    pub fn hold_all_jobs(&self, me: CurrentWorker) {
         assert!(me.level() < MAX_LEVEL, "everything is held already");
         self.raise(me, MAX_LEVEL);
     }
 
-    /// Ends [`hold_everything`](Self::hold_everything): starts the periodic grids at `start` and serves
+    /// Ends [`hold_all_jobs`](Self::hold_all_jobs): starts the periodic grids at `start` and serves
     /// the ready levels.
     ///
     /// # Safety
-    /// The worker has called [`hold_everything`](Self::hold_everything) and has not ended it, and this thread has left all
+    /// The worker has called [`hold_all_jobs`](Self::hold_all_jobs) and has not ended it, and this thread has left all
     /// critical sections that it has entered since.
     pub unsafe fn go(&'static self, me: CurrentWorker, start: Instant) {
         self.lay_grids(start);
@@ -47,7 +47,7 @@ impl<P: Port> Partition<P> {
         self.timed.fetch_or(((1_u64 << self.levels().len()) - 1) as u32, Ordering::Relaxed);
     }
 
-    /// Ends [`hold_everything`](Self::hold_everything) without starting the grids: after a failed
+    /// Ends [`hold_all_jobs`](Self::hold_all_jobs) without starting the grids: after a failed
     /// `init`, or if they are [started](Self::lay_grids) separately.
     ///
     /// # Safety
@@ -85,7 +85,7 @@ impl<P: Port> Partition<P> {
     /// As [`is_stopping`](Self::is_stopping), for callers that only decide whether to begin an
     /// operation: synchronizes with no other thread.
     #[inline(always)]
-    pub fn begins_nothing(&self) -> bool {
+    pub fn starts_no_job(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
 

@@ -159,7 +159,7 @@ impl<P: Port> Partition<P> {
     /// Returns `true` if `me` releases due jobs of `level` between jobs. The one thread of a
     /// partition leaves that to a handler.
     #[inline(always)]
-    fn is_time_kept_by(me: CurrentWorker, level: &Level) -> bool {
+    fn serves_timers_of(me: CurrentWorker, level: &Level) -> bool {
         !Self::ONE_THREAD && (me.polls() || me.is(level.worker()))
     }
 
@@ -505,7 +505,7 @@ impl<P: Port> Partition<P> {
     // Never: within `serve`, its loop has fewer registers.
     #[inline(never)]
     fn drain(&'static self, me: CurrentWorker, level: &'static Level, mut now: Stamp) -> Stamp {
-        let keeps_time = Self::is_time_kept_by(me, level);
+        let keeps_time = Self::serves_timers_of(me, level);
         // Hoisted out of the loop, since the level does not change.
         let waiting = level.waiting();
         loop {
@@ -544,7 +544,7 @@ impl<P: Port> Partition<P> {
     #[inline]
     fn release_between_jobs(&'static self, me: CurrentWorker, level: &'static Level, now: Stamp) -> Stamp {
         if me.polls() {
-            return self.look_up(me, level, now);
+            return self.serve_higher(me, level, now);
         }
         if !level.is_timed() || self.is_stopping() {
             return now;

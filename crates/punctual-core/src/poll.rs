@@ -27,7 +27,7 @@ impl<P: Port> Partition<P> {
         loop {
             // Read before the inboxes: jobs pushed until then are run.
             let last = self.is_stopping();
-            self.look_around(me, None, None);
+            self.release_all_due(me, None, None);
             // Not the time read above: jobs found here may have been released since.
             self.serve(me, None);
             if last {
@@ -46,14 +46,14 @@ impl<P: Port> Partition<P> {
     /// Releases the jobs due at `now` and marks the pushed ones, without running them: one round of
     /// [`poll`](Self::poll), for a thread that advances the clock itself.
     pub fn look(&self, me: CurrentWorker, now: Instant) {
-        self.look_around(me, None, Some(now));
+        self.release_all_due(me, None, Some(now));
     }
 
     /// Between two jobs of `level`, which this thread occupies: releases due jobs and runs the
     /// ready ones of higher levels.
     #[inline]
-    pub(crate) fn look_up(&'static self, me: CurrentWorker, level: &'static Level, now: Stamp) -> Stamp {
-        let now = self.look_around(me, Some(level), now);
+    pub(crate) fn serve_higher(&'static self, me: CurrentWorker, level: &'static Level, now: Stamp) -> Stamp {
+        let now = self.release_all_due(me, Some(level), now);
         if self.snapshot().must_serve() {
             self.serve(me, now);
             return None;
@@ -63,7 +63,7 @@ impl<P: Port> Partition<P> {
 
     /// Releases due jobs at every level, and marks pushed ones; `occupied` is a level that this
     /// thread occupies, so that it may use the queue directly.
-    fn look_around(&self, me: CurrentWorker, occupied: Option<&'static Level>, mut now: Stamp) -> Stamp {
+    fn release_all_due(&self, me: CurrentWorker, occupied: Option<&'static Level>, mut now: Stamp) -> Stamp {
         for &level in self.levels() {
             let own = occupied.is_some_and(|occupied| core::ptr::eq(occupied, level));
             if level.is_timed() && !self.is_stopping() {

@@ -95,7 +95,7 @@ impl Node {
     /// Disarms the node, if it is still armed under `key`; the caller then owns it.
     #[inline]
     pub(crate) fn disarm(&self, key: u32) -> Option<First> {
-        self.leave_armed(key, IDLE, CHANGED).map(|state| state & CHANGED == 0)
+        self.keep_armed(key, IDLE, CHANGED).map(|state| state & CHANGED == 0)
     }
 
     /// Disarms the node, if it is still armed for the time that [`look`](Self::look) returned; the
@@ -114,7 +114,7 @@ impl Node {
     /// Moves an arming to another time; returns `None` if the node is no longer armed under `key`.
     pub(crate) fn rearm(&self, key: u32, time: u64, order: u64) -> Option<First> {
         // Between the two states no thread can release the node, so time and order change together.
-        let state = self.leave_armed(key, MOVING, 0)?;
+        let state = self.keep_armed(key, MOVING, 0)?;
         self.time.store(time);
         self.order.store(order);
         Some(self.publish(state))
@@ -159,7 +159,7 @@ impl Node {
 
     /// Changes the tag of a node armed under `key`, for any time; returns the previous state.
     #[inline(always)]
-    fn leave_armed(&self, key: u32, tag: u32, note: u32) -> Option<u32> {
+    fn keep_armed(&self, key: u32, tag: u32, note: u32) -> Option<u32> {
         let mut state = self.state.load(Ordering::Relaxed);
         while state & !CHANGED == key {
             let to = state & !TAG | tag | note;

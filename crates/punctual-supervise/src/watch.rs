@@ -294,9 +294,9 @@ impl<'a> Run<'a> {
                 self.ask_to_stop();
             }
             self.meet();
-            self.look_for_fault();
-            self.look_at_jobs();
-            self.look_whether_stopped();
+            self.check_for_fault();
+            self.check_jobs();
+            self.check_if_stopped();
             stack::release();
             if let Some(since) = self.ending
                 && since.elapsed() > self.settings.grace
@@ -369,7 +369,7 @@ impl<'a> Run<'a> {
         budget::jobs(&levels, now())
     }
 
-    fn look_at_jobs(&mut self) {
+    fn check_jobs(&mut self) {
         let Some(app) = self.app.clone() else { return };
         if self.faulted || self.killed {
             return;
@@ -435,7 +435,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn look_for_fault(&mut self) {
+    fn check_for_fault(&mut self) {
         let Some(fault) = self.memory.fault().filter(|_| !self.faulted) else { return };
         self.faulted = true;
         let Some(app) = self.app.clone() else { return self.memory.seen() };
@@ -479,7 +479,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn look_whether_stopped(&mut self) {
+    fn check_if_stopped(&mut self) {
         if self.looked.elapsed() < STOPPED {
             return;
         }

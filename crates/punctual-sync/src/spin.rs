@@ -3,7 +3,7 @@
 use crate::{Duration, Instant, now};
 
 /// The number of checks of the condition between two readings of the clock.
-const LOOKS: u32 = 32;
+const CHECKS_PER_CLOCK_READ: u32 = 32;
 
 /// Returns a closure that returns `true` while less than `limit` has passed since its first reading
 /// of the clock. It is called before each check.
@@ -18,7 +18,7 @@ fn within_by(mut clock: impl FnMut() -> Instant, limit: Duration) -> impl FnMut(
             return false;
         }
         looks = looks.wrapping_add(1);
-        if looks % LOOKS != 0 {
+        if looks % CHECKS_PER_CLOCK_READ != 0 {
             return true;
         }
         let now = clock().as_ticks();
@@ -53,7 +53,7 @@ mod tests {
         while go_on() {
             looks += 1;
         }
-        assert_eq!(looks, 3 * LOOKS - 1, "three readings of the clock");
+        assert_eq!(looks, 3 * CHECKS_PER_CLOCK_READ - 1, "three readings of the clock");
     }
 
     #[test]
@@ -64,6 +64,6 @@ mod tests {
     #[test]
     fn spins_without_limit_if_the_deadline_overflows() {
         let mut go_on = within(Duration::from_ticks(u64::MAX));
-        assert!((0..10 * LOOKS).all(|_| go_on()));
+        assert!((0..10 * CHECKS_PER_CLOCK_READ).all(|_| go_on()));
     }
 }

@@ -265,7 +265,7 @@ fn successor_finds_barrier_broken() {
 type Pair = [u64; 2];
 
 /// Takes the lock more often than it has slots.
-fn lock_goes_on(lock: &TicketLock<Pair, 2>, killed: Killed) {
+fn lock_still_works(lock: &TicketLock<Pair, 2>, killed: Killed) {
     match lock.lock_while(looks(10_000)) {
         Ok(pair) => assert_eq!(pair[0], pair[1], "{killed:?}: half changed"),
         Err(TicketLockError::OwnerDied) => {
@@ -298,7 +298,7 @@ fn lock_is_reacquired() {
             change(lock, 10);
             change(lock, 10);
         },
-        |lock, (), killed| lock_goes_on(lock, killed),
+        |lock, (), killed| lock_still_works(lock, killed),
     );
 }
 
@@ -322,7 +322,7 @@ fn ticket_drawn_before_recovery_is_kept() {
             let locked = locked.unwrap_or_else(|error| panic!("{killed:?}: {error}"));
             assert!(lock.try_lock().is_none(), "{killed:?}: two have the lock");
             drop(locked);
-            lock_goes_on(lock, killed);
+            lock_still_works(lock, killed);
         },
     );
 }
@@ -336,7 +336,7 @@ fn skips_dead_ticket() {
         |lock| change(lock, 3),
         |lock, held, killed| {
             drop(held);
-            lock_goes_on(lock, killed);
+            lock_still_works(lock, killed);
         },
     );
 }
@@ -391,7 +391,7 @@ fn lock_survives_death_during_recovery() {
                 pair[1] += 1;
             });
         },
-        |lock, (), killed| lock_goes_on(lock, killed),
+        |lock, (), killed| lock_still_works(lock, killed),
     );
 }
 

@@ -22,7 +22,7 @@ const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 /// Name of a thread whose switches may not all be recorded.
-pub(crate) const SOMEBODY_UNSEEN: &str = "somebody unseen";
+pub(crate) const UNKNOWN_THREAD: &str = "somebody unseen";
 
 /// Maximum number of names of a kind, so that the names of dead threads in a trace of days cannot
 /// fill the memory.
@@ -267,7 +267,7 @@ impl Names {
             Actor::Task(task) => self.tables.tasks.get(&task).cloned().unwrap_or(format!("task {task}")),
             Actor::Throttling => "throttling".into(),
             Actor::Others => "others".into(),
-            Actor::Unseen => SOMEBODY_UNSEEN.into(),
+            Actor::Unseen => UNKNOWN_THREAD.into(),
         }
     }
 }

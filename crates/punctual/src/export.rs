@@ -48,7 +48,7 @@ pub mod allocated {
 ///
 /// # Safety
 /// As for the function in whose place it is.
-pub unsafe fn of_no_task(_: CurrentWorker, _: u32, _: Stamp, _: *const ()) -> Stamp {
+pub unsafe fn without_task(_: CurrentWorker, _: u32, _: Stamp, _: *const ()) -> Stamp {
     unreachable!("every node that is queued belongs to a task")
 }
 

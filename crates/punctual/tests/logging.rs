@@ -26,7 +26,7 @@ static ALLOCATOR: Telling = Telling(count);
 
 /// Records that the logger received.
 #[derive(Debug, Clone)]
-struct Said {
+struct Output {
     text: String,
     level: Level,
     target: String,
@@ -35,7 +35,7 @@ struct Said {
 }
 
 /// The logger of this program.
-struct Logger(Mutex<Vec<Said>>);
+struct Logger(Mutex<Vec<Output>>);
 
 static LOGGER: Logger = Logger(Mutex::new(Vec::new()));
 
@@ -49,7 +49,7 @@ impl Log for Logger {
         let at = record.key_values().get("at_ns".into()).and_then(|at| at.to_u64());
         let thread = std::thread::current().name().unwrap_or_default().to_owned();
         assert!((text.as_str(), thread.as_str()) != ("panic", "punctual-log"), "a logger that panics");
-        let said = Said { text, level: record.level(), target: record.target().into(), at, thread };
+        let said = Output { text, level: record.level(), target: record.target().into(), at, thread };
         self.0.lock().unwrap().push(said);
     }
 
@@ -57,7 +57,7 @@ impl Log for Logger {
 }
 
 /// Runs one app at a time, with this logger, and returns the records.
-fn said(run: impl FnOnce()) -> Vec<Said> {
+fn said(run: impl FnOnce()) -> Vec<Output> {
     let _one = test_skip::alone();
     let _ = log::set_logger(&LOGGER);
     log::set_max_level(LevelFilter::Info);
@@ -118,7 +118,7 @@ fn never() -> u32 {
 const BURST: usize = 3_000;
 
 /// Checks the records of the app, in this order, and returns the number of lost ones.
-fn check(said: &[Said]) -> usize {
+fn check(said: &[Output]) -> usize {
     let texts = |level| said.iter().filter(move |said| said.level == level && said.target != "punctual");
     let beats: Vec<&str> = texts(Level::Info).map(|said| said.text.as_str()).take(10).collect();
     let expected: Vec<String> =
@@ -137,7 +137,7 @@ fn helper_writes_log_records_and_losses() {
     let said = said(|| drop(app::run(Config::new()).expect("it can be started")));
     let lost = check(&said);
     let about_lost =
-        |said: &&Said| said.target == "punctual" && said.text.contains("records of jobs were lost");
+        |said: &&Output| said.target == "punctual" && said.text.contains("records of jobs were lost");
     let told = said.iter().filter(about_lost);
     let told: usize = told.map(|said| said.text.split(' ').next().unwrap().parse::<usize>().unwrap()).sum();
     assert_eq!(told, lost);

@@ -31,7 +31,7 @@ const CONNECT_MS: u32 = 5000;
 /// gigabyte, which a peer could make it allocate.
 const MAX_BYTES: u32 = 1 << 20;
 /// The interval between checks of the connected peers.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// The size of each message's attachment: its time in ns since 1970 and its number.
 const ATTACHED: usize = 12;
 
@@ -327,7 +327,7 @@ impl Sending {
 fn send(session: &Session, publishers: &[Publisher<'static>], waiting: &Receiver<Sent>) -> bool {
     let (mut peers, mut looked) = (connected(session), Instant::now());
     loop {
-        match waiting.recv_timeout(LOOK_INTERVAL) {
+        match waiting.recv_timeout(CHECK_INTERVAL) {
             Ok(Sent { channel, attached, payload }) => {
                 if let Err(error) = publishers[channel].put(payload).attachment(attached.as_slice()).wait() {
                     let lost = 1 + waiting.try_iter().count();
@@ -338,7 +338,7 @@ fn send(session: &Session, publishers: &[Publisher<'static>], waiting: &Receiver
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return true,
         }
-        if looked.elapsed() >= LOOK_INTERVAL {
+        if looked.elapsed() >= CHECK_INTERVAL {
             looked = Instant::now();
             let before = std::mem::replace(&mut peers, connected(session));
             for gone in before.difference(&peers) {

@@ -13,7 +13,7 @@ use crate::figures::mean;
 use crate::kernels::debs::RT_TESTS;
 
 /// The feature that a machine other than a guest lacks.
-const RT_TESTS_THERE: &str = "the lab's copy of rt-tests";
+const HAS_RT_TESTS: &str = "the lab's copy of rt-tests";
 
 /// The cases of this file.
 pub(super) fn cases(bench: &Path) -> Vec<Case> {
@@ -31,7 +31,7 @@ fn inversions() -> Case {
     let figure = |outcome: &Outcome| Ok(format!("{} inversions", inverted(outcome).unwrap_or_default()));
     Case::new("pi_stress", &[Setup::Two, Setup::Four], script, Some(&program), Box::new(judge))
         .saying(figure)
-        .lacking(RT_TESTS_THERE)
+        .lacking(HAS_RT_TESTS)
 }
 
 fn inverted(outcome: &Outcome) -> Option<u64> {
@@ -63,7 +63,7 @@ fn rules(bench: &Path) -> Case {
     Case::new("rules hold under hackbench", &[Setup::Two, Setup::Four], script, Some(bench), Box::new(judge))
         .with(&hackbench)
         .saying(figure)
-        .lacking(RT_TESTS_THERE)
+        .lacking(HAS_RT_TESTS)
 }
 
 /// Returns the numbers of checks in the JSON of a run that passed, failed, and could not be judged.
@@ -103,7 +103,7 @@ fn instants(bench: &Path) -> Case {
     Case::new("an instant compared with cyclictest", &[Setup::Two], script, Some(bench), Box::new(judge))
         .with(&RT_TESTS.program("cyclictest"))
         .saying(figure)
-        .lacking(RT_TESTS_THERE)
+        .lacking(HAS_RT_TESTS)
 }
 
 #[cfg(test)]

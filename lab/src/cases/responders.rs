@@ -124,7 +124,7 @@ fn answered_in_time(form: Form, trains: &Path, responder: &Path) -> Case {
                 demand(outcome, train.missed == 0, &format!("pulses were missed {at}"))?;
                 demand(
                     outcome,
-                    train.lasts_its_period(),
+                    train.executes_for_period(),
                     &format!("pulses seem to be longer or shorter {at}"),
                 )?;
             }
@@ -188,7 +188,7 @@ impl Train {
 
     /// Returns `true` if the time between two answers is the period, within a tenth of it or within
     /// the 10 µs by which other code can shift an answer.
-    fn lasts_its_period(&self) -> bool {
+    fn executes_for_period(&self) -> bool {
         let period = self.period_us * 1000;
         let slack = (period / 10).max(10_000);
         let [longest, mean, _, shortest] = self.apart_ns.unwrap_or_default();

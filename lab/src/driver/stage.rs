@@ -96,7 +96,7 @@ pub(crate) fn quoted(word: &str) -> String {
 }
 
 /// Returns `Err` if two programs have the same name.
-fn only_one_of_a_name(programs: &[PathBuf]) -> Result {
+fn reject_duplicate_names(programs: &[PathBuf]) -> Result {
     let mut names = BTreeMap::new();
     for program in programs {
         if let Some(other) = names.insert(in_guest(program), program).filter(|other| *other != program) {
@@ -136,7 +136,7 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
     }
     // Shared libraries can be determined only for host programs.
     let mut libraries = userland.map(Debs::libraries).unwrap_or_default();
-    only_one_of_a_name(&job.programs)?;
+    reject_duplicate_names(&job.programs)?;
     for program in &job.programs {
         check_machine(program, kernel.arch.uname())?;
         add(&in_guest(program), program)?;
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn rejects_programs_with_same_name() {
         let programs =
-            |paths: &[&str]| only_one_of_a_name(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
+            |paths: &[&str]| reject_duplicate_names(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
         programs(&["/a/app", "/a/app", "/a/other"]).unwrap();
         let error = programs(&["/debug/app", "/release/app"]).unwrap_err().to_string();
         assert!(error.contains("/debug/app and /release/app have one name"), "{error}");

@@ -22,7 +22,7 @@ pub(super) struct Equivalent {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TableOfEquivalents {
+struct EquivalentMutants {
     equivalent: Vec<Equivalent>,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn of(package: &Path, all: &[&Mutation]) -> Result<Vec<Equivalent>> {
 }
 
 fn parse(table: &str, all: &[&Mutation]) -> Result<Vec<Equivalent>> {
-    let TableOfEquivalents { equivalent: entries } = toml::from_str(table)?;
+    let EquivalentMutants { equivalent: entries } = toml::from_str(table)?;
     for entry in &entries {
         let Equivalent { file, function, original, mutated, why } = entry;
         if why.trim().is_empty() {

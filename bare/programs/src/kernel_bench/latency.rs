@@ -51,7 +51,7 @@ pub fn measure(report: &mut Report, pins: &mut (Stimulus, Response)) {
 fn row(report: &mut Report, slug: &str, operation: &str, nominal: u32, thread: fn(())) {
     NOMINAL.store(nominal, Ordering::Relaxed);
     bench::forget();
-    WANTED.store(bench::SAMPLES_OF_A_ROW, Ordering::Relaxed);
+    WANTED.store(bench::SAMPLES_PER_ROW, Ordering::Relaxed);
     // A thread that has stopped the kernel exists until it runs again, so each row uses the stack
     // of the row before the last.
     static ROW: AtomicUsize = AtomicUsize::new(0);

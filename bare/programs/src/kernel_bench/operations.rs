@@ -48,7 +48,7 @@ pub fn measure(report: &mut Report) {
     report.suite("rtos", "What operations of a real-time system take");
     for (slug, operation, threads) in OPERATIONS {
         // A first run with few samples warms up the code and the stacks.
-        for wanted in [2, bench::SAMPLES_OF_A_ROW] {
+        for wanted in [2, bench::SAMPLES_PER_ROW] {
             bench::forget();
             WANTED.store(wanted, Ordering::Relaxed);
             run(threads);

@@ -21,7 +21,7 @@ const RATE: u64 = 100;
 /// 0.
 static SEEN: AtomicU64 = AtomicU64::new(0);
 static CHANGED: AtomicU64 = AtomicU64::new(0);
-static ASKED: AtomicU64 = AtomicU64::new(0);
+static REQUESTED: AtomicU64 = AtomicU64::new(0);
 
 /// Starts monitoring.
 pub(super) fn begin() {
@@ -46,7 +46,7 @@ pub(super) fn tick() -> bool {
     let since_ms = |then: u64| now.saturating_sub(then) * 1000 / frequency;
     let shared = shared();
     shared.beat.fetch_add(1, Ordering::Release);
-    let asked = ASKED.load(Ordering::Relaxed);
+    let asked = REQUESTED.load(Ordering::Relaxed);
     if asked != 0 {
         if since_ms(asked) > shared.grace_ms.into() {
             println!("punctual: it was asked to end, and did not within {} ms", shared.grace_ms);
@@ -65,7 +65,7 @@ pub(super) fn tick() -> bool {
     }
     let ends = dead || shared.stop.load(Ordering::Acquire) != 0;
     if ends {
-        ASKED.store(now, Ordering::Relaxed);
+        REQUESTED.store(now, Ordering::Relaxed);
     }
     ends
 }

@@ -237,12 +237,12 @@ struct Scale {
 impl Scale {
     fn new((old_run, old): (&Run, &Row), (new_run, new): (&Run, &Row)) -> Self {
         let moved = |row: &Row| grown(old_run.rows().find(|before| before.id == row.id)?, row);
-        let is_peer = is_of_others(new) || is_of_others(old);
+        let is_peer = is_of_peers(new) || is_of_peers(old);
         let alike = |row: &&Row| row.operation == new.operation && row.condition == new.condition;
         let peer = new_run.rows().filter(|row| row.subject == PEER && suite(row) == suite(new)).find(alike);
         let peer = peer.filter(|_| !is_peer).and_then(moved);
         let others =
-            new_run.rows().filter(|row| is_of_others(row) && circumstances(row) == circumstances(new));
+            new_run.rows().filter(|row| is_of_peers(row) && circumstances(row) == circumstances(new));
         let locked = old_run.machine.locked_ns.zip(new_run.machine.locked_ns).map(|(old, new)| new / old);
         let drift = others.filter_map(moved).map(|ratio| ratio.ln().abs().exp_m1()).fold(0.0, f64::max);
         let steps = old_run.machine.clock_step_ns + new_run.machine.clock_step_ns;
@@ -250,9 +250,9 @@ impl Scale {
     }
 
     /// Returns the relative growth that makes a median a regression, excluding the
-    /// [requested](asked_ns) time.
-    fn margin(&self, old: &Distribution, new: &Distribution, asked_ns: f64) -> f64 {
-        let median = |row: &Distribution| (row.p50_ns - asked_ns).max(f64::MIN_POSITIVE);
+    /// [requested](requested_ns) time.
+    fn margin(&self, old: &Distribution, new: &Distribution, requested_ns: f64) -> f64 {
+        let median = |row: &Distribution| (row.p50_ns - requested_ns).max(f64::MIN_POSITIVE);
         let width = |row: &Distribution| (row.p75_ns - row.p25_ns) / median(row);
         let step = self.steps / median(old).min(median(new));
         MARGIN.max(width(old) + width(new)).max(step).max(self.drift)
@@ -279,13 +279,13 @@ fn of_rows(old: &Row, new: &Row, scale: &Scale) -> RowChange {
     if !old.is_meaningful() || !new.is_meaningful() || old.nominal_ns != new.nominal_ns {
         return change;
     }
-    let is_judged = !is_of_others(new);
-    let asked_ns = asked_ns(new, a, b);
-    let p50_ratio = ratio(a.p50_ns, b.p50_ns, asked_ns);
-    let margin = 1.0 + scale.margin(a, b, asked_ns);
+    let is_judged = !is_of_peers(new);
+    let requested_ns = requested_ns(new, a, b);
+    let p50_ratio = ratio(a.p50_ns, b.p50_ns, requested_ns);
+    let margin = 1.0 + scale.margin(a, b, requested_ns);
     RowChange {
         p50_ratio,
-        max_ratio: ratio(a.max_ns, b.max_ns, asked_ns),
+        max_ratio: ratio(a.max_ns, b.max_ns, requested_ns),
         change: match p50_ratio {
             Some(ratio)
                 if is_judged && b.p25_ns > a.p75_ns && scale.ratios(ratio).all(|ratio| ratio > margin) =>
@@ -317,7 +317,7 @@ fn suite_of(id: &str) -> Option<&str> {
 
 /// Returns `true` if a row measures third-party code: if it changed, then because of the machine or
 /// its load, which may also have changed our rows.
-fn is_of_others(row: &Row) -> bool {
+fn is_of_peers(row: &Row) -> bool {
     let ours = ["Punctual", AS_BY_DEFAULT_IN_SHORT, "punctual-sync", "TimedQueue"];
     let mut suites = suites::ALL.into_iter().filter(|of| of.has_references);
     let beside = suites.any(|of| suite(row) == Some(of.name.as_str()));
@@ -337,17 +337,18 @@ fn circumstances(row: &Row) -> (bool, bool) {
 fn grown(old: &Row, new: &Row) -> Option<f64> {
     let both = old.is_meaningful() && new.is_meaningful() && old.nominal_ns == new.nominal_ns;
     let (a, b) = old.figures.as_ref().zip(new.figures.as_ref()).filter(|_| both)?;
-    ratio(a.p50_ns, b.p50_ns, asked_ns(new, a, b))
+    ratio(a.p50_ns, b.p50_ns, requested_ns(new, a, b))
 }
 
 /// Returns the requested time, which all samples of both runs include; 0 if a sample was early.
-fn asked_ns(row: &Row, a: &Distribution, b: &Distribution) -> f64 {
+fn requested_ns(row: &Row, a: &Distribution, b: &Distribution) -> f64 {
     row.nominal_ns.filter(|&nominal| a.min_ns.min(b.min_ns) >= nominal).unwrap_or(0.0)
 }
 
-/// Returns the ratio of two times, new to old, both without `asked_ns`.
-fn ratio(old_ns: f64, new_ns: f64, asked_ns: f64) -> Option<f64> {
-    (old_ns > asked_ns && new_ns > asked_ns).then(|| (new_ns - asked_ns) / (old_ns - asked_ns))
+/// Returns the ratio of two times, new to old, both without `requested_ns`.
+fn ratio(old_ns: f64, new_ns: f64, requested_ns: f64) -> Option<f64> {
+    (old_ns > requested_ns && new_ns > requested_ns)
+        .then(|| (new_ns - requested_ns) / (old_ns - requested_ns))
 }
 
 /// Returns rows and checks of subjects that only the old run has, with the corresponding ones of

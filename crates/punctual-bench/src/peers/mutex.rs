@@ -49,7 +49,7 @@ impl Mutex {
     }
 
     /// Like [`with`](Self::with), but gives up after `patience`, which also ends a deadlock.
-    pub(crate) fn with_patience<R>(
+    pub(crate) fn with_timeout<R>(
         &self,
         patience: Duration,
         critical: impl FnOnce() -> R,
@@ -143,10 +143,10 @@ mod tests {
             let patience = Duration::from_millis(1);
             assert_eq!(mutex.with(|| 1), 1);
             std::thread::scope(|scope| {
-                let other = mutex.with(|| scope.spawn(|| mutex.with_patience(patience, || ())).join());
+                let other = mutex.with(|| scope.spawn(|| mutex.with_timeout(patience, || ())).join());
                 assert_eq!(other.unwrap(), Err(TimedOut));
             });
-            assert_eq!(mutex.with_patience(patience, || 2), Ok(2));
+            assert_eq!(mutex.with_timeout(patience, || 2), Ok(2));
         }
     }
 }

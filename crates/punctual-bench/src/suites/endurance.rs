@@ -21,7 +21,7 @@ use crate::suite::Registration;
 
 const PERIOD_NS: u64 = 1_000_000;
 /// The number of samples in a turn.
-const TURN: usize = 1000;
+const SAMPLES_PER_ROUND: usize = 1000;
 /// A load has a time limit; it is restarted before that.
 const LOAD_FOR: Duration = Duration::from_secs(300);
 
@@ -46,7 +46,7 @@ fn endure(session: &mut Session<'_>) {
     let row = |subject| Row::new(NAME, "instant", "An instant, every millisecond", subject).under("load");
     let (cpu, stop, kind) = (session.plan.cpu, session.stop, session.plan.load);
     let end = Instant::now() + session.plan.endurance;
-    let turn = session.samples().min(TURN);
+    let turn = session.samples().min(SAMPLES_PER_ROUND);
     let mut contenders: [(Row, Box<Window<'_>>, Statistics, Lack); 2] = [
         (row(Subject::Punctual), Box::new(spawn_at(PERIOD_NS, 0, cpu, stop)), Statistics::new(), Lack::new()),
         (row(Subject::Posix), Box::new(nanosleep(PERIOD_NS, 0, cpu, stop)), Statistics::new(), Lack::new()),

@@ -57,9 +57,9 @@ pub(super) fn serve<P: Parameters>(
         if is_ready(&waits[0]) {
             return;
         }
-        let is_asked = is_ready(&waits[1]);
+        let is_needed = is_ready(&waits[1]);
         connections.retain_mut(|connection| connection.advance(Instant::now(), store));
-        if !is_asked {
+        if !is_needed {
             continue;
         }
         match accept(listener, &mut connections, timeout, store) {

@@ -57,7 +57,7 @@ use crate::Message;
 pub use cell::{Tunable, TunableReader};
 pub use file::{FileError, assignments};
 pub use number::Number;
-pub use remote::{AskError, Remote, Remotes};
+pub use remote::{Remote, Remotes, RequestError};
 pub use server::{ParameterAccess, StartError, TuningReport, TuningServer};
 pub use tuning::Tuning;
 

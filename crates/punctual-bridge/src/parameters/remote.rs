@@ -19,12 +19,12 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// The error of a request to an app.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum AskError {
+pub enum RequestError {
     /// No app has parameters.
-    #[error("no running app of this user has parameters to set{}", told(.0))]
+    #[error("no running app of this user has parameters to set{}", list_others(.0))]
     NoApp(Vec<Other>),
     /// The requested app does not exist.
-    #[error("no running app, program or process {wanted} with parameters; there are {}{}", .found.join(", "), told(.others))]
+    #[error("no running app, program or process {wanted} with parameters; there are {}{}", .found.join(", "), list_others(.others))]
     Unknown {
         /// The requested name.
         wanted: String,
@@ -80,7 +80,7 @@ pub struct Other {
     pub user: u32,
 }
 
-fn told(others: &[Other]) -> String {
+fn list_others(others: &[Other]) -> String {
     let of_one = |Other { app, user }: &Other| {
         format!(
             "; {app} belongs to user {user}, and only that user can set its parameters: sudo -u '#{user}' punctual .."
@@ -113,8 +113,8 @@ impl Remotes {
     ///
     /// # Errors
     /// If the list of sockets cannot be read.
-    pub fn running() -> Result<Self, AskError> {
-        let list = fs::read(LIST).map_err(|error| AskError::System { what: LIST.into(), error })?;
+    pub fn running() -> Result<Self, RequestError> {
+        let list = fs::read(LIST).map_err(|error| RequestError::System { what: LIST.into(), error })?;
         let mut remotes = Self::default();
         for socket in sockets(&String::from_utf8_lossy(&list), SOCKETS) {
             remotes.look(socket);
@@ -144,22 +144,22 @@ impl Remotes {
     ///
     /// # Errors
     /// If none matches, or more than one.
-    pub fn named(&self, wanted: &str) -> Result<&Remote, AskError> {
+    pub fn named(&self, wanted: &str) -> Result<&Remote, RequestError> {
         let is_wanted = |remote: &&Remote| remote.is(wanted);
         match self.found.iter().filter(is_wanted).collect::<Vec<_>>()[..] {
             [remote] => Ok(remote),
             [] => {
                 let mut others = self.others.clone();
                 if self.found.is_empty() {
-                    return Err(AskError::NoApp(others));
+                    return Err(RequestError::NoApp(others));
                 }
                 others.retain(|other| other.app == wanted);
                 let found = self.found.iter().map(Remote::to_string).collect();
-                Err(AskError::Unknown { wanted: wanted.into(), found, others })
+                Err(RequestError::Unknown { wanted: wanted.into(), found, others })
             }
             ref several => {
                 let found = several.iter().map(|remote| remote.to_string()).collect();
-                Err(AskError::Several { wanted: wanted.into(), found })
+                Err(RequestError::Several { wanted: wanted.into(), found })
             }
         }
     }
@@ -196,8 +196,8 @@ impl Remote {
     /// Returns its parameters and their values.
     ///
     /// # Errors
-    /// See [`AskError`].
-    pub fn list(&self) -> Result<Vec<Parameter>, AskError> {
+    /// See [`RequestError`].
+    pub fn list(&self) -> Result<Vec<Parameter>, RequestError> {
         match self.ask(&Request::Get)? {
             Answer::Listed(parameters) => Ok(parameters),
             other => Err(self.unexpected(other)),
@@ -207,8 +207,11 @@ impl Remote {
     /// Makes all of these assignments, or none; returns the changes.
     ///
     /// # Errors
-    /// See [`AskError`].
-    pub fn set<N: AsRef<str>, V: AsRef<str>>(&self, assignments: &[(N, V)]) -> Result<Vec<Change>, AskError> {
+    /// See [`RequestError`].
+    pub fn set<N: AsRef<str>, V: AsRef<str>>(
+        &self,
+        assignments: &[(N, V)],
+    ) -> Result<Vec<Change>, RequestError> {
         let owned = |(name, value): &(N, V)| (name.as_ref().to_owned(), value.as_ref().to_owned());
         match self.ask(&Request::Set(assignments.iter().map(owned).collect()))? {
             Answer::Changed(changes) => Ok(changes),
@@ -216,23 +219,23 @@ impl Remote {
         }
     }
 
-    fn unexpected(&self, answer: Answer) -> AskError {
+    fn unexpected(&self, answer: Answer) -> RequestError {
         match answer {
-            Answer::Refused(reasons) => AskError::Refused(Refused(reasons)),
-            _ => AskError::Malformed { app: self.to_string(), reason: "unexpected answer".into() },
+            Answer::Refused(reasons) => RequestError::Refused(Refused(reasons)),
+            _ => RequestError::Malformed { app: self.to_string(), reason: "unexpected answer".into() },
         }
     }
 
-    fn ask(&self, request: &Request) -> Result<Answer, AskError> {
+    fn ask(&self, request: &Request) -> Result<Answer, RequestError> {
         let bytes = self.exchange(request.text().as_bytes()).map_err(|error| match error.kind() {
             io::ErrorKind::ConnectionRefused
             | io::ErrorKind::ConnectionReset
             | io::ErrorKind::BrokenPipe
-            | io::ErrorKind::UnexpectedEof => AskError::Gone(self.to_string()),
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => AskError::Silent(self.to_string()),
-            _ => AskError::System { what: self.to_string(), error },
+            | io::ErrorKind::UnexpectedEof => RequestError::Gone(self.to_string()),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => RequestError::Silent(self.to_string()),
+            _ => RequestError::System { what: self.to_string(), error },
         })?;
-        Answer::parse(&bytes).map_err(|reason| AskError::Malformed { app: self.to_string(), reason })
+        Answer::parse(&bytes).map_err(|reason| RequestError::Malformed { app: self.to_string(), reason })
     }
 
     fn exchange(&self, request: &[u8]) -> io::Result<Vec<u8>> {

@@ -42,7 +42,7 @@ fn remote(name: &str, patience: Duration) -> (UnixListener, Remote) {
 #[test]
 fn reports_ended_and_silent_apps() {
     let (listener, remote) = remote("unit-silent", Duration::from_millis(20));
-    assert!(matches!(remote.list(), Err(AskError::Silent(_))));
+    assert!(matches!(remote.list(), Err(RequestError::Silent(_))));
     drop(listener);
     let error = remote.list().unwrap_err().to_string();
     assert_eq!(error, "unit-silent (process 1) has ended, or no longer serves its parameters");

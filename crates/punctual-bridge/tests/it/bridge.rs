@@ -13,9 +13,9 @@ struct Number {
 }
 
 /// Passes its messages to a function that may wait, fail or panic.
-struct Told<F>(&'static str, F);
+struct CallbackSink<F>(&'static str, F);
 
-impl<F: FnMut(u32) -> io::Result<()> + Send> Sink for Told<F> {
+impl<F: FnMut(u32) -> io::Result<()> + Send> Sink for CallbackSink<F> {
     fn name(&self) -> String {
         self.0.into()
     }
@@ -44,7 +44,7 @@ const fn at(ns: u64) -> Instant {
 /// Returns a sink that blocks at its first message, until it is released.
 fn standing(reached: Sender<()>, goes_on: Receiver<()>, seen: Sender<u32>) -> impl Sink + 'static {
     let mut first = true;
-    Told("standing", move |sequence| {
+    CallbackSink("standing", move |sequence| {
         if std::mem::take(&mut first) {
             reached.send(()).unwrap();
             goes_on.recv().unwrap();
@@ -81,7 +81,7 @@ fn counts_messages_lost_by_a_stalled_sink() {
 
     // The next bridge sees the gap in the numbers, and has no losses itself.
     let (seen, sequences) = channel();
-    let sink = Told("next", move |sequence| seen.send(sequence).map_err(io::Error::other));
+    let sink = CallbackSink("next", move |sequence| seen.send(sequence).map_err(io::Error::other));
     let bridge = Bridge::new().topic(&NUMBERS).sink(sink).start().expect("the topic is free again");
     drop(numbers);
     NUMBERS.publisher().unwrap().publish(at(0), Number { number: 0 });
@@ -93,7 +93,7 @@ fn counts_messages_lost_by_a_stalled_sink() {
 fn waits_for_room_in_virtual_time() {
     static NUMBERS: Topic<Number, 4> = Topic::new("/numbers");
     let (seen, sequences) = channel();
-    let sink = Told("slow", move |sequence| seen.send(sequence).map_err(io::Error::other));
+    let sink = CallbackSink("slow", move |sequence| seen.send(sequence).map_err(io::Error::other));
     let bridge = Bridge::new().topic(&NUMBERS).sink(sink).virtual_time(true).start().unwrap();
     let mut numbers = NUMBERS.publisher().unwrap();
     (0..50).for_each(|number| numbers.publish(at(number), Number { number }));
@@ -110,8 +110,12 @@ fn continues_without_a_failed_sink() {
     let (seen, sequences) = channel();
     let fails = |sequence| if sequence == 3 { Err(io::Error::other("out of paper")) } else { Ok(()) };
     let panics = |sequence| if sequence == 5 { panic!("an expected panic") } else { Ok(()) };
-    let bridge = Bridge::new().topic(&NUMBERS).sink(Told("failing", fails)).sink(Told("panicking", panics));
-    let bridge = bridge.sink(Told("last", move |sequence| seen.send(sequence).map_err(io::Error::other)));
+    let bridge = Bridge::new()
+        .topic(&NUMBERS)
+        .sink(CallbackSink("failing", fails))
+        .sink(CallbackSink("panicking", panics));
+    let bridge =
+        bridge.sink(CallbackSink("last", move |sequence| seen.send(sequence).map_err(io::Error::other)));
     let full = OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
     let bridge = bridge.sink(Csv::new("/numbers", full)).start().unwrap();
     let mut numbers = NUMBERS.publisher().unwrap();
@@ -147,7 +151,7 @@ fn continues_with_a_full_sink() {
             _ => Err(io::ErrorKind::WouldBlock.into()),
         }
     };
-    let bridge = Bridge::new().topic(&NUMBERS).sink(Told("moody", moody)).start().unwrap();
+    let bridge = Bridge::new().topic(&NUMBERS).sink(CallbackSink("moody", moody)).start().unwrap();
     let mut numbers = NUMBERS.publisher().unwrap();
     numbers.publish(at(0), Number { number: 0 });
     is_reached.recv().unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use punctual_bridge::message::Layout;
 use punctual_bridge::messages::Vector3;
-use punctual_bridge::{Datagrams, Incoming, IncomingReport, NotTaken};
+use punctual_bridge::{Datagrams, Incoming, IncomingReport, NotAccepted};
 
 /// Longer than any machine takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -103,9 +103,9 @@ fn counts_messages_rejected_by_the_program() {
     let mut reader = SETPOINT.reader().unwrap();
     let mut take = |x, y| subscription.take(&bytes(x, y), Layout::Cdr, &"a test");
     assert_eq!(take(0.5, 0.5), Ok(()));
-    assert_eq!(take(0.25, 0.5), Err(NotTaken::Refused("the app's check panicked".into())));
-    assert_eq!(take(0.5, 0.25), Err(NotTaken::Unreleased));
-    assert_eq!(take(0.5, 0.75), Err(NotTaken::Unreleased));
+    assert_eq!(take(0.25, 0.5), Err(NotAccepted::Refused("the app's check panicked".into())));
+    assert_eq!(take(0.5, 0.25), Err(NotAccepted::Unreleased));
+    assert_eq!(take(0.5, 0.75), Err(NotAccepted::Unreleased));
     let beyond = take(2.0, 0.0).unwrap_err().to_string();
     assert_eq!(beyond, "(2, 0) is beyond -1 to 1 rad");
     assert_eq!(reader.read().message, Vector3 { x: 0.5, y: 0.75, z: 0.0 }, "the last that was taken");

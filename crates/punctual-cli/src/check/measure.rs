@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use punctual_analysis::analyse;
-use punctual_analysis::bound::{Analysis, Who};
+use punctual_analysis::bound::{Analysis, Interferer};
 use punctual_analysis::explain;
 use punctual_analysis::system::System;
 use punctual_analysis::time::{Nanos, Ratio};
@@ -242,10 +242,10 @@ fn exceeding(system: &System, analysis: &Analysis) -> impl Iterator<Item = Strin
         if bound.meets(task.deadline) {
             return None;
         }
-        let source = |who: Who| match who {
-            Who::Higher(at) | Who::Peer(at) => format!("jobs of `{}`", system.tasks[at].name),
-            Who::Interrupt(at) => format!("`{}`", system.interrupts[at].name),
-            Who::Release(at) => format!("releases of `{}`", system.tasks[at].name),
+        let source = |who: Interferer| match who {
+            Interferer::Higher(at) | Interferer::Peer(at) => format!("jobs of `{}`", system.tasks[at].name),
+            Interferer::Interrupt(at) => format!("`{}`", system.interrupts[at].name),
+            Interferer::Release(at) => format!("releases of `{}`", system.tasks[at].name),
         };
         let terms = bound.interference.iter().map(|term| (term.work.time(), source(term.who)));
         let blocking = bound.blocking.map(|blocking| {

@@ -6,7 +6,7 @@ use punctual_isolate::change::Settings;
 use punctual_isolate::doctor::{Finding, Report};
 use punctual_report::format::format_counted;
 
-use super::{FOUND, Place};
+use super::{FINDINGS, Place};
 use crate::output::{print, say};
 
 /// Name and description of the journal of all fixes.
@@ -23,7 +23,7 @@ pub(super) fn fix(report: &Report, is_agreed: bool, place: &mut Place) -> Result
         .collect();
     if fixable.is_empty() {
         print("nothing that was found can be fixed and undone\n");
-        return Ok(if report.is_fit() { 0 } else { FOUND });
+        return Ok(if report.is_fit() { 0 } else { FINDINGS });
     }
     let agreed: Vec<_> = match is_agreed {
         true => fixable,
@@ -31,7 +31,7 @@ pub(super) fn fix(report: &Report, is_agreed: bool, place: &mut Place) -> Result
     };
     if agreed.is_empty() {
         print("nothing was changed\n");
-        return Ok(FOUND);
+        return Ok(FINDINGS);
     }
     // Each run of --fix has a separate journal, which the next does not disturb.
     let number = (1..).find(|number| !is_taken(place, *number)).unwrap_or(1);
@@ -64,7 +64,7 @@ pub(super) fn fix(report: &Report, is_agreed: bool, place: &mut Place) -> Result
         "{} changed, {refused} refused; to undo it: punctual doctor --undo, or a reboot\n",
         format_counted(changed, "setting")
     ));
-    Ok(if refused > 0 { FOUND } else { 0 })
+    Ok(if refused > 0 { FINDINGS } else { 0 })
 }
 
 /// Describes a finding whose remedy the kernel refused, with the remedies that are left.
@@ -109,7 +109,7 @@ pub(super) fn undo(place: &mut Place) -> Result<u8, String> {
         for left in undone.left {
             say!("left as it is: {}, which was `{}`: {}", left.setting, left.old, left.why);
             if left.is_open {
-                code = FOUND;
+                code = FINDINGS;
             }
         }
     }

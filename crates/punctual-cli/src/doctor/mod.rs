@@ -18,7 +18,7 @@ use crate::output::{print, say};
 use crate::trace::text::width;
 
 /// There were findings, or a fix or the output failed.
-const FOUND: u8 = 1;
+const FINDINGS: u8 = 1;
 /// The command line is invalid, or the machine cannot be examined.
 const BAD_INPUT: u8 = 2;
 
@@ -80,13 +80,13 @@ fn doctor(arguments: &Doctor) -> Result<u8, String> {
     if arguments.all {
         print(&format!("\n{}", text::checks(&report, width())));
     }
-    let mut code = if report.is_fit() { 0 } else { FOUND };
+    let mut code = if report.is_fit() { 0 } else { FINDINGS };
     if let Some(path) = &arguments.record {
         match punctual_files::write(path, machine.tree.recording().as_ref()) {
             Ok(()) => say!("written: {}", path.display()),
             Err(error) => {
                 say!("error: --record {}: {error}", path.display());
-                code = FOUND;
+                code = FINDINGS;
             }
         }
     }

@@ -35,9 +35,9 @@ pub(crate) struct Isolate {
 #[derive(Debug, Subcommand)]
 pub(super) enum What {
     /// Show every write, without making it
-    Plan(Which),
+    Plan(CpuSelection),
     /// Take CPUs until `stop`
-    Start(Which),
+    Start(CpuSelection),
     /// Show what is taken, by whom, and how
     Status,
     /// Give back what `start` took
@@ -45,7 +45,7 @@ pub(super) enum What {
     /// Take CPUs, run a command on them, give them back, and report what disturbed them
     Run {
         #[command(flatten)]
-        which: Which,
+        which: CpuSelection,
 
         /// Only count disturbances of the command, without recording, which costs each interruption
         /// some 100 ns
@@ -74,18 +74,18 @@ pub(super) enum What {
     /// Run the hourglass on the first CPU before and after taking it, and give it back
     Verify {
         #[command(flatten)]
-        which: Which,
+        which: CpuSelection,
 
         /// Seconds per measurement
         #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=600))]
         seconds: u32,
     },
     /// Print boot parameters that isolate CPUs, with the purpose of each
-    Boot(Which),
+    Boot(CpuSelection),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Which {
+pub(super) struct CpuSelection {
     /// CPUs to take, such as 3 or 2-3
     #[arg(long, visible_alias = "cpu", value_name = "LIST", value_parser = Cpus::checked)]
     pub(super) cpus: Cpus,

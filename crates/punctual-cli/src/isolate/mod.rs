@@ -17,7 +17,7 @@ use punctual_isolate::isolate::{JOURNAL, Plan, Request, boot, take};
 use punctual_isolate::tree::Tree;
 use punctual_report::format::format_counted;
 
-use self::args::{Isolate, What, Which};
+use self::args::{CpuSelection, Isolate, What};
 use self::beside::Beside;
 use crate::output::{print, say};
 
@@ -78,7 +78,7 @@ impl Place {
 }
 
 /// CPUs that are taken while another program runs there.
-pub(crate) struct Taken {
+pub(crate) struct IsolatedCpus {
     place: Place,
     plan: Plan,
     beside: Beside,
@@ -86,13 +86,13 @@ pub(crate) struct Taken {
     _journal: Journal,
 }
 
-impl Taken {
+impl IsolatedCpus {
     /// Takes the CPUs, after giving back those of a killed instance. With `record`, disturbances
     /// are recorded.
     pub(crate) fn take(cpus: Cpus, park: bool, record: bool) -> Result<Self, String> {
         let mut place = Place { tree: |_| Tree::system(), store: Store::system(), settings: Live::system() };
         place.recover()?;
-        let plan = plan(&Machine::look(Tree::system()), &Which { cpus, park })?;
+        let plan = plan(&Machine::look(Tree::system()), &CpuSelection { cpus, park })?;
         let (journal, refused) =
             take(&plan, &place.store, false, &mut place.settings).map_err(|error| error.to_string())?;
         for line in &refused {
@@ -189,7 +189,7 @@ fn isolate(arguments: &Isolate) -> Result<u8, String> {
     }
 }
 
-fn plan(machine: &Machine, which: &Which) -> Result<Plan, String> {
+fn plan(machine: &Machine, which: &CpuSelection) -> Result<Plan, String> {
     let request = Request { cpus: which.cpus.clone(), park: which.park };
     Plan::new(machine, &request).map_err(|error| format!("--cpus {}: {error}", which.cpus))
 }

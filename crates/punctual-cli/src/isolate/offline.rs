@@ -29,7 +29,7 @@ use crate::output::say;
 use crate::trace;
 
 /// Interval of looks at the programs: output, figures, jobs to be marked, ends.
-const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Time without a heartbeat of the program on the CPU after which a message reports it.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -162,7 +162,7 @@ impl LinuxProgram {
             if begun.elapsed() > TERM_DELAY {
                 self.tell();
             }
-            thread::sleep(LOOK_INTERVAL);
+            thread::sleep(CHECK_INTERVAL);
         }
         if !self.has_ended() {
             if let Some(process) = &mut self.process {
@@ -209,8 +209,8 @@ fn follow(
     let code = loop {
         match linux.is_there() {
             // The program on Linux has the bell.
-            true => thread::sleep(LOOK_INTERVAL),
-            false => _ = device.wait(LOOK_INTERVAL),
+            true => thread::sleep(CHECK_INTERVAL),
+            false => _ = device.wait(CHECK_INTERVAL),
         }
         let linux_has_ended = linux.has_ended();
         let on = device.is_on()?;

@@ -5,7 +5,7 @@ mod text;
 
 use std::process::ExitCode;
 
-use punctual_bridge::parameters::{AskError, Remote, Remotes, assignments};
+use punctual_bridge::parameters::{Remote, Remotes, RequestError, assignments};
 use serde_json::json;
 
 use self::args::{Get, Set};
@@ -37,17 +37,17 @@ fn end(ended: Result<(), String>) -> ExitCode {
 }
 
 fn show(arguments: &Get) -> Result<(), String> {
-    let remotes = Remotes::running().map_err(said)?;
+    let remotes = Remotes::running().map_err(request_error)?;
     let Some(app) = &arguments.app else {
         // Without any, it prints a notice.
         if remotes.found.is_empty() {
-            return remotes.named("").map(drop).map_err(said);
+            return remotes.named("").map(drop).map_err(request_error);
         }
         print(&text::apps(&remotes.found));
         return Ok(());
     };
-    let remote = remotes.named(app).map_err(said)?;
-    let parameters = remote.list().map_err(said)?;
+    let remote = remotes.named(app).map_err(request_error)?;
+    let parameters = remote.list().map_err(request_error)?;
     print(&match (arguments.toml, arguments.json, arguments.names.is_empty()) {
         (true, ..) => text::toml(remote, &parameters),
         (_, true, _) => json(remote, &parameters),
@@ -63,18 +63,18 @@ fn change(arguments: &Set) -> Result<(), String> {
         given = assignments(file).map_err(|error| error.to_string())?;
     }
     given.extend(arguments.assignments.iter().cloned());
-    let remotes = Remotes::running().map_err(said)?;
+    let remotes = Remotes::running().map_err(request_error)?;
     // The command line has one, unless it lists.
-    let remote = remotes.named(arguments.app.as_deref().unwrap_or_default()).map_err(said)?;
+    let remote = remotes.named(arguments.app.as_deref().unwrap_or_default()).map_err(request_error)?;
     let changes = remote.set(&given).map_err(|error| match error {
-        AskError::Refused(refused) => format!("{refused}\n{remote}: nothing was changed"),
-        error => said(error),
+        RequestError::Refused(refused) => format!("{refused}\n{remote}: nothing was changed"),
+        error => request_error(error),
     })?;
     print(&text::changes(&changes));
     Ok(())
 }
 
-fn said(error: AskError) -> String {
+fn request_error(error: RequestError) -> String {
     error.to_string()
 }
 

@@ -191,13 +191,13 @@ fn window(system: &System, at: usize, bound: &Bound) -> String {
 }
 
 fn name(system: &System, part: &Part) -> String {
-    use punctual_analysis::bound::Who;
+    use punctual_analysis::bound::Interferer;
     match part.what {
         schedule::What::Own => "the task".into(),
         schedule::What::Blocking => "blocking".into(),
         schedule::What::NotSupplied => "not ours".into(),
-        schedule::What::Above(Who::Higher(at) | Who::Peer(at)) => system.tasks[at].name.clone(),
-        schedule::What::Above(Who::Interrupt(at)) => system.interrupts[at].name.clone(),
-        schedule::What::Above(Who::Release(_)) => "releases".into(),
+        schedule::What::Above(Interferer::Higher(at) | Interferer::Peer(at)) => system.tasks[at].name.clone(),
+        schedule::What::Above(Interferer::Interrupt(at)) => system.interrupts[at].name.clone(),
+        schedule::What::Above(Interferer::Release(_)) => "releases".into(),
     }
 }

@@ -29,12 +29,12 @@ const MAX_FILES: u32 = 8;
 /// The recorder. Ends when dropped.
 #[derive(Debug)]
 pub(super) struct Flight {
-    asks: Option<Sender<Ask>>,
+    asks: Option<Sender<Request>>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-enum Ask {
+enum Request {
     /// Record, and reply when recording has started, or has failed.
     Begin(Sender<()>),
     /// Write the current contents to this file.
@@ -57,7 +57,7 @@ impl Flight {
     /// Ensures that an app started after this is recorded, as soon as possible.
     pub(super) fn begin(&self) {
         let (answer, answered) = mpsc::channel();
-        self.ask(Ask::Begin(answer));
+        self.ask(Request::Begin(answer));
         // The app need not wait for a recorder that is busy with an earlier incident.
         if answered.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
             say!("supervise: the app starts before its trace does: the recorder is busy");
@@ -66,10 +66,10 @@ impl Flight {
 
     /// Writes the recording next to the stack in `snapshot`.
     pub(super) fn keep(&self, snapshot: &Path) {
-        self.ask(Ask::Keep(snapshot.with_extension("dat")));
+        self.ask(Request::Keep(snapshot.with_extension("dat")));
     }
 
-    fn ask(&self, ask: Ask) {
+    fn ask(&self, ask: Request) {
         if let Some(asks) = &self.asks {
             // Without its thread, which has reported the reason, there is no trace.
             let _ = asks.send(ask);
@@ -96,15 +96,15 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn run(mut self, asked: &Receiver<Ask>) {
+    fn run(mut self, asked: &Receiver<Request>) {
         while let Ok(ask) = asked.recv() {
             match ask {
-                Ask::Begin(answer) => {
+                Request::Begin(answer) => {
                     self.begin();
                     drop(answer);
                 }
-                Ask::Keep(_) if self.recording.is_none() => {}
-                Ask::Keep(file) => {
+                Request::Keep(_) if self.recording.is_none() => {}
+                Request::Keep(file) => {
                     std::thread::sleep(AFTERWARDS);
                     self.keep(&file);
                     // The app may continue. If it does not, there is no further request, or one for

@@ -15,7 +15,7 @@ use punctual_supervise::{Event, Restart, Settings};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::flight::Flight;
-use crate::isolate::Taken;
+use crate::isolate::IsolatedCpus;
 use crate::isolate::run::code_of;
 use crate::output::say;
 use crate::parse::seconds;
@@ -107,8 +107,11 @@ pub(crate) fn run(arguments: &Supervise) -> ExitCode {
 
 fn supervise(arguments: &Supervise) -> Result<u8, String> {
     let stop = catch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
-    let taken =
-        arguments.cpus.clone().map(|cpus| Taken::take(cpus, arguments.park, arguments.trace)).transpose()?;
+    let taken = arguments
+        .cpus
+        .clone()
+        .map(|cpus| IsolatedCpus::take(cpus, arguments.park, arguments.trace))
+        .transpose()?;
     let mut settings = Settings::default();
     settings.restart = match arguments.restart {
         When::Never => Restart::Never,
@@ -122,7 +125,7 @@ fn supervise(arguments: &Supervise) -> Result<u8, String> {
     settings.snapshots.clone_from(&arguments.snapshots);
     settings.priority = arguments.priority;
     settings.cpus = arguments.cpus.as_ref().map(|cpus| cpus.iter().collect());
-    let housekeeping = taken.as_ref().map_or(Vec::new(), Taken::others);
+    let housekeeping = taken.as_ref().map_or(Vec::new(), IsolatedCpus::others);
     let flight = arguments.trace.then(|| Flight::new(&arguments.snapshots, housekeeping)).transpose();
     let flight = flight.map_err(|error| format!("cannot start a thread: {error}"))?;
     let make = || {
@@ -149,7 +152,7 @@ fn supervise(arguments: &Supervise) -> Result<u8, String> {
     };
     let ended = punctual_supervise::supervise(&make, &settings, &stop, &mut tell);
     drop(flight);
-    let given_back = taken.map_or(Ok(0), Taken::give_back);
+    let given_back = taken.map_or(Ok(0), IsolatedCpus::give_back);
     let code = code_of(ended.map_err(|error| error.to_string())?);
     Ok(code.max(given_back?))
 }

@@ -40,7 +40,7 @@ impl Chosen {
     pub(crate) fn look(&mut self) -> Result<Look, String> {
         let Some(memory) = &mut self.memory else {
             self.open()?;
-            return self.look_at_open();
+            return self.read_open();
         };
         match memory.look() {
             Err(why) => {
@@ -48,7 +48,7 @@ impl Chosen {
                 self.leave();
                 // It may have been restarted.
                 match self.open() {
-                    Ok(()) => self.look_at_open(),
+                    Ok(()) => self.read_open(),
                     Err(_) => Err(format!("{app} (process {process}): {why}")),
                 }
             }
@@ -57,7 +57,7 @@ impl Chosen {
     }
 
     /// Reads the figures of the app that was just opened.
-    fn look_at_open(&mut self) -> Result<Look, String> {
+    fn read_open(&mut self) -> Result<Look, String> {
         let memory = self.memory.as_mut().ok_or("no app is running")?;
         let look = memory.look().map_err(|why| why.to_string());
         if look.is_err() {

@@ -13,7 +13,7 @@ use ratatui::widgets::{Block, Borders, Sparkline};
 use super::memory::{About, Look};
 
 /// Number of stored updates, as many as the widest terminal shows.
-const KEPT: usize = 512;
+const HISTORY: usize = 512;
 
 /// A level of a partition; the highest level comes first.
 type Key = (usize, std::cmp::Reverse<u64>);
@@ -57,7 +57,7 @@ impl Levels {
                 let had = |of: &BTreeMap<Key, u64>| of.get(key).copied().unwrap_or(0);
                 let part = u128::from(had(&now).saturating_sub(had(before))) * 1_000 / passed;
                 parts.push_back(part.min(1_000) as u64);
-                if parts.len() > KEPT {
+                if parts.len() > HISTORY {
                     parts.pop_front();
                 }
             }

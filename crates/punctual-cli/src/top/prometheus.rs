@@ -85,9 +85,9 @@ impl<'a> App<'a> {
 }
 
 /// A figure of an app.
-type OfApp = fn(&App<'_>) -> u64;
+type AppMetric = fn(&App<'_>) -> u64;
 /// A count of messages.
-type OfTraffic = fn(&Traffic) -> u64;
+type TrafficMetric = fn(&Traffic) -> u64;
 
 fn text(apps: &[App<'_>]) -> String {
     let mut text = String::new();
@@ -121,7 +121,7 @@ fn text(apps: &[App<'_>]) -> String {
             line(&mut text, format_args!("{max}{{{labels}}} {}", seconds(figures.number(figure))));
         }
     }
-    let of_traffic: [(&str, &str, OfTraffic); 3] = [
+    let of_traffic: [(&str, &str, TrafficMetric); 3] = [
         ("carried", "Messages carried in or out.", |traffic| traffic.carried),
         ("lost", "Messages lost on the way in or out.", |traffic| traffic.lost),
         ("refused", "Messages that arrived and were rejected.", |traffic| traffic.refused),
@@ -134,7 +134,7 @@ fn text(apps: &[App<'_>]) -> String {
             line(&mut text, format_args!("{name}{{{labels}}} {}", count(traffic)));
         }
     }
-    let of_apps: [(&str, &str, &str, OfApp); 3] = [
+    let of_apps: [(&str, &str, &str, AppMetric); 3] = [
         ("dropped_jobs_total", "counter", "Jobs that were released and never ran.", |app| app.look.dropped),
         ("missing_settings", "gauge", "Real-time settings that the kernel did not grant.", |app| {
             app.about.missing.len() as u64

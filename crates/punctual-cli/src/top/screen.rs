@@ -98,7 +98,7 @@ impl Screen {
     }
 
     /// Reads the app's figures. The last ones stay if there are no new ones.
-    pub(super) fn take_look(&mut self) {
+    pub(super) fn refresh_values(&mut self) {
         match self.chosen.look() {
             Ok(look) => self.seen(look),
             Err(why) => self.message = Some(why),
@@ -212,7 +212,7 @@ impl Screen {
             KeyCode::Tab => match self.chosen.next() {
                 Ok(()) => {
                     self.picked = None;
-                    self.take_look();
+                    self.refresh_values();
                 }
                 Err(why) => self.message = Some(why),
             },

@@ -53,7 +53,7 @@ fn show(
             if arguments.count.is_some_and(|count| looks >= count) {
                 break;
             }
-            screen.take_look();
+            screen.refresh_values();
             looks += 1;
             next = (next + arguments.every).max(Instant::now());
         }

@@ -231,7 +231,7 @@ impl Analyzer {
     }
 
     /// Warns if there were more tasks than fit.
-    pub(crate) fn say_left_out(&self) {
+    pub(crate) fn print_omissions(&self) {
         if self.watch.left_out() > 0 {
             say!(
                 "warning: {} not shown, of tasks beyond the limit of {MAX_TASKS}; select tasks with --task",

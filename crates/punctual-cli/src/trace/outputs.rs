@@ -89,8 +89,8 @@ impl Outputs {
 
     pub(crate) fn event(&mut self, event: &Event, analyzer: &Analyzer) {
         let Self { perfetto, html, failed, unread, .. } = self;
-        let must_see = |thread| analyzer.watch().must_see(thread);
-        *unread |= write(perfetto, failed, |perfetto| perfetto.event(event, analyzer.names(), must_see));
+        let must_observe = |thread| analyzer.watch().must_observe(thread);
+        *unread |= write(perfetto, failed, |perfetto| perfetto.event(event, analyzer.names(), must_observe));
         if let Some((_, (_, collector))) = html {
             collector.event(event);
         }

@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     if is_printed && !missing.is_empty() {
         say!("{}", missing.trim_end());
     }
-    match warn_of_missing(&analyzer, &recorded, arguments, is_readable) {
+    match warn_about_missing(&analyzer, &recorded, arguments, is_readable) {
         true => Ok(FAILED),
         false => Ok(if is_whole { 0 } else { FAILED }),
     }
@@ -152,7 +152,7 @@ fn analyse(
 
 /// Prints items that the command line names and the trace lacks; returns whether any is missing.
 /// They may be in events that are not `readable`.
-fn warn_of_missing(analyzer: &Analyzer, recorded: &Recorded, arguments: &Report, readable: bool) -> bool {
+fn warn_about_missing(analyzer: &Analyzer, recorded: &Recorded, arguments: &Report, readable: bool) -> bool {
     let trace = arguments.trace.display();
     let unknown = analyzer.unknown();
     for name in &unknown {
@@ -175,7 +175,7 @@ fn warn_of_missing(analyzer: &Analyzer, recorded: &Recorded, arguments: &Report,
         };
         say!("error: {trace} has no job{whose} that both begins and ends in it; {fix}");
     }
-    analyzer.say_left_out();
+    analyzer.print_omissions();
     nothing || !unknown.is_empty()
 }
 

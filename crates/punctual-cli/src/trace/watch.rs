@@ -239,7 +239,7 @@ impl Session {
                 "warning: no job of a real-time thread or Punctual task was seen; select others with --task NAME or --all"
             );
         }
-        self.analyzer.say_left_out();
+        self.analyzer.print_omissions();
         let unknown = self.analyzer.unknown();
         unknown.iter().for_each(|name| say!("warning: no task or thread `{name}` had a job"));
         Ok(())

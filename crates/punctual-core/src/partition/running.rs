@@ -71,7 +71,7 @@ impl<P: Port> Preemption<P> {
         let Self { running, level } = self;
         let (partition, me) = (running.partition, running.me);
         // SAFETY: this thread occupies the level.
-        if Partition::<P>::is_time_kept_by(me, level) || unsafe { level.has_jobs() } {
+        if Partition::<P>::serves_timers_of(me, level) || unsafe { level.has_jobs() } {
             let (number, outer) = (running.level, running.outer);
             core::mem::forget(running);
             return partition.drain_and_lower(me, level, number, outer, end);

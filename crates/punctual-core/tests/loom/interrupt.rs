@@ -78,7 +78,7 @@ fn counting(
 /// At time 0 a handler scans two levels, one of which is due at 9. Concurrently a timer of the
 /// other is armed for 5, or moved there from `first`, and has to run then. With `looks`, the
 /// handler scans that level although no timer is armed there.
-fn told_of(first: Option<u64>, looks: bool) {
+fn notified_level(first: Option<u64>, looks: bool) {
     check(3, move |arena| {
         let thread = worker(arena, 0, 1, true);
         let workers = [1, 2].map(|base| worker(arena, base, base.into(), true));
@@ -116,17 +116,17 @@ fn told_of(first: Option<u64>, looks: bool) {
 
 #[test]
 fn handler_sees_first_timer() {
-    told_of(None, false);
+    notified_level(None, false);
 }
 
 #[test]
 fn handler_sees_first_timer_of_checked_level() {
-    told_of(None, true);
+    notified_level(None, true);
 }
 
 #[test]
 fn handler_sees_earlier_timer() {
-    told_of(Some(20), false);
+    notified_level(Some(20), false);
 }
 
 /// A handler takes a due job of a level to run it. Concurrently another CPU arms a timer of that

@@ -39,7 +39,7 @@ fn worker_sees_started_grid() {
         let p = partition(arena, ModelPort::new(2, false), &[l2], &[idle, w2]);
         linked.set(p).ok().unwrap();
         i_am(1);
-        p.hold_everything(idle);
+        p.hold_all_jobs(idle);
         let thread = start(2, move || p.work(l2));
         p.go(idle, Instant::from_ticks(0));
         thread.join().unwrap();
@@ -92,7 +92,7 @@ fn spawn_during_init_waits() {
         let p = partition(arena, ModelPort::new(1, false), &[l1], &[idle, w1]);
         linked.set(p).ok().unwrap();
         i_am(1);
-        p.hold_everything(idle);
+        p.hold_all_jobs(idle);
         let thread = start(2, move || p.work(l1));
         p.spawn(idle, l1, 0);
         init.enter();

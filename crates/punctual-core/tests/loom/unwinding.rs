@@ -42,7 +42,7 @@ fn unwinding(by_the_clock: bool) {
         let (w1, w2) = (worker(arena, 1, 1, true), worker(arena, 2, 2, true));
         let l1 = level(arena, 1, w1, 0, |_, _| {});
         let l2 = level(arena, 2, w2, 1, |_, _| {
-            assert!(linked.get().unwrap().port().was_told(), "it would use a half changed value");
+            assert!(linked.get().unwrap().port().was_notified(), "it would use a half changed value");
         });
         let slots: &Slots<(), 1, 1> = slots(arena, l2);
         let p = partition(arena, ModelPort::new(2, false), &[l1, l2], &[w1, w2]);

@@ -79,7 +79,7 @@ fn without_tasks(app: &App, analysis: &Analysis, errors: &mut Errors) {
     for (declared, partition) in app.args.partitions.iter().zip(&analysis.partitions) {
         let name = &declared.ident;
         // If two share a name, the tasks are in the first.
-        if seen.insert(name.to_string()) && partition.levels.is_empty() && !is_left_empty(app, name) {
+        if seen.insert(name.to_string()) && partition.levels.is_empty() && !has_no_members(app, name) {
             errors.at(
                 name,
                 format_args!("no task is in the partition `{name}`; give one `core = {name}`, or remove it"),
@@ -89,7 +89,7 @@ fn without_tasks(app: &App, analysis: &Analysis, errors: &mut Errors) {
 }
 
 /// Returns whether conditions remove all tasks of a partition.
-fn is_left_empty(app: &App, partition: &Ident) -> bool {
+fn has_no_members(app: &App, partition: &Ident) -> bool {
     app.absent.tasks.iter().any(|task| task.core.as_ref() == Some(partition))
 }
 

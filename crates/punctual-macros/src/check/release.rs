@@ -6,7 +6,7 @@ use crate::errors::Errors;
 use crate::model::{App, Budget, Overrun, Task, TaskKind};
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
-    beyond_the_kernel(app, errors);
+    above_kernel_maximum(app, errors);
     for task in &app.tasks {
         deadline_above_period(task, errors);
         budget_above_deadline(task, errors);
@@ -19,7 +19,7 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
 const HIGHEST: u8 = 99;
 
 /// Without a base here, `Config::priority_base` may still set one.
-fn beyond_the_kernel(app: &App, errors: &mut Errors) {
+fn above_kernel_maximum(app: &App, errors: &mut Errors) {
     let Some(base) = app.args.priority_base else { return };
     for task in app.tasks.iter().filter(|task| base + task.priority > HIGHEST) {
         let (name, level, given) = (&task.handler.ident, task.priority, base + task.priority);

@@ -23,7 +23,7 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
 
     let fill = resources::fill(app);
     let empty = resources::empty(app);
-    let (kept_types, kept_values) = kept_fields(app);
+    let (kept_types, kept_values) = retained_fields(app);
     let (has_idle, idle) = idle(app, analysis);
     let (has_shutdown, shutdown) = shutdown(app, analysis);
     let in_common = in_common(app);
@@ -86,7 +86,7 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
 
 /// Returns the fields of the local struct that stay on the thread of `init`: those of `idle`, and
 /// unused ones, which live as long as the app.
-fn kept_fields(app: &App) -> (TokenStream, TokenStream) {
+fn retained_fields(app: &App) -> (TokenStream, TokenStream) {
     let (mut types, mut values) = (TokenStream::new(), TokenStream::new());
     let local = names::var("local");
     for field in app.local.fields.iter().filter(|field| !resources::is_static(app, &field.ident)) {

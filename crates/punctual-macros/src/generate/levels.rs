@@ -98,7 +98,7 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
             quote! {
                 // By node and not by task, so that the cost does not depend on the number of tasks.
                 #quiet const #table_name: [::punctual::export::Run; #count] = {
-                    let mut #filled = [::punctual::export::of_no_task as ::punctual::export::Run; #count];
+                    let mut #filled = [::punctual::export::without_task as ::punctual::export::Run; #count];
                     #(#entries)*
                     #waking
                     #filled

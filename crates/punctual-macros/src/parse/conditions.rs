@@ -126,7 +126,7 @@ impl Conditions {
     pub(super) fn apply(&self, items: &mut Vec<Item>) -> Absent {
         let mut absent = Absent::default();
         for mut item in std::mem::take(items) {
-            if !is_asked(&mut item) {
+            if !is_needed(&mut item) {
                 items.push(item);
             } else if item_attrs(&mut item).is_none_or(|attrs| self.holds(attrs)) {
                 self.apply_within(&mut item, &mut absent);
@@ -204,7 +204,7 @@ impl Conditions {
 
 /// Returns whether the conditions of an item matter: if it belongs to the framework, or is a
 /// constant, which may be the value of a key.
-fn is_asked(item: &mut Item) -> bool {
+fn is_needed(item: &mut Item) -> bool {
     match item {
         Item::Const(_) => return true,
         Item::ForeignMod(block) => {
@@ -229,7 +229,7 @@ fn is_marked(meta: &Meta) -> bool {
 fn predicates(module: &mut ItemMod) -> Vec<TokenStream> {
     let mut found = Predicates::default();
     for item in module.content.iter_mut().flat_map(|(_, items)| items) {
-        if !is_asked(item) {
+        if !is_needed(item) {
             continue;
         }
         if let Some(attrs) = item_attrs(item) {

@@ -41,7 +41,7 @@ pub struct TimedReceiver<'q, T, const N: usize> {
 }
 
 /// The result of checking the queue.
-enum Looked<T> {
+enum CheckResult<T> {
     Item(Item<T>),
     /// No item is ready before this time in ns.
     Until(u64),
@@ -60,8 +60,8 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
     pub fn recv(&mut self) -> Item<T> {
         loop {
             match self.look() {
-                Looked::Item(item) => return item,
-                Looked::Until(due) => self.park(due),
+                CheckResult::Item(item) => return item,
+                CheckResult::Until(due) => self.park(due),
             }
         }
     }
@@ -74,8 +74,8 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
         let deadline = deadline.as_ticks();
         loop {
             let due = match self.look() {
-                Looked::Item(item) => return Some(item),
-                Looked::Until(due) => due,
+                CheckResult::Item(item) => return Some(item),
+                CheckResult::Until(due) => due,
             };
             if deadline <= now().as_ticks() {
                 return None;
@@ -89,8 +89,8 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
     #[inline]
     pub fn try_recv(&mut self) -> Option<Item<T>> {
         match self.look() {
-            Looked::Item(item) => Some(item),
-            Looked::Until(_) => None,
+            CheckResult::Item(item) => Some(item),
+            CheckResult::Until(_) => None,
         }
     }
 
@@ -111,7 +111,7 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
     }
 
     #[inline]
-    fn look(&mut self) -> Looked<T> {
+    fn look(&mut self) -> CheckResult<T> {
         let queue = self.queue;
         let next = queue.pending.with_mut(|pending| {
             // SAFETY: `claimed` allows one receiver at a time, which is borrowed mutably here.
@@ -122,14 +122,14 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
         });
         let node = match next {
             Next::Ready(node) => node,
-            Next::At(due) => return Looked::Until(due),
-            Next::Nothing => return Looked::Until(u64::MAX),
+            Next::At(due) => return CheckResult::Until(due),
+            Next::Nothing => return CheckResult::Until(u64::MAX),
         };
         // SAFETY: this is the receiver, and the node has just been removed from the inbox or
         // `pending`.
         let cargo = unsafe { queue.unload(node) };
         let due = cargo.scheduled.then(|| Instant::from_ticks(cargo.time));
-        Looked::Item(Item { value: cargo.value, due })
+        CheckResult::Item(Item { value: cargo.value, due })
     }
 
     /// Sleeps until `until`, unless an item arrives that is ready earlier or has arrived since the

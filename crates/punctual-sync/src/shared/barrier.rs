@@ -182,7 +182,7 @@ impl Barrier {
             }
             match sleep::wait(&self.word, marked, deadline, self.peers.home()) {
                 Ok(sleep::Woken::Perhaps) => {}
-                Ok(sleep::Woken::Late) => self.look_around(),
+                Ok(sleep::Woken::Late) => self.check_peers(),
                 Err(_) => return self.leave(phase),
             }
         }
@@ -192,7 +192,7 @@ impl Barrier {
     /// phase.
     fn arrive(&self) -> Result<Option<u32>, BarrierError> {
         // A newcomer may replace a dead process, which must no longer count then.
-        if self.peers.me(|| self.look_around()).is_none() {
+        if self.peers.me(|| self.check_peers()).is_none() {
             return Err(BarrierError::Full);
         }
         let mut word = self.word.load(Ordering::Relaxed);
@@ -241,7 +241,7 @@ impl Barrier {
 
     /// Breaks the barrier if a process that has used it is dead.
     #[cold]
-    fn look_around(&self) {
+    fn check_peers(&self) {
         if self.peers.dead().next().is_some() {
             self.break_up();
         }

@@ -206,7 +206,7 @@ impl<T: Copy> Latest<T> {
 #[cfg(loom)]
 impl<T: Copy> Latest<T> {
     /// The state left by a reader that dies after requesting a slot while there is a new value.
-    pub(super) fn leave_wanting(&self) {
+    pub(super) fn abandon_request(&self) {
         self.state.0.fetch_or(NEW | WANTED, Ordering::Release);
     }
 }
@@ -322,14 +322,14 @@ impl<T: Copy> LatestReader<'_, T> {
         // Acquire: the writer has finished with the slot. Release: this reader has finished with its own.
         self.front = match word.compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => front(next),
-            Err(_) => self.take_wanted(),
+            Err(_) => self.take_requested(),
         };
         true
     }
 
     /// Takes the middle slot, which is new, even if a writer publishes values continuously.
     #[cold]
-    fn take_wanted(&mut self) -> u32 {
+    fn take_requested(&mut self) -> u32 {
         let word = &self.cell.state.0;
         // Release: this reader has finished with its slot, which the writer may now take. The flag
         // is cleared by the first exchange, the writer's or the one below.

@@ -119,7 +119,7 @@ pub mod model {
 
     /// Kills the reader of `cell` after it has requested a slot.
     pub fn die_wanting<T: Copy>(cell: &super::Latest<T>) {
-        cell.leave_wanting();
+        cell.abandon_request();
     }
 }
 

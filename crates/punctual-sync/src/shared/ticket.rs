@@ -95,7 +95,7 @@ const fn is_possible(places: usize) -> bool {
 
 /// The current turn.
 #[repr(C)]
-struct Turn {
+struct Serving {
     /// The ticket being served, and the peer that passed the token to it. The state is not used.
     serving: AtomicU64,
     /// Set if the value may be half changed.
@@ -106,7 +106,7 @@ struct Turn {
 #[repr(C)]
 pub struct TicketLock<T, const W: usize = 16> {
     next: Padded<AtomicU32>,
-    turn: Padded<Turn>,
+    turn: Padded<Serving>,
     places: [Padded<AtomicU64>; W],
     /// Held by the thread that recovers from a death.
     recovery: Claim,
@@ -147,7 +147,7 @@ impl<T, const W: usize> TicketLock<T, W> {
             places[i] = Padded(AtomicU64::new(Self::initial(i)));
             i += 1;
         }
-        let turn = Padded(Turn { serving: AtomicU64::new(0), is_spoilt: AtomicU32::new(0) });
+        let turn = Padded(Serving { serving: AtomicU64::new(0), is_spoilt: AtomicU32::new(0) });
         let (recovery, peers) = (Claim::new(), Peers::new());
         Self { next: Padded(AtomicU32::new(0)), turn, places, recovery, peers, value: UnsafeCell::new(value) }
     }
@@ -157,7 +157,7 @@ impl<T, const W: usize> TicketLock<T, W> {
     pub fn with_places(value: T) -> Self {
         let () = Self::CHECK;
         let places = core::array::from_fn(|i| Padded(AtomicU64::new(Self::initial(i))));
-        let turn = Padded(Turn { serving: AtomicU64::new(0), is_spoilt: AtomicU32::new(0) });
+        let turn = Padded(Serving { serving: AtomicU64::new(0), is_spoilt: AtomicU32::new(0) });
         let (recovery, peers) = (Claim::new(), Peers::new());
         Self { next: Padded(AtomicU32::new(0)), turn, places, recovery, peers, value: UnsafeCell::new(value) }
     }

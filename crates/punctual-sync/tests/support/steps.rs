@@ -115,7 +115,7 @@ impl Child {
                 }
                 // Learns its identity now: that takes many steps, none of which changes shared
                 // memory.
-                know_oneself();
+                identify_process();
                 libc::raise(libc::SIGSTOP);
                 operation();
                 libc::raise(libc::SIGSTOP);
@@ -248,7 +248,7 @@ pub(crate) fn end_of<R>(thread: JoinHandle<R>) -> R {
 }
 
 /// Makes the calling process query its identity, as it would at its first use of shared memory.
-fn know_oneself() {
+fn identify_process() {
     #[repr(C, align(4096))]
     struct Memory([u8; 4096]);
     let mut memory = Memory([0; 4096]);

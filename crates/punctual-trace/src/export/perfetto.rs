@@ -15,7 +15,7 @@ use super::proto::Message;
 use crate::event::{Event, Kind, SwitchOut, Task, Tid};
 use crate::explain;
 use crate::jobs::{Actor, Job, JobKind};
-use crate::names::{Names, SOMEBODY_UNSEEN};
+use crate::names::{Names, UNKNOWN_THREAD};
 use crate::stats::Key;
 
 /// Field numbers of the messages of `perfetto_trace.proto` used here.
@@ -110,14 +110,19 @@ impl<W: Write> Perfetto<W> {
         Ok(this)
     }
 
-    /// Writes the occupants of CPUs. `must_see` returns whether all switches of a thread are
-    /// recorded, like [`Watch::must_see`](crate::stats::Watch::must_see); a thread whose switch-out
+    /// Writes the occupants of CPUs. `must_observe` returns whether all switches of a thread are
+    /// recorded, like [`Watch::must_observe`](crate::stats::Watch::must_observe); a thread whose switch-out
     /// may be missing appears as an unseen thread.
     ///
     /// # Errors
     /// Returns the error of writing it.
-    pub fn event(&mut self, event: &Event, names: &Names, must_see: impl Fn(Tid) -> bool) -> io::Result<()> {
-        let seen = |task: Task| if must_see(task.id) { task } else { Task { id: UNSEEN, ..task } };
+    pub fn event(
+        &mut self,
+        event: &Event,
+        names: &Names,
+        must_observe: impl Fn(Tid) -> bool,
+    ) -> io::Result<()> {
+        let seen = |task: Task| if must_observe(task.id) { task } else { Task { id: UNSEEN, ..task } };
         let kind = match event.kind {
             // Another thread may have replaced it unseen.
             Kind::Switch { from, reason, to } => Kind::Switch { from: seen(from), reason, to: seen(to) },
@@ -174,7 +179,7 @@ impl<W: Write> Perfetto<W> {
         let name = |tid| {
             names.of_thread(tid).unwrap_or(match tid {
                 0 => "swapper",
-                UNSEEN => SOMEBODY_UNSEEN,
+                UNSEEN => UNKNOWN_THREAD,
                 _ => "",
             })
         };

@@ -70,7 +70,7 @@ pub fn listen(socket: &UdpSocket, marker: &File) -> io::Result<u64> {
             socket.set_read_timeout(Some(left))?;
         }
         let (length, from) = match socket.recv_from(&mut buffer) {
-            Err(error) if is_patience(&error) => continue,
+            Err(error) if is_retryable(&error) => continue,
             received => received?,
         };
         if peer.is_some_and(|(peer, _)| peer != from) {
@@ -115,7 +115,7 @@ pub fn run(to: impl ToSocketAddrs, marker: &File, count: u32, every: Duration) -
             }
             socket.set_read_timeout(Some(left))?;
             match socket.recv(&mut buffer) {
-                Err(error) if is_patience(&error) => break,
+                Err(error) if is_retryable(&error) => break,
                 // No listener yet.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => break,
                 Err(error) => return Err(error),
@@ -137,7 +137,7 @@ pub fn run(to: impl ToSocketAddrs, marker: &File, count: u32, every: Duration) -
     Ok(answered)
 }
 
-fn is_patience(error: &io::Error) -> bool {
+fn is_retryable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 

@@ -9,7 +9,7 @@ use crate::jobs::Job;
 pub const MAX_EVENTS: usize = 1 << 13;
 
 /// Maximum number of events captured with the worst jobs of all tasks together.
-const MAX_KEPT: usize = 1 << 18;
+const MAX_RECENT: usize = 1 << 18;
 
 /// A job with its events of all CPUs, from its release to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl EventRing {
     pub(super) fn new(capacity: usize) -> Self {
         let none = Event { time: 0, cpu: 0, by: 0, kind: Kind::ScheduleExit };
         let events = vec![none; capacity.next_power_of_two()].into_boxed_slice();
-        Self { events, pushed: 0, room: MAX_KEPT }
+        Self { events, pushed: 0, room: MAX_RECENT }
     }
 
     #[inline]
@@ -75,7 +75,7 @@ impl EventRing {
 
     /// Captures an ordinary job: half of the room is reserved for the worst ones.
     pub(super) fn capture_ordinary(&mut self, job: &Job) -> CapturedJob {
-        self.capture_within(job, self.room.saturating_sub(MAX_KEPT / 2))
+        self.capture_within(job, self.room.saturating_sub(MAX_RECENT / 2))
     }
 
     fn capture_within(&mut self, job: &Job, room: usize) -> CapturedJob {

@@ -96,10 +96,10 @@ impl Watch {
         self.decomposer.reserve(tid, reservation);
     }
 
-    /// Returns whether all switches of a thread are recorded: see [`Decomposer::must_see`].
+    /// Returns whether all switches of a thread are recorded: see [`Decomposer::must_observe`].
     #[must_use]
-    pub fn must_see(&self, tid: Tid) -> bool {
-        self.decomposer.must_see(tid)
+    pub fn must_observe(&self, tid: Tid) -> bool {
+        self.decomposer.must_observe(tid)
     }
 
     /// Processes the next event. Calls `each` with every job that ends, and `alarm` with those that

@@ -175,13 +175,13 @@ pub(crate) unsafe fn drop_arguments<A>(place: *mut ()) {
 
 /// The release of a job that runs as a call, meaning its start. Not 0, at which virtual time
 /// begins.
-pub(crate) const AT_ITS_START: u64 = u64::MAX;
+pub(crate) const RELEASED_AT_START: u64 = u64::MAX;
 
 /// Returns the release of a job of `runtime` that starts at `start`.
 #[inline(always)]
 pub(crate) fn released(runtime: &Runtime, release: u64, start: impl FnOnce() -> Instant) -> Instant {
     match release {
-        AT_ITS_START => start(),
+        RELEASED_AT_START => start(),
         // Jobs spawned by `init` are released when the app starts.
         release => Instant::from_ticks(release.max(runtime.started())),
     }

@@ -81,7 +81,7 @@ static TASK: Task<Nothing, 1, 1> = unsafe { Task::new(&LEVEL, 0) };
 static RESOURCE: Resource<u64> = Resource::new();
 /// The time at which the user's function of a job begins, if requested.
 static BEGINS: AtomicU64 = AtomicU64::new(0);
-static IS_ASKED: AtomicBool = AtomicBool::new(false);
+static IS_REQUESTED: AtomicBool = AtomicBool::new(false);
 
 /// # Safety
 /// As for [`Run`](punctual_core::Run), and the level is [`LEVEL`].
@@ -118,7 +118,7 @@ impl Body for Nothing {
     unsafe fn call(_: CurrentWorker, _: Instant, args: Arguments) {
         // SAFETY: there is nothing to move.
         unsafe { Self::free(args) };
-        if IS_ASKED.load(Ordering::Relaxed) {
+        if IS_REQUESTED.load(Ordering::Relaxed) {
             BEGINS.store(clock::now().as_ticks(), Ordering::Relaxed);
         }
     }
@@ -185,7 +185,7 @@ fn operations() -> Option<[u64; 6]> {
 /// Returns the median time from before a spawn to the first instruction of the job, which is
 /// called, in ns.
 fn begins() -> u64 {
-    IS_ASKED.store(true, Ordering::Relaxed);
+    IS_REQUESTED.store(true, Ordering::Relaxed);
     let time = || {
         let start = clock::now();
         spawn();
@@ -193,7 +193,7 @@ fn begins() -> u64 {
     };
     (0..BATCH).for_each(|_| _ = time());
     let times = (0..BATCH).map(|_| time()).collect();
-    IS_ASKED.store(false, Ordering::Relaxed);
+    IS_REQUESTED.store(false, Ordering::Relaxed);
     middle(times).unwrap_or(0)
 }
 

@@ -12,7 +12,7 @@ use crate::report::TaskReport;
 use crate::state::partition::PartitionState;
 use crate::state::runtime::{Counters, Registered, TaskInfo};
 use crate::state::source::{INTERRUPTS, Place, Reaction, Source};
-use crate::task::body::{AT_ITS_START, Body};
+use crate::task::body::{Body, RELEASED_AT_START};
 use crate::task::interval::Interval;
 use crate::task::job::execute_plain;
 use crate::task::message::Task;
@@ -70,7 +70,7 @@ impl<B: Bound> BoundTask<B> {
             // ended.
             unsafe { board::unmask() };
             // Must follow `preempt`, as for a spawn.
-            let end = match B::partition().core.begins_nothing() {
+            let end = match B::partition().core.starts_no_job() {
                 true => None,
                 // SAFETY: `preempt` made this thread occupy the level to run this job.
                 false => unsafe {
@@ -78,7 +78,7 @@ impl<B: Bound> BoundTask<B> {
                         &Self::of(place).task.monitor,
                         me,
                         Arguments::none(),
-                        AT_ITS_START,
+                        RELEASED_AT_START,
                         None,
                     )
                 },

@@ -15,7 +15,7 @@ use crate::model::OnEarly;
 use crate::report::TaskReport;
 use crate::state::runtime::{Counters, Registered, TaskInfo};
 use crate::state::{Host, Platform};
-use crate::task::body::{AT_ITS_START, Body, LevelOf, stamp};
+use crate::task::body::{Body, LevelOf, RELEASED_AT_START, stamp};
 use crate::task::interval::Interval;
 use crate::task::job::{execute_plain, execute_queued, needs_care, needs_release};
 use crate::task::monitor::Monitor;
@@ -231,8 +231,9 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             return unsafe { self.any().call_slow(me, spilled(args, &mut room), outer) };
         }
         // SAFETY: as above.
-        let end =
-            unsafe { execute_plain::<B>(&self.monitor, me, Arguments::at(args.cast()), AT_ITS_START, None) };
+        let end = unsafe {
+            execute_plain::<B>(&self.monitor, me, Arguments::at(args.cast()), RELEASED_AT_START, None)
+        };
         preemption.finish_at::<LevelOf<B>>(end);
         Ok(())
     }

@@ -194,7 +194,7 @@ fn survives(place: Place, task: &'static str, config: Config) {
 }
 
 /// Waits until all threads of the app have ended. No other app runs in this process.
-fn nobody_is_left() {
+fn all_processes_ended() {
     // After a join, the kernel takes a moment to remove the thread.
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -221,7 +221,7 @@ fn program_that_goes_on() {
     let ends = |place| !matches!(place, Place::AboveSleeper | Place::AboveSpinner);
     for (place, task) in PLACES.into_iter().filter(|(place, _)| ends(*place)) {
         survives(place, task, Config::new());
-        nobody_is_left();
+        all_processes_ended();
         // No state of the panic is left in the app either: it runs again, in the other kind of time
         // as well.
         survives(place, task, Config::new().virtual_time());

@@ -79,14 +79,14 @@ fn command(program: &str, report: Option<&str>) -> Command {
 }
 
 /// Returns the program's output to a standard error that is a pipe.
-fn said_to_a_pipe(program: &str, report: Option<&str>) -> String {
+fn printed_to_pipe(program: &str, report: Option<&str>) -> String {
     let output = command(program, report).output_within(TEST_LIMIT).expect("the program can be started");
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stderr).expect("it is a text")
 }
 
 /// Returns the program's output to a standard error that is a terminal.
-fn said_to_a_terminal(program: &str, report: Option<&str>) -> String {
+fn printed_to_terminal(program: &str, report: Option<&str>) -> String {
     let (mut master, slave) = terminal();
     let mut command = command(program, report);
     let mut child = command.stderr(slave).spawn().expect("the program can be started");
@@ -123,34 +123,34 @@ fn terminal() -> (File, File) {
 
 #[test]
 fn program_reports_only_to_terminal() {
-    let said = said_to_a_terminal("program", None);
+    let said = printed_to_terminal("program", None);
     assert!(said.contains(HEAD) && said.contains("J: release to start"), "{said}");
     assert!(said.contains("\nonly "), "{said}");
-    assert_eq!(said_to_a_pipe("program", None), "");
+    assert_eq!(printed_to_pipe("program", None), "");
 }
 
 #[test]
 fn user_chooses_shape() {
     for one in ["always", "1"] {
-        assert!(said_to_a_pipe("program", Some(one)).contains(HEAD));
+        assert!(printed_to_pipe("program", Some(one)).contains(HEAD));
     }
     for none in ["never", "0"] {
-        assert_eq!(said_to_a_terminal("program", Some(none)), "");
+        assert_eq!(printed_to_terminal("program", Some(none)), "");
     }
-    assert_eq!(said_to_a_pipe("program", Some("auto")), "");
+    assert_eq!(printed_to_pipe("program", Some("auto")), "");
 }
 
 #[test]
 fn program_overrides_environment_overrides_attribute() {
-    assert!(said_to_a_pipe("program_declared", None).contains(HEAD));
-    assert_eq!(said_to_a_pipe("program_declared", Some("never")), "");
-    assert_eq!(said_to_a_pipe("async_choices", Some("always")), "");
+    assert!(printed_to_pipe("program_declared", None).contains(HEAD));
+    assert_eq!(printed_to_pipe("program_declared", Some("never")), "");
+    assert_eq!(printed_to_pipe("async_choices", Some("always")), "");
 }
 
 #[test]
 fn library_call_reports_only_on_request() {
-    assert_eq!(said_to_a_terminal("program_with_a_main_of_its_own", None), "");
-    assert!(said_to_a_pipe("program_with_a_main_of_its_own", Some("always")).contains(HEAD));
+    assert_eq!(printed_to_terminal("program_with_a_main_of_its_own", None), "");
+    assert!(printed_to_pipe("program_with_a_main_of_its_own", Some("always")).contains(HEAD));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn names_written_file() {
 
 #[test]
 fn unwritable_file_does_not_fail_app() {
-    let said = said_to_a_pipe("program", Some("/nowhere/report.txt"));
+    let said = printed_to_pipe("program", Some("/nowhere/report.txt"));
     assert!(said.starts_with("punctual: the report could not be written to /nowhere/report.txt: "), "{said}");
 }
 

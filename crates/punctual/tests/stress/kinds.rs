@@ -14,7 +14,7 @@ use crate::tasks;
 pub(crate) type Handle = SpawnHandle<Job>;
 
 /// A lane, and the spawn function of a task in it.
-pub(crate) type Door = (usize, fn(Job) -> Result<(), SpawnError<Job>>);
+pub(crate) type Entry = (usize, fn(Job) -> Result<(), SpawnError<Job>>);
 
 /// An app, with its tasks.
 pub(crate) struct Kind {
@@ -23,15 +23,15 @@ pub(crate) struct Kind {
     /// Number of CPUs it needs.
     pub(crate) cpus: usize,
     pub(crate) run: fn(Config, UnixDatagram) -> Result<Report, StartError>,
-    pub(crate) low: Door,
-    pub(crate) mixed: Door,
-    pub(crate) other: Door,
-    pub(crate) timed: Door,
+    pub(crate) low: Entry,
+    pub(crate) mixed: Entry,
+    pub(crate) other: Entry,
+    pub(crate) timed: Entry,
     pub(crate) timed_at: fn(Instant, Job) -> Result<Handle, SpawnError<Job>>,
     pub(crate) timed_after: fn(Duration, Job) -> Result<Handle, SpawnError<Job>>,
-    pub(crate) waits: Door,
-    pub(crate) high: Door,
-    pub(crate) top: Door,
+    pub(crate) waits: Entry,
+    pub(crate) high: Entry,
+    pub(crate) top: Entry,
     pub(crate) pend_edge: fn(),
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use punctual::Duration;
 
 use crate::checks::violation;
-use crate::kinds::{Door, Handle, kind};
+use crate::kinds::{Entry, Handle, kind};
 use crate::ledger::Job;
 use crate::random;
 use crate::tasks::NEWS;
@@ -69,7 +69,7 @@ pub(crate) fn spawn_something() {
     }
 }
 
-fn now((lane, spawn): Door) {
+fn now((lane, spawn): Entry) {
     if let Some(Err(error)) = Job::now(lane).map(spawn) {
         error.into_inner().refused();
     }
@@ -159,7 +159,7 @@ pub(crate) fn spawn_from_outside(outbox: &UnixDatagram) {
 }
 
 /// Checks that the app, which does not run, accepts nothing.
-pub(crate) fn nothing_is_taken() {
+pub(crate) fn no_slot_is_occupied() {
     let (lane, spawn) = kind().top;
     match Job::now(lane).map(spawn) {
         Some(Err(error)) => error.into_inner().refused(),

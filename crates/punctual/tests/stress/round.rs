@@ -25,7 +25,7 @@ pub(crate) struct Plan {
 }
 
 /// Time in which all runnable jobs have run even on a slow machine.
-const REST: Duration = Duration::from_secs(60);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Time in which the app stops on any machine: no job takes longer than a few milliseconds.
 const END: Duration = Duration::from_secs(60);
@@ -46,11 +46,11 @@ pub(crate) fn play(plan: Plan) -> (Report, Count) {
         }
         scope.spawn(|| conduct(plan));
         let report = (kind().run)(Config::new(), inbox).expect("the app starts");
-        load::nothing_is_taken();
+        load::no_slot_is_occupied();
         OVER.store(true, Ordering::Relaxed);
         report
     });
-    threads::all_are_gone();
+    threads::all_threads_ended();
     let count = ledger::close();
     balance(&report, count, plan.abrupt);
     (report, count)
@@ -65,7 +65,7 @@ fn conduct(plan: Plan) {
     thread::sleep(plan.length);
     if !plan.abrupt {
         SPAWNING.store(false, Ordering::Relaxed);
-        let deadline = Instant::now() + REST;
+        let deadline = Instant::now() + DRAIN_TIMEOUT;
         while ledger::open() > 0 {
             if Instant::now() > deadline {
                 let (open, some) = (ledger::open(), ledger::some_open());

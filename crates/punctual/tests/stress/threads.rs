@@ -48,7 +48,7 @@ pub(crate) fn migrate() {
 }
 
 /// Checks that all threads of the run have ended.
-pub(crate) fn all_are_gone() {
+pub(crate) fn all_threads_ended() {
     // After a join, the kernel takes a moment to remove the thread.
     let deadline = Instant::now() + Duration::from_secs(60);
     let left = |(_, name): &(i32, String)| is_workers(name) || name == "punctual-watch";

@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 
 /// Width of a full-width chart, of one that shares the width with another, and of one on a phone.
 const FULL_PX: f64 = 1080.0;
-const HALF_PX: f64 = 528.0;
+const HALF_WIDTH_PX: f64 = 528.0;
 const NARROW_PX: f64 = 352.0;
 
 /// The enlarged interval around a step, in nanoseconds before and after it.
@@ -73,7 +73,7 @@ fn largest_step_figure(axis: &AxisResponse, out: &mut String) {
     let span_ns = at_ns.saturating_sub(BEFORE_STEP_NS)..=at_ns.saturating_add(AFTER_STEP_NS);
     let label = format!("Angle of the {} axis around its largest step", axis.name);
     let angles = angles_chart(axis, label, span_ns);
-    *out += &both_sizes(HALF_PX, 260.0, 240.0, |size| angles.draw(size));
+    *out += &both_sizes(HALF_WIDTH_PX, 260.0, 240.0, |size| angles.draw(size));
     let (size_rad, at_s) = (size_rad.abs(), at_ns as f64 * 1e-9);
     let _ = write!(out, "<figcaption>The step of {size_rad:.2} rad at {at_s:.3} s.</figcaption></figure>");
 }
@@ -146,7 +146,7 @@ fn task_figure(
     } else {
         let max = format_nanos(max_ns as f64);
         let label = format!("Histogram of the {what} of task {}, maximum {max}", task.name);
-        *out += &both_sizes(HALF_PX, 170.0, 160.0, |size| histogram.draw("bar", decades, size, &label));
+        *out += &both_sizes(HALF_WIDTH_PX, 170.0, 160.0, |size| histogram.draw("bar", decades, size, &label));
     }
     *out += "</figure>";
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::live::{Live, messages};
 use crate::place::Place;
-use punctual_bridge::parameters::{AskError, Remotes};
+use punctual_bridge::parameters::{Remotes, RequestError};
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 fn gimbal(directory: &Path, arguments: &[&str]) -> Command {
@@ -65,7 +65,7 @@ fn tuning_at_run_time_is_recorded() {
         remote.set(&[("pan.proportional", "2"), ("tilt.derivative", "0.5")]).expect("both are right");
     assert_eq!(changes.len(), 2);
     let refused = remote.set(&[("pan.proportional", "3"), ("tilt.derivative", "NaN")]);
-    assert!(matches!(refused, Err(AskError::Refused(_))), "{refused:?}");
+    assert!(matches!(refused, Err(RequestError::Refused(_))), "{refused:?}");
     let output = gimbal.interrupt();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("/factors: 2 messages, 0 lost\n"), "{said}");

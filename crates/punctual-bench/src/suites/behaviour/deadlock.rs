@@ -90,7 +90,7 @@ fn with_plain_mutexes(session: &Session<'_>) -> Seen {
                 rt::enter(cpu, contend::LOW.into());
                 first.with(|| {
                     both_hold.wait();
-                    second.with_patience(PATIENCE, || ())
+                    second.with_timeout(PATIENCE, || ())
                 })
             });
             let outcome = rt::join(one);

@@ -33,7 +33,7 @@ macro_rules! app {
     ($name:ident, $monitor:literal $(, $more:ident)* $(,)?) => {
         pub(super) mod $name {
             use crate::rt::Lack;
-            use crate::subject::lack_of;
+            use crate::subject::refused_settings;
 
             use super::Operation;
 
@@ -46,7 +46,7 @@ macro_rules! app {
                 let config = punctual::Config::new().cpu(cpu);
                 let report = app::run(config, operation, operations, answer).map_err(|error| error.to_string())?;
                 let ticks = took.recv().map_err(|_| "the app ended before it was through".to_owned())?;
-                Ok((ticks, lack_of(&report)))
+                Ok((ticks, refused_settings(&report)))
             }
 
             #[punctual::app(main = false, monitor = $monitor)]

@@ -67,7 +67,7 @@ impl Out {
 }
 
 /// The rest of a critical section, part of which remains at the instant.
-fn hold_beyond(instant_ns: u64) {
+fn hold_until_after(instant_ns: u64) {
     while monotonic_ns() < instant_ns {
         std::hint::spin_loop();
     }
@@ -105,7 +105,7 @@ mod app {
             cx.shared.held.lock(|()| {
                 let instant_ns = monotonic_ns() + LEAD_NS;
                 wants::spawn_at(Instant::from_ticks(instant_ns), instant_ns).expect("one waits at a time");
-                hold_beyond(instant_ns);
+                hold_until_after(instant_ns);
             });
             // At once if the levels preempt this.
             while out.recorder.len() == before && !out.stop.is_requested() {
@@ -154,7 +154,7 @@ fn threads(lock: &impl Lock, recorder: &Arc<Recorder>, until: usize, cpu: usize,
                 let instant_ns = monotonic_ns() + LEAD_NS;
                 instant.store(instant_ns, Ordering::Release);
                 start.signal();
-                hold_beyond(instant_ns);
+                hold_until_after(instant_ns);
             });
             while recorder.len() == before && !stop.is_requested() {
                 std::thread::yield_now();

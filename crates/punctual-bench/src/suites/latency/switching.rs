@@ -15,7 +15,7 @@ use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 use crate::session::{Measured, Session, Step, Unit};
 use crate::stats::Statistics;
-use crate::subject::{Subject, lack_of};
+use crate::subject::{Subject, refused_settings};
 use crate::{Stop, clock};
 
 /// The number of task switches in a sample, since a switch takes nanoseconds.
@@ -63,7 +63,7 @@ fn tasks(session: &mut Session<'_>, row: crate::model::Row, levels: Levels) {
     let recorder = Arc::new(Recorder::new(session.samples()));
     let out = Out { recorder: recorder.clone(), last: AtomicU64::new(0), stop: session.stop.clone() };
     match app::run(punctual::Config::new().cpu(session.plan.cpu), levels, out) {
-        Ok(report) => session.add(row, &Measured::ticks(recorder, lack_of(&report))),
+        Ok(report) => session.add(row, &Measured::ticks(recorder, refused_settings(&report))),
         Err(error) => session.add_unmeasured(row, error.to_string()),
     }
 }

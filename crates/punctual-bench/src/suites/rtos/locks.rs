@@ -52,7 +52,7 @@ pub(super) fn steps() -> Vec<Step> {
         }),
         Step::new("mutex contended, punctual-sync", |session| {
             contended(session, Subject::Sync, &contend::pcp());
-            session.add_unmeasured(whole_wait(Subject::PcpMutex), PCP_MUTEX_SPINS);
+            session.add_unmeasured(contended_wait(Subject::PcpMutex), PCP_MUTEX_SPINS);
         }),
     ]
 }
@@ -147,14 +147,14 @@ pub(in crate::suites) fn lock_and_unlock(session: &Session<'_>, lock: &impl Lock
     (Measured::ticks(locking, lack.clone()), Measured::ticks(unlocking, lack))
 }
 
-fn whole_wait(subject: Subject) -> crate::model::Row {
+fn contended_wait(subject: Subject) -> crate::model::Row {
     row("lock-contended", "Mutex lock, contended: the whole wait", subject)
 }
 
 /// A higher thread waits for a lock that a lower one holds.
 fn contended(session: &mut Session<'_>, subject: Subject, lock: &impl Lock) {
     let waits = contend::contend(lock, session.plan.cpu, session.samples(), session.stop);
-    let whole = whole_wait(subject).published(published::rtos("Mutex Lock (C)"));
+    let whole = contended_wait(subject).published(published::rtos("Mutex Lock (C)"));
     session.add(whole, &Measured::ticks(waits.whole, waits.lack.clone()));
     let operation = "Mutex, contended: from the end of the critical section to who waited";
     let hand_over = row("hand-over", operation, subject);

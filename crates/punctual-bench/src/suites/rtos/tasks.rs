@@ -115,7 +115,7 @@ fn measure(session: &mut Session<'_>, operation: Operation) -> Option<(Measured,
     let config = punctual::Config::new().cpu(session.plan.cpu);
     match app::run(config, operation, out.clone()) {
         Ok(report) => {
-            let lack = crate::subject::lack_of(&report);
+            let lack = crate::subject::refused_settings(&report);
             let measured = |recorder: &Arc<Recorder>| Measured::ticks(recorder.clone(), lack.clone());
             Some((measured(&out.first), measured(&out.second)))
         }

@@ -76,7 +76,7 @@ pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded
             .push(format!("The recording has no job of {names}: their J is that of the profile."));
     }
     for partition in 0..system.partitions.len() {
-        tell_long_jobs(system, partition, &jobs, length);
+        separate_long_jobs(system, partition, &jobs, length);
     }
     // Activity of workers between jobs is overhead, which the profile includes.
     let apps: HashSet<Tid> = workers.iter().filter_map(|&worker| names.process_of(worker)).collect();
@@ -120,7 +120,7 @@ pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded
 type Jobs<'a> = Option<(&'a [Run], u64)>;
 
 /// Models the excess time of a few jobs, of any task of a partition, as a separate source.
-fn tell_long_jobs(system: &mut System, partition: usize, jobs: &[Jobs<'_>], length: Nanos) {
+fn separate_long_jobs(system: &mut System, partition: usize, jobs: &[Jobs<'_>], length: Nanos) {
     let of_task = |at: usize| (system.tasks[at].partition == partition).then_some((at, jobs[at]?));
     let known: Vec<(usize, (&[Run], u64))> = (0..system.tasks.len()).filter_map(of_task).collect();
     let runs: Vec<&[Run]> = known.iter().map(|&(_, (runs, _))| runs).collect();
@@ -207,7 +207,7 @@ mod tests {
     fn long_jobs_are_a_separate_source() {
         let mut system = two();
         let (a, b) = (runs(&[(100, 3_000_000), (900, 520_000)]), runs(&[]));
-        tell_long_jobs(&mut system, 0, &[Some((&a, 0)), Some((&b, 0))], 1_500_000_000);
+        separate_long_jobs(&mut system, 0, &[Some((&a, 0)), Some((&b, 0))], 1_500_000_000);
         // The measurement of `b` is less than the recorded value.
         assert_eq!(system.tasks.iter().map(|task| task.execution).collect::<Vec<_>>(), [20_000, 15_000]);
         // Each takes at most 500 µs more, and one in two as much again as the longest.
@@ -223,7 +223,7 @@ mod tests {
     fn incomplete_job_may_be_longest() {
         let mut system = two();
         let (a, b) = (runs(&[(100, 520_000)]), runs(&[]));
-        tell_long_jobs(&mut system, 0, &[Some((&a, 1)), Some((&b, 0))], 1_500_000_000);
+        separate_long_jobs(&mut system, 0, &[Some((&a, 1)), Some((&b, 0))], 1_500_000_000);
         let of = |at: usize| (system.interrupts[at].name.as_str(), system.interrupts[at].execution);
         assert_eq!(of(0), ("the longest job of a", 2_980_000));
         assert_eq!((system.interrupts.len(), of(1).1), (2, 500_000));

@@ -1,7 +1,7 @@
 //! `punctual rta --trace trace.dat` alone: infers a model of every real-time thread, and bounds it.
 
 use punctual_analysis::analyse;
-use punctual_analysis::bound::{Analysis, Bound, Who};
+use punctual_analysis::bound::{Analysis, Bound, Interferer};
 use punctual_analysis::infer::pwcet::{Pwcet, fit};
 use punctual_analysis::infer::system::{Handler, Inferred, InferredThread, system};
 use punctual_analysis::infer::thread::{Observation, Reading};
@@ -231,7 +231,8 @@ pub(super) fn contradiction(
 ) -> Option<String> {
     let response = job.response()?;
     let beyond = response.checked_sub(bound.response).filter(|&beyond| beyond > 0)?;
-    let is_part = |who: Who| matches!(who, Who::Peer(at) | Who::Higher(at) if is_own(at));
+    let is_part =
+        |who: Interferer| matches!(who, Interferer::Peer(at) | Interferer::Higher(at) if is_own(at));
     let sum = |own: bool| -> u64 {
         let terms = bound.interference.iter().filter(|term| is_part(term.who) == own);
         terms.map(|term| term.work.time()).sum()

@@ -95,10 +95,10 @@ pub(crate) enum On {
 pub(crate) struct Observer {
     pub(crate) priorities: Priorities,
     pub(crate) threads: BTreeMap<Whose, Seen>,
-    handlers: HashMap<(Actor, u16), HandlerSeen>,
+    handlers: HashMap<(Actor, u16), ObservedHandler>,
     pub(crate) waits: HashMap<WaitKey, Waits>,
     /// Throttling of real-time threads on each CPU.
-    throttling: BTreeMap<u16, HandlerSeen>,
+    throttling: BTreeMap<u16, ObservedHandler>,
     /// CPUs on which a thread of ordinary priority is running softirqs, which displace no relevant
     /// thread.
     in_thread: HashSet<u16>,
@@ -108,19 +108,19 @@ pub(crate) struct Observer {
 }
 
 #[derive(Debug)]
-struct HandlerSeen {
+struct ObservedHandler {
     curves: Curves,
     executions: Executions,
     is_unknown: bool,
 }
 
-impl Default for HandlerSeen {
+impl Default for ObservedHandler {
     fn default() -> Self {
         Self { curves: Curves::new(RELEASES), executions: Executions::new(JOBS), is_unknown: false }
     }
 }
 
-impl HandlerSeen {
+impl ObservedHandler {
     fn handler(&self, name: String, cpu: u16) -> Handler {
         let (curves, executions) = (self.curves.clone(), self.executions.clone());
         Handler { name, cpu: u32::from(cpu), curves, executions, is_unknown: self.is_unknown }

@@ -102,17 +102,17 @@ fn foreign_spawn_wakes_idle_partition() {
 fn holds_all_jobs_until_start() {
     let rig = rig(&[0, 1], &[(1, 1, NOTHING)]);
     let (idle, partition) = (rig.worker(0), &rig.partition);
-    partition.hold_everything(idle);
+    partition.hold_all_jobs(idle);
     rig.spawn(idle, 1, 0);
     rig.spawn_from_outside(1, 1);
     assert_eq!((rig.ran(), rig.woken(), idle.level()), (vec![], vec![], MAX_LEVEL));
-    let again = catch_unwind(AssertUnwindSafe(|| partition.hold_everything(idle)));
+    let again = catch_unwind(AssertUnwindSafe(|| partition.hold_all_jobs(idle)));
     let said = again.expect_err("holding everything twice must fail");
     assert_eq!(said.downcast_ref(), Some(&"everything is held already"));
     // SAFETY: everything is held.
     unsafe { partition.go(idle, at(0)) };
     assert_eq!(rig.ran(), [(1, 0, 0), (1, 1, 0)]);
-    partition.hold_everything(idle);
+    partition.hold_all_jobs(idle);
     rig.spawn(idle, 1, 2);
     // SAFETY: everything is held.
     unsafe { partition.abandon(idle) };
@@ -125,7 +125,7 @@ fn job_below_top_level_can_raise_to_top() {
     let (me, partition) = (rig.worker(1), &rig.partition);
     assert!(rig.call(me, MAX_LEVEL - 1, || {
         partition.at_top_level(me, || assert_eq!(partition.snapshot().level(), MAX_LEVEL));
-        partition.hold_everything(me);
+        partition.hold_all_jobs(me);
         assert_eq!(partition.snapshot().level(), MAX_LEVEL);
         // SAFETY: everything is held.
         unsafe { partition.abandon(me) };

@@ -115,11 +115,11 @@ impl Model {
         self.0.release_due(current(level.worker()), level, now);
     }
 
-    pub(crate) fn hold_everything(&self, me: &'static Worker) {
-        self.0.hold_everything(current(me));
+    pub(crate) fn hold_all_jobs(&self, me: &'static Worker) {
+        self.0.hold_all_jobs(current(me));
     }
 
-    /// Must follow [`hold_everything`](Self::hold_everything).
+    /// Must follow [`hold_all_jobs`](Self::hold_all_jobs).
     pub(crate) fn go(&'static self, me: &'static Worker, start: Instant) {
         // SAFETY: as above; and models call this outside of critical sections.
         unsafe { self.0.go(current(me), start) };

@@ -150,7 +150,7 @@ impl ModelPort {
 
     /// Returns `true` if an unwinding critical section was reported, as far as the calling thread
     /// sees.
-    pub(crate) fn was_told(&self) -> bool {
+    pub(crate) fn was_notified(&self) -> bool {
         self.told.load(Ordering::Relaxed)
     }
 

@@ -71,12 +71,12 @@ mod tests {
     use super::*;
 
     const COUNTS: &str = "/proc/interrupts";
-    const GOES: &str = "/proc/irq/24/effective_affinity_list";
+    const AFFINITY: &str = "/proc/irq/24/effective_affinity_list";
 
     #[test]
     fn finds_interrupts_on_real_time_cpus() {
         let rows = "CPU0 CPU1 CPU2 CPU3\n24: 5 0 0 1234 PCI-MSI eth0\x1b[2J\n25: 9 9 9 0 GPIO y\n";
-        let files = [(COUNTS, rows), (GOES, "3"), ("/proc/irq/25/effective_affinity_list", "3")];
+        let files = [(COUNTS, rows), (AFFINITY, "3"), ("/proc/irq/25/effective_affinity_list", "3")];
         assert_eq!(found(CHECK, &files), ["medium"]);
         assert_eq!(fixed(CHECK, &files), [("/proc/irq/24/smp_affinity_list", "0-2")]);
         let said = text(CHECK, &files);
@@ -84,14 +84,14 @@ mod tests {
             said.contains("24 (PCI-MSI eth0\\u{1b}[2J, 1 234 so far)") && !said.contains('\x1b'),
             "{said}"
         );
-        assert_eq!(found(CHECK, &[(COUNTS, rows), (GOES, "0")]), NOTHING);
+        assert_eq!(found(CHECK, &[(COUNTS, rows), (AFFINITY, "0")]), NOTHING);
     }
 
     #[test]
     fn promises_no_change_of_managed_interrupts() {
         let rows = "CPU0 CPU1 CPU2 CPU3\n24: 5 0 0 1234 PCI-MSI nvme0q4\n25: 9 9 9 7 GPIO y\n";
         let managed = ("/sys/kernel/debug/irq/irqs/24", "dstate: 0x1\n IRQD_AFFINITY_MANAGED\n");
-        let files = [(COUNTS, rows), (GOES, "3"), ("/proc/irq/25/effective_affinity_list", "3"), managed];
+        let files = [(COUNTS, rows), (AFFINITY, "3"), ("/proc/irq/25/effective_affinity_list", "3"), managed];
         assert_eq!(found(CHECK, &files), ["medium", "medium"]);
         assert_eq!(fixed(CHECK, &files), [("/proc/irq/25/smp_affinity_list", "0-2")]);
         assert!(

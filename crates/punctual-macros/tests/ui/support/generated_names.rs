@@ -178,7 +178,7 @@ names! {
     needs_drop
     new
     now
-    of_no_task
+    without_task
     ops
     option
     os

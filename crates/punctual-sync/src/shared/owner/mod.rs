@@ -321,10 +321,10 @@ impl Peers {
     /// the dead ones. Calls `newcomer` if the process was not among the peers.
     #[inline(always)]
     pub(super) fn me(&self, newcomer: impl FnOnce()) -> Option<Peer> {
-        if self.home.is_shared() { self.find_me(newcomer) } else { Some(Self::ANONYMOUS) }
+        if self.home.is_shared() { self.find_own_member(newcomer) } else { Some(Self::ANONYMOUS) }
     }
 
-    fn find_me(&self, newcomer: impl FnOnce()) -> Option<Peer> {
+    fn find_own_member(&self, newcomer: impl FnOnce()) -> Option<Peer> {
         let me = self.home.me();
         if me == ANONYMOUS {
             return Some(Self::ANONYMOUS);

@@ -51,10 +51,10 @@ pub(super) struct Scene {
 
 /// Builds the scene. Threads whose switches may be missing have no row, since their running times
 /// are unknown.
-pub(super) fn scene(captured: &CapturedJob, must_see: impl Fn(Tid) -> bool) -> Scene {
+pub(super) fn scene(captured: &CapturedJob, must_observe: impl Fn(Tid) -> bool) -> Scene {
     let job = &captured.job;
     let mut actors = involved(job);
-    actors.retain(|actor| !matches!(actor, Actor::Thread(tid) if !must_see(*tid)));
+    actors.retain(|actor| !matches!(actor, Actor::Thread(tid) if !must_observe(*tid)));
     let left_out = actors.len().saturating_sub(MAX_ROWS);
     actors.truncate(MAX_ROWS);
     let mut rows: Vec<Row> =

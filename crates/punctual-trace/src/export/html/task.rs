@@ -235,7 +235,7 @@ fn job(index: usize, rank: usize, place: &str, captured: &CapturedJob, report: &
         Escaped(&took),
         Escaped(&facts(job, report))
     );
-    out += &timeline::draw(captured, report.names, |tid| report.watch.must_see(tid));
+    out += &timeline::draw(captured, report.names, |tid| report.watch.must_observe(tid));
     if captured.truncated {
         out += &note(
             "Events of this job are missing: it was longer than what is remembered, so the rows of the others are incomplete.",

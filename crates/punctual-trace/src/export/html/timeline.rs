@@ -48,9 +48,9 @@ struct Size {
 const WIDE: Size = Size { class: "timeline wide", width: 1080.0, left: 176.0 };
 const NARROW: Size = Size { class: "timeline narrow", width: 420.0, left: 96.0 };
 
-/// Draws a job. `must_see` returns whether all switches of a thread are recorded.
-pub(super) fn draw(captured: &CapturedJob, names: &Names, must_see: impl Fn(Tid) -> bool) -> String {
-    let (scene, names) = (scene(captured, must_see), &names.at(captured.job.end));
+/// Draws a job. `must_observe` returns whether all switches of a thread are recorded.
+pub(super) fn draw(captured: &CapturedJob, names: &Names, must_observe: impl Fn(Tid) -> bool) -> String {
+    let (scene, names) = (scene(captured, must_observe), &names.at(captured.job.end));
     let beside = beside(captured, names);
     sized(&WIDE, &captured.job, &scene, &beside, names)
         + &sized(&NARROW, &captured.job, &scene, &beside, names)

@@ -212,7 +212,7 @@ impl Decomposer {
         let (marks, priority) = (thread.marks, thread.priority.own);
         // Without timer events, displacement is indistinguishable from throttling or a yield.
         let untold = started.map_or(!self.known.timers, |started| !started.by_handler);
-        let unsure = untold && thread.open.as_ref().is_some_and(|open| !open.knows_yields());
+        let unsure = untold && thread.open.as_ref().is_some_and(|open| !open.records_yields());
         if !yields && !unsure && started.is_none() {
             return false;
         }
@@ -302,7 +302,7 @@ impl Decomposer {
 
     /// A thread is switched in. If its timer has not expired, it was not throttled.
     #[cold]
-    pub(super) fn comes_by_deadline(&mut self, slot: u32) {
+    pub(super) fn is_due_by_deadline(&mut self, slot: u32) {
         let thread = self.threads.at(slot);
         let timer = thread.deadline.as_mut().and_then(|deadline| deadline.throttled_by.take());
         if let Some(timer) = timer {

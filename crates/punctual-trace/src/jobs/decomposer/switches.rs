@@ -33,7 +33,7 @@ impl Decomposer {
         let occupant = self.occupant(to.id);
         let cpu = self.cpu(event.cpu);
         let came = cpu.switched_in.filter(|&came| came != from.id);
-        let unseen = came.is_some_and(|came| self.must_see(came) || self.must_see(from.id));
+        let unseen = came.is_some_and(|came| self.must_observe(came) || self.must_observe(from.id));
         let cpu = self.cpu(event.cpu);
         (cpu.current, cpu.switched_out, cpu.switched_in) = (coming, from.id, Some(to.id));
         cpu.occupants.push(event.time, cpu.frames.last().map_or(occupant, |frame| frame.actor));
@@ -143,7 +143,7 @@ impl Decomposer {
     pub(super) fn switch_in(&mut self, event: &Event, slot: u32, task: Task, earliest: u64) {
         let time = event.time;
         if self.threads.at(slot).deadline.is_some() {
-            self.comes_by_deadline(slot);
+            self.is_due_by_deadline(slot);
         }
         let thread = self.threads.at(slot);
         let was = thread.state;
@@ -172,7 +172,7 @@ impl Decomposer {
             if unseen {
                 open.release_unseen(time, priority);
                 if continues {
-                    open.goes_on_unseen();
+                    open.continues_unobserved();
                 }
             }
             if self.gaps > 0 {

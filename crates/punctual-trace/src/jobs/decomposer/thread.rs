@@ -363,7 +363,7 @@ impl Threads {
     #[cold]
     fn insert(&mut self, tid: Tid) -> u32 {
         if self.index.len() >= self.limit {
-            self.forget_half();
+            self.drop_older_half();
         }
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -432,7 +432,7 @@ impl Threads {
 
     /// Drops, of the threads that neither run nor have an open job, the half whose last change is
     /// oldest; of all threads that do not run, if those are too few.
-    fn forget_half(&mut self) {
+    fn drop_older_half(&mut self) {
         let asleep = |t: &&Thread| t.state != State::Running;
         let idle = |t: &&Thread| asleep(t) && t.open.as_ref().is_none_or(|open| open.is_idle());
         let mut times: Vec<(u64, Tid)> = self.known().filter(idle).map(|t| (t.since, t.tid)).collect();

@@ -58,7 +58,7 @@ impl Decomposer {
 
     /// Returns whether all switches of this thread are recorded, as far as currently known.
     #[must_use]
-    pub fn must_see(&self, tid: Tid) -> bool {
+    pub fn must_observe(&self, tid: Tid) -> bool {
         let Some(chosen) = self.config.recorded.switches_of() else { return true };
         tid != 0
             && self.threads.get(tid).map_or_else(|| chosen.has(tid), |thread| !thread.coverage.is_partial)
@@ -68,6 +68,10 @@ impl Decomposer {
     /// current one.
     #[inline]
     pub(super) fn occupant(&self, tid: Tid) -> Actor {
-        if self.known.switches_of_some && !self.must_see(tid) { Actor::Unseen } else { Actor::Thread(tid) }
+        if self.known.switches_of_some && !self.must_observe(tid) {
+            Actor::Unseen
+        } else {
+            Actor::Thread(tid)
+        }
     }
 }

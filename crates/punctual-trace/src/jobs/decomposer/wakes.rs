@@ -164,7 +164,7 @@ impl Decomposer {
         if wanted || open.is_active() {
             open.woken(time, &wake, priority, self.config.release);
             if continues {
-                open.goes_on_unseen();
+                open.continues_unobserved();
             }
         }
         if self.gaps > 0 {

@@ -15,7 +15,7 @@ impl OpenJob {
     }
 
     /// Returns whether a yield of its thread would have been recorded.
-    pub(in crate::jobs) fn knows_yields(&self) -> bool {
+    pub(in crate::jobs) fn records_yields(&self) -> bool {
         self.known.yields && (self.calls || !self.known.calls_of_some)
     }
 

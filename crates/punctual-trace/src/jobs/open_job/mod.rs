@@ -243,7 +243,7 @@ impl OpenJob {
 
     /// The job just released is the rest of one whose start was not recorded, after a wait for a
     /// lock.
-    pub(super) fn goes_on_unseen(&mut self) {
+    pub(super) fn continues_unobserved(&mut self) {
         self.continues = true;
     }
 

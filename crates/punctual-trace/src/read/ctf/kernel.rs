@@ -23,7 +23,7 @@ const MAX_FIELDS: usize = 64;
 
 /// The meaning of an event beyond its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Says {
+pub(super) enum Meaning {
     Nothing,
     /// Shows the thread that runs from now on.
     Switch,
@@ -38,7 +38,7 @@ pub(super) enum Says {
 /// The conversion of an event of the trace to a record.
 #[derive(Debug)]
 pub(super) struct Class {
-    pub(super) says: Says,
+    pub(super) says: Meaning,
     places: Vec<Place>,
     /// A record with nothing but its event ID.
     empty: Vec<u8>,
@@ -98,20 +98,20 @@ impl Classes {
     pub(super) fn add(&mut self, stream: u64, id: u64, event: &Event) -> bool {
         let (system, name) = kernel_name(&event.name);
         let mut says = match (system, name.as_str()) {
-            ("sched", "sched_switch") => Says::Switch,
-            ("lttng", "exit_syscall") => Says::Return,
-            ("lttng", "lttng_statedump_process_state") => Says::Name,
-            _ => Says::Nothing,
+            ("sched", "sched_switch") => Meaning::Switch,
+            ("lttng", "exit_syscall") => Meaning::Return,
+            ("lttng", "lttng_statedump_process_state") => Meaning::Name,
+            _ => Meaning::Nothing,
         };
         if let ("syscalls", Some(call)) = (system, name.strip_prefix("sys_enter_")) {
             let number = self.call(call);
-            says = Says::Call(number);
+            says = Meaning::Call(number);
             // Older versions have one event for all returns.
             let exit = format!("sys_exit_{call}");
             if event.name.starts_with("sys_") || event.name.starts_with("compat_sys_") {
                 let ret = ("_ret".to_owned(), Type::Integer(Integer::LONG));
                 let fields = [ret];
-                if let Some(class) = self.class("syscalls", &exit, &fields, Says::Return, Some(number)) {
+                if let Some(class) = self.class("syscalls", &exit, &fields, Meaning::Return, Some(number)) {
                     let place = usize::from(number);
                     if self.returns.len() <= place {
                         self.returns.resize_with(place + 1, || None);
@@ -121,7 +121,7 @@ impl Classes {
             }
         }
         let number = match says {
-            Says::Call(number) => Some(number),
+            Meaning::Call(number) => Some(number),
             _ => name.strip_prefix("sys_exit_").filter(|_| system == "syscalls").map(|call| self.call(call)),
         };
         let none = Vec::new();
@@ -144,7 +144,7 @@ impl Classes {
         system: &str,
         name: &str,
         fields: &[(String, Type)],
-        says: Says,
+        says: Meaning,
         call: Option<u16>,
     ) -> Option<Class> {
         let id = self.next;
@@ -194,7 +194,7 @@ impl Classes {
         if let Some((at, call)) = number {
             empty[at..at + 4].copy_from_slice(&u32::from(call).to_ne_bytes());
         }
-        let print = if says == Says::Switch { states(self.release) } else { String::new() };
+        let print = if says == Meaning::Switch { states(self.release) } else { String::new() };
         let (system, name) = (system.to_owned(), name.to_owned());
         self.formats.push(EventFormat { system, name, id, fields: described, print });
         Some(Class { says, places, empty })

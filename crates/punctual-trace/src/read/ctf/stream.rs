@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use super::kernel::{Classes, Says};
+use super::kernel::{Classes, Meaning};
 use super::tsdl::{self, Metadata};
 use super::types::{Bits, Leaf, Value, number};
 use crate::event::Tid;
@@ -306,11 +306,11 @@ impl<'m> Stream<'m> {
             Some(class) => {
                 class.encode(leaves, &mut self.record);
                 what = match class.says {
-                    Says::Nothing => What::Nothing,
-                    Says::Switch => What::Switch { from: of("prev_tid"), to: of("next_tid") },
-                    Says::Call(call) => What::Call(call),
-                    Says::Return => What::Return(of_wide("ret")),
-                    Says::Name => {
+                    Meaning::Nothing => What::Nothing,
+                    Meaning::Switch => What::Switch { from: of("prev_tid"), to: of("next_tid") },
+                    Meaning::Call(call) => What::Call(call),
+                    Meaning::Return => What::Return(of_wide("ret")),
+                    Meaning::Name => {
                         let text = leaves.iter().find_map(|leaf| match leaf.value {
                             Value::Text(text) if leaf.name.trim_start_matches('_') == "name" => Some(text),
                             _ => None,

@@ -69,7 +69,7 @@ impl Interrupts {
 
     /// Handles the entry of a handler.
     #[inline]
-    pub(super) fn see_irq(&mut self, irq: u32, order: Order, record: &[u8], length: usize) {
+    pub(super) fn note_irq(&mut self, irq: u32, order: Order, record: &[u8], length: usize) {
         let (word, bit) = ((irq / 64) as usize, 1 << (irq % 64));
         if self.seen.get(word).is_some_and(|seen| seen & bit == 0) {
             self.seen[word] |= bit;
@@ -90,7 +90,7 @@ impl Interrupts {
 
     /// Handles that event, which shows that a vector's handler is entered.
     #[inline]
-    pub(super) fn see_vector(&mut self, vector: u16, event: u16) {
+    pub(super) fn note_vector(&mut self, vector: u16, event: u16) {
         if self.named_by.get(usize::from(vector)).is_some_and(|&named_by| named_by != event) {
             self.name_vector(vector, event);
         }

@@ -53,13 +53,13 @@ impl Known {
             Code::Inherit => Kind::Inherit { task: get(0) as u32, old: get(1) as i32, new: get(2) as i32 },
             Code::IrqEntry => {
                 let irq = get(0) as u32;
-                self.interrupts.see_irq(irq, order, record.window, record.length());
+                self.interrupts.note_irq(irq, order, record.window, record.length());
                 Kind::IrqEntry { irq }
             }
             Code::IrqExit => Kind::IrqExit { irq: get(0) as u32 },
             Code::VectorEntry => {
                 let vector = get(0) as u16;
-                self.interrupts.see_vector(vector, id);
+                self.interrupts.note_vector(vector, id);
                 Kind::VectorEntry { vector }
             }
             Code::VectorExit => Kind::VectorExit { vector: get(0) as u16 },
@@ -126,12 +126,12 @@ impl Known {
         match event.kind {
             Kind::Switch { from, to, .. } => {
                 let (Some(out), Some(coming)) = (at(0), at(1)) else { return };
-                send(from.id, threads.see_out(event.cpu, from.id, out));
-                send(to.id, threads.see_in(event.cpu, to.id, coming));
+                send(from.id, threads.note_switched_out(event.cpu, from.id, out));
+                send(to.id, threads.note_switched_in(event.cpu, to.id, coming));
             }
             Kind::Wakeup { task, new: true, .. } => {
                 let Some(name) = at(0) else { return };
-                send(task.id, threads.see_created(event.cpu, task.id, name));
+                send(task.id, threads.note_created(event.cpu, task.id, name));
             }
             Kind::Waking { task, .. } | Kind::Wakeup { task, .. } => {
                 let Some(name) = at(0) else { return };

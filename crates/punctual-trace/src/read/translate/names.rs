@@ -93,17 +93,17 @@ impl Threads {
     #[inline]
     pub(super) fn see(&mut self, cpu: u16, thread: Tid, bytes: &Bytes) -> Option<Comm> {
         let Some(Some(shown)) = self.cpus.get(usize::from(cpu)) else {
-            return self.see_new(cpu, thread, bytes);
+            return self.note_new(cpu, thread, bytes);
         };
         if shown.recent[thread as usize % RECENT] == (thread, *bytes) || thread == 0 {
             return None;
         }
-        self.see_new(cpu, thread, bytes)
+        self.note_new(cpu, thread, bytes)
     }
 
     /// The same for the previous thread of a switch, which ran there since it was switched in.
     #[inline]
-    pub(super) fn see_out(&mut self, cpu: u16, thread: Tid, bytes: &Bytes) -> Option<Comm> {
+    pub(super) fn note_switched_out(&mut self, cpu: u16, thread: Tid, bytes: &Bytes) -> Option<Comm> {
         match self.cpus.get(usize::from(cpu)) {
             Some(Some(shown)) if shown.running == (thread, *bytes) => None,
             _ => self.see(cpu, thread, bytes),
@@ -112,7 +112,7 @@ impl Threads {
 
     /// The same for the next thread of a switch.
     #[inline]
-    pub(super) fn see_in(&mut self, cpu: u16, thread: Tid, bytes: &Bytes) -> Option<Comm> {
+    pub(super) fn note_switched_in(&mut self, cpu: u16, thread: Tid, bytes: &Bytes) -> Option<Comm> {
         let name = self.see(cpu, thread, bytes);
         if let Some(Some(shown)) = self.cpus.get_mut(usize::from(cpu)) {
             shown.running = (thread, *bytes);
@@ -121,14 +121,14 @@ impl Threads {
     }
 
     /// The same for a new thread. Earlier names of its ID belong to another thread.
-    pub(super) fn see_created(&mut self, cpu: u16, thread: Tid, bytes: &Bytes) -> Option<Comm> {
+    pub(super) fn note_created(&mut self, cpu: u16, thread: Tid, bytes: &Bytes) -> Option<Comm> {
         self.see(cpu, thread, bytes);
         let name = Comm::from_bytes(*bytes);
         (thread != 0 && !name.is_empty()).then_some(name)
     }
 
     #[cold]
-    fn see_new(&mut self, cpu: u16, thread: Tid, bytes: &Bytes) -> Option<Comm> {
+    fn note_new(&mut self, cpu: u16, thread: Tid, bytes: &Bytes) -> Option<Comm> {
         let (name, at) = (Comm::from_bytes(*bytes), usize::from(cpu));
         if thread == 0 || name.is_empty() || at >= MAX_CPUS {
             return None;
@@ -183,8 +183,8 @@ mod tests {
         threads.insert_lines(b"7 after\n9 cat\n");
         assert_eq!(threads.get(7), Some(Comm::new("after")));
         for cpu in [0, 1] {
-            assert_eq!(threads.see_in(cpu, 7, &bytes("app")), Some(Comm::new("app")), "CPU {cpu}");
-            assert_eq!(threads.see_out(cpu, 7, &bytes("app")), None);
+            assert_eq!(threads.note_switched_in(cpu, 7, &bytes("app")), Some(Comm::new("app")), "CPU {cpu}");
+            assert_eq!(threads.note_switched_out(cpu, 7, &bytes("app")), None);
             assert_eq!(threads.see(cpu, 7, &bytes("app")), None);
             assert_eq!(threads.see(cpu, 7 + RECENT as Tid, &bytes("other")), Some(Comm::new("other")));
             assert_eq!(
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(threads.get(9), Some(Comm::new("cat")));
         assert_eq!(threads.see(0, 0, &bytes("swapper")), None);
         assert_eq!(
-            threads.see_created(0, 7, &bytes("app")),
+            threads.note_created(0, 7, &bytes("app")),
             Some(Comm::new("app")),
             "another of the same name"
         );
@@ -211,11 +211,15 @@ mod tests {
         assert!(threads.see(0, 7, &bytes("one")).is_some() && threads.see(1, 7, &bytes("one")).is_some());
         assert_eq!(threads.see(1, 7, &bytes("two")), Some(Comm::new("two")));
         for _ in 0..2 {
-            assert_eq!(threads.see_in(0, 7, &bytes("one")), Some(Comm::new("one")));
-            assert_eq!(threads.see_out(0, 7, &bytes("one")), None, "it ran there all the time");
-            assert_eq!(threads.see_in(1, 7, &bytes("two")), Some(Comm::new("two")));
+            assert_eq!(threads.note_switched_in(0, 7, &bytes("one")), Some(Comm::new("one")));
+            assert_eq!(threads.note_switched_out(0, 7, &bytes("one")), None, "it ran there all the time");
+            assert_eq!(threads.note_switched_in(1, 7, &bytes("two")), Some(Comm::new("two")));
         }
-        assert_eq!(threads.see_out(1, 7, &bytes("three")), Some(Comm::new("three")), "renamed while it ran");
+        assert_eq!(
+            threads.note_switched_out(1, 7, &bytes("three")),
+            Some(Comm::new("three")),
+            "renamed while it ran"
+        );
     }
 
     #[test]

@@ -39,8 +39,8 @@ pub(crate) fn area() -> Option<(&'static Area, Uninterrupted)> {
 
 /// Makes the ring of jobs, once in a program.
 pub(crate) fn make_ring(area: &'static Area, uninterrupted: Uninterrupted) {
-    static IS_MADE: AtomicBool = AtomicBool::new(false);
-    if IS_MADE.swap(true, Ordering::Relaxed) {
+    static IS_INITIALIZED: AtomicBool = AtomicBool::new(false);
+    if IS_INITIALIZED.swap(true, Ordering::Relaxed) {
         return;
     }
     let (start, size) = area.jobs();

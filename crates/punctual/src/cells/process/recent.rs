@@ -52,7 +52,7 @@ pub(crate) struct Done {
 
 impl Done {
     /// Returns whether a job at `level` runs after it if it is ready before that job starts.
-    fn goes_before(&self, level: u8) -> bool {
+    fn runs_before(&self, level: u8) -> bool {
         // A section is part of the time of its job.
         self.is_job && self.level >= level
     }
@@ -134,7 +134,7 @@ impl Recent {
         let next = self.next.load(Ordering::Relaxed);
         let places = (1..=KEPT as u64).map(|back| next.wrapping_sub(back) % KEPT as u64);
         let found = places.filter_map(|place| self.entries[place as usize].read());
-        let matters = |it: &Done| it.end <= start && (it.goes_before(level) || it.blocks(level));
+        let matters = |it: &Done| it.end <= start && (it.runs_before(level) || it.blocks(level));
         for found in found.take_while(|it| it.end > release).filter(matters) {
             done[count] = Some(found);
             count += 1;
@@ -144,7 +144,7 @@ impl Recent {
         // Once it is ready, a job waits for at most one section: the one that ended last, the
         // outermost.
         let last = done.iter().rposition(|it| it.is_some_and(|it| it.blocks(level)));
-        let counts = |&(at, it): &(usize, &Done)| it.goes_before(level) || Some(at) == last;
+        let counts = |&(at, it): &(usize, &Done)| it.runs_before(level) || Some(at) == last;
         let counted = || done.iter().flatten().enumerate().filter(counts).map(|(_, it)| it);
         // An entry that began before the release took no more than the time since then.
         let jobs = counted().fold(0, |sum: u64, it| (sum + it.time).min(it.end - release));

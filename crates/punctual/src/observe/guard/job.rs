@@ -68,7 +68,7 @@ pub(crate) fn users_code<R>(f: impl FnOnce() -> R) -> R {
 static TRIED: AtomicBool = AtomicBool::new(false);
 
 /// Returns whether the guard is notified of allocations.
-pub(super) fn sees_allocations() -> bool {
+pub(super) fn observes_allocations() -> bool {
     let before = JOB.replace(std::ptr::null());
     TRIED.store(false, Ordering::Relaxed);
     let watch = Watch::set(true);

@@ -112,7 +112,7 @@ impl Guarded {
              it"
             .into(),
         );
-        if !job::sees_allocations() {
+        if !job::observes_allocations() {
             guarded.warn(
                 "the guard does not see allocations: install its allocator (#[global_allocator] static ALLOCATOR: \
                  punctual::guard::Allocator = punctual::guard::Allocator::system();)"

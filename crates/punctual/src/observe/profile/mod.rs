@@ -54,7 +54,7 @@ use crate::state::partition::PartitionState;
 use crate::state::runtime::{Runtime, TaskInfo};
 
 /// Returns the CPU of a partition, and its costs there.
-pub(crate) type PlaceOf<'a> = &'a dyn Fn(&PartitionState) -> (Option<usize>, Costs);
+pub(crate) type CostsOf<'a> = &'a dyn Fn(&PartitionState) -> (Option<usize>, Costs);
 
 /// The profile of a run in progress.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Profile {
     pub(crate) fn begin(
         runtime: &'static Runtime,
         path: &Path,
-        place: Option<PlaceOf<'_>>,
+        place: Option<CostsOf<'_>>,
     ) -> Result<Self, StartError> {
         // Before the run: afterwards its figures would be lost.
         probe(path)
@@ -185,7 +185,7 @@ pub(crate) unsafe fn tried<R>(
 #[inline]
 pub(crate) fn before_spawn(slot: &Slot) -> Option<u64> {
     let (running, target) = (job::running()?, task::get(slot)?);
-    running.goes_before(target).then(|| job::since_start(running))?
+    running.runs_before(target).then(|| job::since_start(running))?
 }
 
 /// Counts a spawn of the task with this slot, if it is profiled: by the current job of this thread,
@@ -214,7 +214,7 @@ pub(crate) fn spawned_in_time(slot: &Slot) {
 
 /// Reports that a requested profile is lost, because the process ends while a job or `idle` is
 /// still running.
-pub(crate) fn say_lost(runtime: &Runtime) {
+pub(crate) fn log_losses(runtime: &Runtime) {
     if runtime.profiles() {
         stderr::line(format_args!("no profile is written, since the app did not end"));
     }

@@ -188,7 +188,7 @@ impl TaskProfile {
 
     /// Returns whether a job of `target` that a job of this task spawns runs after it on the same
     /// CPU.
-    pub(super) fn goes_before(&self, target: &TaskProfile) -> bool {
+    pub(super) fn runs_before(&self, target: &TaskProfile) -> bool {
         let is_here = std::ptr::eq(self.partition, target.partition);
         is_here && self.partition.model != ThreadModel::Anywhere && self.level >= target.level
     }

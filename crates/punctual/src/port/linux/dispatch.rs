@@ -152,7 +152,7 @@ fn install() -> io::Result<()> {
 /// Returns whether a call must be made outside the handler: because it returns twice or not at all,
 /// or because it changes state that the handler's return restores, or whether the handler can
 /// return.
-fn is_made_by_the_caller(number: i64) -> bool {
+fn is_called_by_spawner(number: i64) -> bool {
     matches!(
         number,
         libc::SYS_clone
@@ -194,7 +194,7 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
         return drop(watch);
     }
     look(&Call { number, arguments, place: *place as usize });
-    if is_made_by_the_caller(number) {
+    if is_called_by_spawner(number) {
         // Repeats the call with the same registers. The thread stays unwatched, because no code of
         // ours runs after the call.
         *place -= SYSCALL;

@@ -116,7 +116,7 @@ pub(super) unsafe fn hold(partition: &'static PartitionState) -> CurrentWorker {
     me.enter(0, true);
     // SAFETY: one core runs everything of the partition.
     unsafe { me.set_alone() };
-    partition.core.hold_everything(me);
+    partition.core.hold_all_jobs(me);
     me
 }
 

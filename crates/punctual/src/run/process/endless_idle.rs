@@ -37,7 +37,7 @@ const AWAY: u8 = 0;
 /// In `idle`.
 const IDLES: u8 = 1;
 /// The supervisor has taken over.
-const TAKEN_OVER: u8 = 2;
+const OWNED_BY_SUPERVISOR: u8 = 2;
 
 impl Idle {
     /// Records that the calling thread is about to call `idle`.
@@ -61,7 +61,7 @@ impl Idle {
     }
 
     fn take_over(&self) -> bool {
-        self.0.compare_exchange(IDLES, TAKEN_OVER, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        self.0.compare_exchange(IDLES, OWNED_BY_SUPERVISOR, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 }
 
@@ -127,7 +127,7 @@ impl EndlessIdle {
         let report = Report { outcome: self.runtime.outcome(), ..Report::default() };
         stderr::write_deferred();
         stderr::line(format_args!("idle does not return; the process ends and no resource is dropped"));
-        profile::say_lost(self.runtime);
+        profile::log_losses(self.runtime);
         exit_process(report.exit_code().max(least).into())
     }
 }

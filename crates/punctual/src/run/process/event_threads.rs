@@ -55,7 +55,7 @@ pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
     // A polling partition wakes no thread and has its jobs run by its own thread.
     let sleeps = core.port().may_sleep();
     while !core.is_stopping() {
-        match wait_for_event(source, (!sleeps).then_some(&LOOK_AGAIN)) {
+        match wait_for_event(source, (!sleeps).then_some(&RECHECK_INTERVAL)) {
             Ok(Event::LookAgain) => continue,
             Ok(Event::Ready) => {}
             Err(problem) => {
@@ -85,7 +85,7 @@ pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
 const PAUSE: Duration = Duration::from_micros(50);
 /// Interval at which a thread checks whether a job of a polling partition has replaced the
 /// descriptor, or whether an idle source is still idle.
-const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+const RECHECK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 enum Event {
@@ -133,7 +133,7 @@ fn wait_for_event(source: &dyn Source, limit: Option<&Timespec>) -> Result<Event
         events if idleness.releases(source, fds[0].as_fd(), events) => Ok(Event::Ready),
         _ => {
             // No event reports that a source is no longer idle.
-            let _ = poll(&mut fds[1..], Some(&LOOK_AGAIN));
+            let _ = poll(&mut fds[1..], Some(&RECHECK_INTERVAL));
             suspension::slept();
             Ok(Event::LookAgain)
         }

@@ -95,7 +95,7 @@ pub(super) fn run(
         // at `hand_over`.
         let idle = unsafe { partition.enter_idle() };
         idle.enter(linux::kernel_thread(), false);
-        partition.core.hold_everything(idle);
+        partition.core.hold_all_jobs(idle);
     }
     let unbiased = word::begin(home.core.word_cell(), plan.biased()).err();
     // SAFETY: as above; home does not poll.

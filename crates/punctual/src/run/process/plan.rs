@@ -129,7 +129,7 @@ impl Plan {
 
 /// A partition that needs a CPU.
 #[derive(Debug, Clone, Copy)]
-struct Wish {
+struct CpuRequest {
     name: &'static str,
     model: ThreadModel,
     cpu: Option<usize>,
@@ -140,7 +140,7 @@ struct Wish {
 fn wishes(
     partitions: &[&'static PartitionState],
     overriding: [&PerPartition; 2],
-) -> Result<Vec<Wish>, StartError> {
+) -> Result<Vec<CpuRequest>, StartError> {
     let placed = || partitions.iter().filter(|partition| partition.model != ThreadModel::Anywhere);
     let names: Vec<&str> = placed().map(|partition| partition.name).collect();
     for cpus in overriding {
@@ -157,36 +157,42 @@ fn wishes(
     };
     Ok(partitions
         .iter()
-        .map(|&partition| Wish { name: partition.name, model: partition.model, cpu: asked(partition) })
+        .map(|&partition| CpuRequest { name: partition.name, model: partition.model, cpu: asked(partition) })
         .collect())
 }
 
 /// Assigns a separate CPU to every partition: the requested one, or else an isolated one, or else
 /// the highest left. Polling partitions choose first. `None` for those that need no CPU.
-fn place(wishes: &[Wish], usable: &[usize], isolated: &[usize]) -> Result<Vec<Option<usize>>, StartError> {
+fn place(
+    wishes: &[CpuRequest],
+    usable: &[usize],
+    isolated: &[usize],
+) -> Result<Vec<Option<usize>>, StartError> {
     let mut given: Vec<Option<usize>> = Vec::new();
-    for (index, wish) in wishes.iter().enumerate() {
-        if let Some(cpu) = wish.cpu {
+    for (index, request) in wishes.iter().enumerate() {
+        if let Some(cpu) = request.cpu {
             if !usable.contains(&cpu) {
-                let partition = (wishes.len() > 1).then_some(wish.name);
+                let partition = (wishes.len() > 1).then_some(request.name);
                 return Err(StartError::Cpu { cpu, partition, allowed: list(usable) });
             }
             if let Some(other) = given[..index].iter().position(|&other| other == Some(cpu)) {
-                let partitions = [wishes[other].name, wish.name];
+                let partitions = [wishes[other].name, request.name];
                 return Err(StartError::SameCpu { cpu, partitions });
             }
         }
-        given.push(wish.cpu);
+        given.push(request.cpu);
     }
     for model in [ThreadModel::Polling, ThreadModel::Levels] {
         for (index, _) in
-            wishes.iter().enumerate().filter(|(_, wish)| wish.model == model && wish.cpu.is_none())
+            wishes.iter().enumerate().filter(|(_, request)| request.model == model && request.cpu.is_none())
         {
             let free = || usable.iter().rev().filter(|cpu| !given.contains(&Some(**cpu)));
             let best = free().find(|cpu| isolated.contains(cpu)).or_else(|| free().next()).copied();
             let Some(cpu) = best else {
-                let partitions =
-                    wishes.iter().filter(|wish| wish.model != ThreadModel::Anywhere).map(|wish| wish.name);
+                let partitions = wishes
+                    .iter()
+                    .filter(|request| request.model != ThreadModel::Anywhere)
+                    .map(|request| request.name);
                 let partitions = list(&partitions.collect::<Vec<_>>());
                 return Err(StartError::TooFewCpus { partitions, allowed: list(usable) });
             };
@@ -197,12 +203,12 @@ fn place(wishes: &[Wish], usable: &[usize], isolated: &[usize]) -> Result<Vec<Op
         wishes
             .iter()
             .zip(&given)
-            .find(|(wish, given)| wish.model == ThreadModel::Polling && **given == Some(*cpu))
+            .find(|(request, given)| request.model == ThreadModel::Polling && **given == Some(*cpu))
     };
-    if let (true, Some((wish, _))) =
+    if let (true, Some((request, _))) =
         (usable.iter().all(|cpu| polled(cpu).is_some()), usable.last().and_then(polled))
     {
-        return Err(StartError::PollsOnlyCpu { partition: wish.name, allowed: list(usable) });
+        return Err(StartError::PollsOnlyCpu { partition: request.name, allowed: list(usable) });
     }
     Ok(given)
 }
@@ -211,22 +217,22 @@ fn place(wishes: &[Wish], usable: &[usize], isolated: &[usize]) -> Result<Vec<Op
 mod tests {
     use super::*;
 
-    fn wish(name: &'static str, cpu: Option<usize>) -> Wish {
-        Wish { name, model: ThreadModel::Levels, cpu }
+    fn request(name: &'static str, cpu: Option<usize>) -> CpuRequest {
+        CpuRequest { name, model: ThreadModel::Levels, cpu }
     }
 
-    fn polling(name: &'static str) -> Wish {
-        Wish { model: ThreadModel::Polling, ..wish(name, None) }
+    fn polling(name: &'static str) -> CpuRequest {
+        CpuRequest { model: ThreadModel::Polling, ..request(name, None) }
     }
 
     #[track_caller]
-    fn placed(wishes: &[Wish], isolated: &[usize], expected: &[usize]) {
+    fn placed(wishes: &[CpuRequest], isolated: &[usize], expected: &[usize]) {
         let expected: Vec<_> = expected.iter().copied().map(Some).collect();
         assert_eq!(place(wishes, &[0, 1, 2, 3], isolated).expect("there are CPUs enough"), expected);
     }
 
     #[track_caller]
-    fn refused(wishes: &[Wish], usable: &[usize], partitions: &[&str]) {
+    fn refused(wishes: &[CpuRequest], usable: &[usize], partitions: &[&str]) {
         let message = place(wishes, usable, &[]).expect_err("it cannot be").to_string();
         for partition in partitions {
             assert!(message.contains(partition), "{partition:?} is not in {message:?}");
@@ -235,25 +241,25 @@ mod tests {
 
     #[test]
     fn prefers_isolated_then_highest_cpus() {
-        let free = [wish("a", None), wish("b", None)];
+        let free = [request("a", None), request("b", None)];
         placed(&free, &[1], &[1, 3]);
         placed(&free, &[7], &[3, 2]);
-        placed(&[wish("a", None), wish("b", Some(3))], &[], &[2, 3]);
+        placed(&[request("a", None), request("b", Some(3))], &[], &[2, 3]);
     }
 
     #[test]
     fn polling_partitions_choose_cpus_first() {
-        placed(&[wish("a", None), polling("b")], &[1], &[3, 1]);
-        let anywhere = Wish { model: ThreadModel::Anywhere, ..wish("idle", None) };
+        placed(&[request("a", None), polling("b")], &[1], &[3, 1]);
+        let anywhere = CpuRequest { model: ThreadModel::Anywhere, ..request("idle", None) };
         assert_eq!(place(&[polling("a"), anywhere], &[0, 1], &[]).unwrap(), [Some(1), None]);
     }
 
     #[test]
     fn rejects_impossible_settings_with_remedy() {
-        refused(&[wish("main", Some(4))], &[0, 1], &["no CPU 4", "0, 1", "Config::cpu"]);
-        refused(&[wish("a", None), wish("b", Some(4))], &[0, 1], &["`b`", "CPU 4", "partition_cpu"]);
-        refused(&[wish("a", Some(1)), wish("b", Some(1))], &[0, 1], &["`a`", "`b`", "CPU 1"]);
-        refused(&[wish("a", None), wish("b", None)], &[0], &["a, b", "0"]);
+        refused(&[request("main", Some(4))], &[0, 1], &["no CPU 4", "0, 1", "Config::cpu"]);
+        refused(&[request("a", None), request("b", Some(4))], &[0, 1], &["`b`", "CPU 4", "partition_cpu"]);
+        refused(&[request("a", Some(1)), request("b", Some(1))], &[0, 1], &["`a`", "`b`", "CPU 1"]);
+        refused(&[request("a", None), request("b", None)], &[0], &["a, b", "0"]);
         refused(&[polling("a")], &[0], &["`a`", "polls", "another CPU"]);
         refused(&[polling("a"), polling("b")], &[0, 1], &["polls"]);
     }

@@ -91,7 +91,7 @@ fn explain(stack: Bounds) {
     };
     let level = worker.running();
     let idle = std::ptr::eq(&*worker, partition.runtime.home.idle);
-    let (whose, advice) = if idle { ("idle's thread", OF_CALLER) } else { ("thread", MORE) };
+    let (whose, advice) = if idle { ("idle's thread", CALLER_REMEDY) } else { ("thread", MORE) };
     let below = if level > worker.base() { ", on top of what it has preempted" } else { "" };
     match (level, idle) {
         (0, true) => {
@@ -112,7 +112,7 @@ fn explain(stack: Bounds) {
 }
 
 const MORE: &str = "set a larger one with `#[app(stack = ..)]`, `Config::stack` or PUNCTUAL_STACK, in KiB";
-const OF_CALLER: &str = "it is the thread that runs the app: raise its stack with `ulimit -s`, or run the app on one with a larger stack";
+const CALLER_REMEDY: &str = "it is the thread that runs the app: raise its stack with `ulimit -s`, or run the app on one with a larger stack";
 
 /// Joins items for a message.
 pub(super) fn list<T: ToString>(items: &[T]) -> Text {

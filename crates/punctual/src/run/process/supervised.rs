@@ -95,7 +95,7 @@ impl Supervised {
             beat.partition.store(part.index() as u32, Ordering::Relaxed);
             beat.level.store(u32::from(*level), Ordering::Relaxed);
         }
-        let count = self.tell_of_tasks(region, &levels);
+        let count = self.publish_tasks(region, &levels);
         region.app.tasks.store(count, Ordering::Relaxed);
         region.app.levels.store(levels.len().min(region.beats.len()) as u32, Ordering::Relaxed);
         if runtime.host.model.tasks.iter().any(|task| task.budget.is_some()) {
@@ -118,7 +118,7 @@ impl Supervised {
     }
 
     /// Returns the number of tasks.
-    fn tell_of_tasks(&self, region: &'static Region, levels: &[(&'static PartitionState, u8)]) -> u32 {
+    fn publish_tasks(&self, region: &'static Region, levels: &[(&'static PartitionState, u8)]) -> u32 {
         let mut count = 0;
         for task in self.runtime.tasks.iter().filter_map(|task| task.info()) {
             let here = |(part, level): &(&'static PartitionState, u8)| {

@@ -239,13 +239,13 @@ impl Watch {
                 self.endless_idle.attempt(&self.progress.idle);
             }
         } else {
-            self.tell_of_slow_end();
+            self.warn_of_slow_end();
         }
     }
 
     /// Reports once what the end waits for. The process is not ended for it, because nothing is at
     /// stake: no job runs anymore, and a hook may have good reasons to take its time.
-    fn tell_of_slow_end(&mut self) {
+    fn warn_of_slow_end(&mut self) {
         let since = *self.ending_since.get_or_insert_with(Instant::now);
         if self.told_of_slow_end || since.elapsed() < JOB_TIMEOUT {
             return;
@@ -290,7 +290,7 @@ impl Watch {
         stderr::write_deferred();
         stderr::line(format_args!("{outcome}, and {what} does not end; the process ends under it"));
         threads.iter().for_each(|thread| stderr::line(format_args!("  {thread}")));
-        profile::say_lost(self.runtime);
+        profile::log_losses(self.runtime);
         end_process(if panicked { 101 } else { 1 });
     }
 

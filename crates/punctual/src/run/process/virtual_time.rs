@@ -52,7 +52,7 @@ pub(super) fn run(
         if partition.model == ThreadModel::Polling {
             partition.core.begin_polling();
         }
-        partition.core.hold_everything(idle);
+        partition.core.hold_all_jobs(idle);
     }
     // SAFETY: as above.
     let me = unsafe { home.enter_idle() };
@@ -60,7 +60,7 @@ pub(super) fn run(
     let _member = Member::join(home, me);
     let _watched = WatchedThread::begin(runtime);
     let start = Instant::from_ticks(0);
-    virtual_time::begin_turns(home, config.until.map(|until| start + until));
+    virtual_time::start_turns(home, config.until.map(|until| start + until));
     let others = match Others::start(runtime, &stacks) {
         Ok(others) => others,
         Err(error) => return Err(StartError::System { attempt: "starting a thread of virtual time", error }),

@@ -84,7 +84,7 @@ impl Platform for Host {
 
     #[inline(always)]
     fn needs_care(_: &'static Runtime, partition: &'static PartitionState) -> bool {
-        partition.core.begins_nothing()
+        partition.core.starts_no_job()
     }
 
     fn drops_queued(_: &'static Runtime) -> bool {

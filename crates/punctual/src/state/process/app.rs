@@ -159,7 +159,7 @@ impl Runtime {
     pub(crate) fn stop(&self, reason: &'static StopReason) {
         // Before the stop: afterwards the run may end and read the reason.
         self.stop_reason.record(reason);
-        self.begin_to_stop();
+        self.start_stopping();
     }
 
     /// Begins to stop because of a fault: queued jobs are dropped. Neither allocates nor takes a
@@ -168,10 +168,10 @@ impl Runtime {
     /// A job that starts as a result of a later action of the calling thread is dropped.
     pub(crate) fn abort(&self) {
         self.host.job_flags.fetch_or(ABORTS, Ordering::Relaxed);
-        self.begin_to_stop();
+        self.start_stopping();
     }
 
-    fn begin_to_stop(&self) {
+    fn start_stopping(&self) {
         self.host.job_flags.fetch_or(STOPS, Ordering::Relaxed);
         self.partitions.iter().for_each(|partition| partition.core.stop());
         self.host.stop_requested.store(1, Ordering::Release);

@@ -26,7 +26,7 @@ use crate::port::AppPort;
 use crate::port::virtual_time::{Claim, END, Simulated, Until};
 
 /// Begins a run in virtual time with the turn of `first`.
-pub(crate) fn begin_turns(first: &'static PartitionState, limit: Option<Instant>) {
+pub(crate) fn start_turns(first: &'static PartitionState, limit: Option<Instant>) {
     let runtime = first.runtime;
     runtime.host.turns.begin(runtime, ranked(runtime.partitions), first.index(), limit);
 }
@@ -137,7 +137,7 @@ fn step_until(partition: &'static PartitionState, me: CurrentWorker, limit: Opti
     if partition.core.is_stopping() {
         return;
     }
-    let here = look_at_sources(partition);
+    let here = poll_sources(partition);
     mark_pushed(partition, me);
     if partition.core.snapshot().must_serve() {
         return partition.core().serve(me, None);
@@ -162,7 +162,7 @@ pub(crate) fn spend(partition: &'static PartitionState, me: CurrentWorker, durat
     let mut left = duration.as_ticks();
     while left > 0 {
         partition.core.port().take_woken();
-        look_at_sources(partition);
+        poll_sources(partition);
         let preempts = partition.model != ThreadModel::Polling;
         if preempts && partition.core.snapshot().must_serve() {
             // Released at the end of the time that passed before this, or by a source just now.
@@ -219,7 +219,7 @@ fn mark_due(partition: &PartitionState, me: CurrentWorker, now: Instant) {
 
 /// Releases the tasks whose descriptor is ready now, in any partition, and wakes those that wait
 /// for one; returns whether `partition` has to process any of them.
-fn look_at_sources(partition: &'static PartitionState) -> bool {
+fn poll_sources(partition: &'static PartitionState) -> bool {
     let (runtime, mut any) = (partition.runtime, false);
     for source in runtime.sources() {
         // Requesting its descriptor panicked, and the app stops.

@@ -15,7 +15,7 @@ use crate::state::runtime::{Registered, TaskInfo};
 use crate::state::{Host, Platform};
 use crate::stop::Culprit;
 use crate::task::body::Body;
-use crate::task::body::{AT_ITS_START, LevelOf, stamp_any};
+use crate::task::body::{LevelOf, RELEASED_AT_START, stamp_any};
 use crate::task::job::{execute, execute_plain, needs_care};
 use crate::task::monitor::Monitor;
 use crate::task::release::{AbortOnUnwind, Refusal};
@@ -314,7 +314,8 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             return false;
         }
         // SAFETY: this thread occupies the level; there is a future, which `call` polls.
-        let end = unsafe { execute_plain::<B>(&self.monitor, me, Arguments::none(), AT_ITS_START, None) };
+        let end =
+            unsafe { execute_plain::<B>(&self.monitor, me, Arguments::none(), RELEASED_AT_START, None) };
         preemption.finish_at::<LevelOf<B>>(end);
         true
     }
@@ -345,7 +346,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             && let Some(preemption) = unsafe { core.preempt(me, level) }
         {
             // SAFETY: `preempt` made this thread occupy the level to run this job.
-            let end = unsafe { self.activate(me, time.unwrap_or(AT_ITS_START), None) };
+            let end = unsafe { self.activate(me, time.unwrap_or(RELEASED_AT_START), None) };
             return preemption.finish(end);
         }
         self.activation.stamp(time.unwrap_or_else(|| stamp_any(&self.monitor)));

@@ -109,7 +109,7 @@ mod stops {
         #[shutdown]
         fn shutdown(_: shutdown::Context) {
             println!("BEGUN");
-            super::super::wait_until_the_signal_is_seen();
+            super::super::wait_until_signal_is_seen();
             println!("HOOK");
         }
     }
@@ -126,7 +126,7 @@ fn supervisor_sleeps() -> u64 {
 }
 
 /// Waits until the supervisor has checked for signals twice since the signal.
-fn wait_until_the_signal_is_seen() {
+fn wait_until_signal_is_seen() {
     let begun = Instant::now();
     let wait = |done: &dyn Fn() -> bool| {
         while !done() {

@@ -21,13 +21,13 @@ impl Deref for Text {
     type Target = str;
 
     fn deref(&self) -> &str {
-        &self.0
+        AsRef::as_ref(&self.0)
     }
 }
 
 impl From<&'static str> for Text {
     fn from(text: &'static str) -> Self {
-        Self(text.into())
+        Self(storage::Text::from(text))
     }
 }
 

@@ -224,7 +224,7 @@ impl<P: Port> Partition<P> {
     #[inline]
     pub(crate) fn lower(&'static self, me: CurrentWorker, level: u8) {
         let word = self.vacate(me, level);
-        if word.may_need_care() {
+        if word.may_have_work() {
             self.after_lowering(me, word, None);
         }
     }
@@ -534,30 +534,9 @@ impl<P: Port> Partition<P> {
         let running = Running { partition: self, me, level: number, outer };
         let end = self.drain(me, level, end);
         let word = running.leave();
-        if word.may_need_care() {
+        if word.may_have_work() {
             self.after_lowering(me, word, end);
         }
-    }
-
-    /// Releases the jobs that are due before the next job of a level whose occupant and timekeeper
-    /// this thread is; returns the time, if known.
-    #[inline]
-    fn release_between_jobs(&'static self, me: CurrentWorker, level: &'static Level, now: Stamp) -> Stamp {
-        if me.polls() {
-            return self.serve_higher(me, level, now);
-        }
-        if !level.is_timed() || self.is_stopping() {
-            return now;
-        }
-        let about = now.unwrap_or_else(|| self.port.stamp());
-        if !level.may_be_due(about.as_ticks().saturating_add(P::STAMP_ERROR.as_ticks())) {
-            return Some(about);
-        }
-        // The clock decides which jobs are due, so that none is released early.
-        let time = self.port.now();
-        // SAFETY: this is the level's worker, and occupies the level.
-        unsafe { level.release_due_in_place(time) };
-        Some(time)
     }
 
     pub(crate) fn level(&self, number: u8) -> &'static Level {

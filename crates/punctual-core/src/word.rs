@@ -151,7 +151,7 @@ impl Word {
     /// misses a case: if the highest ready level is above the highest occupied one, then so is the
     /// number.
     #[inline]
-    pub(crate) const fn may_need_care(self) -> bool {
+    pub(crate) const fn may_have_work(self) -> bool {
         // The number of waiters is in the bits above the ready levels.
         self.0 >> READY_SHIFT > self.occupied() as u64
     }
@@ -209,10 +209,10 @@ mod tests {
     fn serves_only_higher_ready_levels() {
         let word = Word::EMPTY.occupy(3).mark_ready(2);
         assert!(word.level() == 3 && word.is_ready(2) && !word.is_ready(3));
-        assert!(!word.must_serve() && !word.may_need_care());
+        assert!(!word.must_serve() && !word.may_have_work());
         let same = word.mark_ready(3);
         assert!(!same.must_serve(), "it is being served");
-        assert!(!Word::EMPTY.occupy(3).mark_ready(3).may_need_care());
+        assert!(!Word::EMPTY.occupy(3).mark_ready(3).may_have_work());
         assert!(same.mark_ready(4).must_serve());
         assert_eq!(same.mark_ready(4).start(4), same.occupy(4));
     }
@@ -247,13 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn care_is_never_missed() {
+    fn work_is_never_missed() {
         for occupied in 0..64_u64 {
             for ready in 0..64_u64 {
                 let word = Word::from_raw(occupied | ready << READY_SHIFT);
-                assert!(!word.must_serve() || word.may_need_care(), "{word:?}");
+                assert!(!word.must_serve() || word.may_have_work(), "{word:?}");
             }
         }
-        assert!(Word::from_raw(Word::ONE_WAITER).may_need_care());
+        assert!(Word::from_raw(Word::ONE_WAITER).may_have_work());
     }
 }

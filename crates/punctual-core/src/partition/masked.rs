@@ -89,7 +89,7 @@ impl<P: Port> Partition<P> {
         // This load may find less work than `clear` did. A thread that has taken a ready mark or a
         // waiter away since then has found the level vacated.
         let word = self.load(Ordering::Relaxed);
-        if word.may_need_care() {
+        if word.may_have_work() {
             self.after_lowering(me, word, now);
         }
     }

@@ -78,7 +78,7 @@ impl<P: Port> Preemption<P> {
         }
         // Common case: no job is left.
         let word = running.leave();
-        if word.may_need_care() {
+        if word.may_have_work() {
             partition.after_lowering(me, word, end);
         }
     }

@@ -10,6 +10,32 @@ use crate::timers::NEVER;
 use crate::word::Word;
 
 impl<P: Port> Partition<P> {
+    /// Releases the jobs that are due before the next job of a level whose occupant and timekeeper
+    /// this thread is; returns the time, if known.
+    #[inline]
+    pub(super) fn release_between_jobs(
+        &'static self,
+        me: CurrentWorker,
+        level: &'static Level,
+        now: Stamp,
+    ) -> Stamp {
+        if me.polls() {
+            return self.serve_higher(me, level, now);
+        }
+        if !level.is_timed() || self.is_stopping() {
+            return now;
+        }
+        let about = now.unwrap_or_else(|| self.port.stamp());
+        if !level.may_be_due(about.as_ticks().saturating_add(P::STAMP_ERROR.as_ticks())) {
+            return Some(about);
+        }
+        // The clock decides which jobs are due, so that none is released early.
+        let time = self.port.now();
+        // SAFETY: this is the level's worker, and occupies the level.
+        unsafe { level.release_due_in_place(time) };
+        Some(time)
+    }
+
     /// Wakes the worker of `level` if it sleeps until after `time`, for which a timer was armed.
     pub fn armed(&self, level: &'static Level, time: Instant) {
         if Self::ONE_THREAD {

@@ -53,7 +53,7 @@ pub(crate) trait Platform {
 
     /// Returns whether jobs have to be dropped, marked, watched or checked, or spawns be rejected.
     /// Both arguments are constants to the compiler.
-    fn needs_care(runtime: &'static Runtime, partition: &'static PartitionState) -> bool;
+    fn is_instrumented(runtime: &'static Runtime, partition: &'static PartitionState) -> bool;
 
     /// Returns whether the current queued job is to be dropped.
     fn drops_queued(runtime: &'static Runtime) -> bool;

@@ -15,10 +15,10 @@ use crate::stop::Culprit;
 use crate::task::body::{Body, counted, measures, released};
 use crate::task::monitor::Monitor;
 
-/// Returns whether a spawn needs further checks: see [`Platform::needs_care`].
+/// Returns whether a spawn needs further checks: see [`Platform::is_instrumented`].
 #[inline(always)]
-pub(crate) fn needs_care<B: Body>() -> bool {
-    Host::needs_care(B::runtime(), B::partition())
+pub(crate) fn is_instrumented<B: Body>() -> bool {
+    Host::is_instrumented(B::runtime(), B::partition())
 }
 
 /// Returns whether a spawned job needs its release time if it runs without further checks.
@@ -30,7 +30,7 @@ pub(crate) fn needs_release<B: Body>() -> bool {
     measures::<B>() || B::interval().is_some()
 }
 
-/// Runs one job that requires only measurements, as checked by [`needs_care`].
+/// Runs one job that requires only measurements, as checked by [`is_instrumented`].
 ///
 /// # Safety
 /// As for [`Body::call`].
@@ -111,7 +111,7 @@ pub(crate) unsafe fn execute_queued<B: Body>(
     (release, needs_release): (impl FnOnce() -> u64, bool),
     now: Stamp,
 ) -> Stamp {
-    if Host::CHECKS_QUEUED_JOBS && needs_care::<B>() {
+    if Host::CHECKS_QUEUED_JOBS && is_instrumented::<B>() {
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
         return unsafe { execute_flagged(monitor, me, args, release(), now) };
     }

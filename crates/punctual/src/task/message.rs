@@ -17,7 +17,7 @@ use crate::state::runtime::{Counters, Registered, TaskInfo};
 use crate::state::{Host, Platform};
 use crate::task::body::{Body, LevelOf, RELEASED_AT_START, stamp};
 use crate::task::interval::Interval;
-use crate::task::job::{execute_plain, execute_queued, needs_care, needs_release};
+use crate::task::job::{execute_plain, execute_queued, is_instrumented, needs_release};
 use crate::task::monitor::Monitor;
 use crate::task::release::{self, AbortOnUnwind, AnyTask, Caller, Passed, Refusal, Room, spilled};
 use crate::task::spawn_error::{FullTask, SpawnError, TooLate};
@@ -161,7 +161,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     #[inline(always)]
     unsafe fn release_own(&'static self, me: CurrentWorker, args: *mut B::Args) -> Result<(), Refusal> {
         let (core, level) = (B::partition().core(), B::place().0);
-        if needs_care::<B>() || level.has_inbox() {
+        if is_instrumented::<B>() || level.has_inbox() {
             let mut room = Room::uninit();
             // SAFETY: by this function's contract.
             return unsafe { self.any().queue(Caller::SameLevel, spilled(args, &mut room)) };
@@ -224,7 +224,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             return unsafe { self.any().release_other(me, spilled(args, &mut room)) };
         };
         // Must follow `preempt`: a fault that vacated the level is visible only after it.
-        if needs_care::<B>() {
+        if is_instrumented::<B>() {
             let outer = preemption.suspend();
             // SAFETY: `preempt` made this thread occupy the level to run this job; the rest is this
             // function's contract.

@@ -83,7 +83,7 @@ impl Platform for Host {
     }
 
     #[inline(always)]
-    fn needs_care(_: &'static Runtime, partition: &'static PartitionState) -> bool {
+    fn is_instrumented(_: &'static Runtime, partition: &'static PartitionState) -> bool {
         partition.core.starts_no_job()
     }
 

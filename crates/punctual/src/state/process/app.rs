@@ -269,7 +269,7 @@ impl Runtime {
 
     /// Returns whether jobs have to be dropped, marked, watched or checked, or spawns be rejected.
     #[inline]
-    pub(crate) fn needs_care(&self) -> bool {
+    pub(crate) fn is_instrumented(&self) -> bool {
         self.host.job_flags.load(Ordering::Relaxed) != 0
     }
 

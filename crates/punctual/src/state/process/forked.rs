@@ -7,7 +7,7 @@
 //!
 //! The real-time path has no overhead. In the child, before `fork` returns, every running app is
 //! stopped, which rejects spawns, and gets a flag that each job checks (see
-//! [`Runtime::needs_care`]). A thread that is about to sleep or to end is checked here.
+//! [`Runtime::is_instrumented`]). A thread that is about to sleep or to end is checked here.
 
 use std::io;
 use std::sync::OnceLock;

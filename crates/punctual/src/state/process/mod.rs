@@ -103,8 +103,8 @@ impl Platform for Host {
     }
 
     #[inline(always)]
-    fn needs_care(runtime: &'static Runtime, _: &'static PartitionState) -> bool {
-        runtime.needs_care()
+    fn is_instrumented(runtime: &'static Runtime, _: &'static PartitionState) -> bool {
+        runtime.is_instrumented()
     }
 
     fn drops_queued(runtime: &'static Runtime) -> bool {
@@ -122,7 +122,7 @@ impl Platform for Host {
     #[inline(always)]
     fn call(runtime: &'static Runtime, name: &'static str, f: impl FnOnce()) {
         let result = catch_unwind(AssertUnwindSafe(f));
-        if result.is_err() || runtime.needs_care() {
+        if result.is_err() || runtime.is_instrumented() {
             fault::ended(runtime, Culprit::Handler(name), result);
         }
     }

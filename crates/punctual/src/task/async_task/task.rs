@@ -16,7 +16,7 @@ use crate::state::{Host, Platform};
 use crate::stop::Culprit;
 use crate::task::body::Body;
 use crate::task::body::{LevelOf, RELEASED_AT_START, stamp_any};
-use crate::task::job::{execute, execute_plain, needs_care};
+use crate::task::job::{execute, execute_plain, is_instrumented};
 use crate::task::monitor::Monitor;
 use crate::task::release::{AbortOnUnwind, Refusal};
 use crate::task::spawn_error::{FullTask, SpawnError};
@@ -308,7 +308,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             return false;
         };
         // Must follow `preempt`: a fault that vacated the level is visible only after it.
-        if needs_care::<B>() || !self.activation.waits() {
+        if is_instrumented::<B>() || !self.activation.waits() {
             // SAFETY: the preemption is of this level.
             unsafe { finish_unused(B::partition(), me, B::place().0, preemption.suspend()) };
             return false;

@@ -9,7 +9,7 @@ use syn::{FnArg, ItemFn, Lifetime, PathArguments, Type, parse_quote};
 use crate::analyse::Analysis;
 use crate::model::{App, Task};
 
-use super::{contexts, names, quiet, statics, tasks};
+use super::{contexts, names, parameters, quiet, statics, tasks};
 
 /// Returns the function itself. If it is async, the compiler requires an explicit lifetime of its
 /// context.
@@ -51,7 +51,7 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     let (handler, quiet, make, life) = (&task.handler, quiet(), make(task), names::lifetime());
     let ident = &handler.ident;
     let (body, context_type, args) =
-        (names::body(ident), names::exported("Context", ident), tasks::args_type(handler));
+        (names::body(ident), names::exported("Context", ident), parameters::args_type(handler));
     let [context, message, storage, waking] = ["context", "message", "storage", "cx"].map(names::var);
     let (typed, parts) = tasks::message(handler, &quote!(#message));
     let (function, value) = (names::function(ident), contexts::make(app, analysis, handler));

@@ -6,7 +6,7 @@ use quote::quote;
 use crate::analyse::Analysis;
 use crate::model::{App, Handler, Task};
 
-use super::{names, quiet, tasks};
+use super::{names, parameters, quiet, tasks};
 
 /// Returns the module with the spawner of a level: that of its first task.
 pub(super) fn home(app: &App, analysis: &Analysis, partition: usize, level: u8) -> Ident {
@@ -47,7 +47,7 @@ pub(super) fn spawner(
 
 fn method(task: &Task) -> TokenStream {
     let (handler, place) = (&task.handler, tasks::place(task));
-    let parameters = tasks::parameters(handler);
+    let parameters = parameters::parameters(handler);
     let method = names::own(&handler.ident);
     let body = parameters
         .pass(|message| quote!(::punctual::export::AsyncTask::spawn_local(&super::#place, #message)));

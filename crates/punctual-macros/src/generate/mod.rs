@@ -17,6 +17,7 @@ mod locks;
 mod model;
 mod names;
 mod overview;
+mod parameters;
 mod reactor;
 mod resources;
 mod root;

@@ -31,9 +31,9 @@ pub(crate) mod tsc;
     target_pointer_width = "64",
     not(thread_sanitizer)
 )))]
-mod unbiased;
+pub(crate) mod unbiased;
 #[cfg(not(target_arch = "x86_64"))]
-mod undispatched;
+pub(crate) mod undispatched;
 mod valgrind;
 #[cfg(all(target_arch = "x86_64", target_env = "gnu", target_pointer_width = "64", not(thread_sanitizer)))]
 pub(crate) mod word;

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 #[macro_use]
 #[path = "../../../crates/punctual/benches/support/apps.rs"]
 mod apps;
+mod back;
 
 use apps::Operation;
 use punctual::Config;
@@ -29,12 +30,13 @@ app!(
 
 type Measure = fn(Config, Operation, u64) -> std::time::Duration;
 
-const ROWS: [(&str, Operation, Measure); 16] = [
+const ROWS: [(&str, Operation, Measure); 17] = [
     ("spawn to run, same level", Operation::SameLevel, plain::measure),
     ("spawn to run, same level, 100 tasks", Operation::SameLevel, many::measure),
     ("spawn to run, same level, 1000 timers armed", Operation::SameLevelTimed(1000), plain::measure),
     ("spawn to run, higher level", Operation::HigherLevel, plain::measure),
     ("spawn to run, higher level, 100 tasks", Operation::HigherLevel, many::measure),
+    ("spawn to run, higher level and back", Operation::HigherLevel, back::measure),
     ("wake of an async task of a higher level", Operation::Wake, plain::measure),
     ("wake of an async task of a higher level, 100 tasks", Operation::Wake, many::measure),
     ("spawn_at + cancel", Operation::ArmAndCancel, plain::measure),

@@ -221,7 +221,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         // preemption is finished. This thread has joined as `me`, which is its current worker.
         let Some(preemption) = (unsafe { core.preempt_at::<LevelOf<B>>(me, level) }) else {
             // SAFETY: by this function's contract.
-            return unsafe { self.any().release_other(me, spilled(args, &mut room)) };
+            return unsafe { self.release_lower(me, spilled(args, &mut room).cast()) };
         };
         // Must follow `preempt`: a fault that vacated the level is visible only after it.
         if is_instrumented::<B>() {
@@ -236,6 +236,27 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         };
         preemption.finish_at::<LevelOf<B>>(end);
         Ok(())
+    }
+
+    /// [`release_other`](Self::release_other) if the job cannot run as a call at once: mostly that of
+    /// a lower level, which runs after the calling job.
+    ///
+    /// # Safety
+    /// As for [`release`](Self::release), and the calling thread has joined as `me`.
+    #[inline(never)]
+    unsafe fn release_lower(&'static self, me: CurrentWorker, args: *mut B::Args) -> Result<(), Refusal> {
+        // SAFETY: by this function's contract; the level is the partition's, by `new`'s contract, and
+        // the node was just handed out.
+        unsafe {
+            if me.running() > B::LEVEL
+                && !is_instrumented::<B>()
+                && let Some(node) = self.slots().put_from(args, stamp::<B>())
+            {
+                B::partition().core().spawn(me, B::place().0, node);
+                return Ok(());
+            }
+            self.any().release_other(me, args.cast())
+        }
     }
 
     /// Arms a job for `time`.

@@ -2,7 +2,7 @@
 //! network.
 //!
 //! A network stack can abort, exhaust memory or hang. Therefore a transport is a separate process,
-//! which [attaches](Attachment::open) to the [`TransportServer`](crate::TransportServer) of a running
+//! which [attaches](Attachment::open) to the [`TransportServer`] of a running
 //! app. Several can be attached at a time, and each can be restarted while the app runs. None of
 //! them can delay a task, change the app's memory, or affect another transport.
 //!

@@ -22,7 +22,7 @@ use crate::confined::{self, Limits};
 use crate::process::Outcome;
 
 /// Preemptions per execution that are explored by default; most concurrency bugs need at most two.
-const PREEMPTIONS: &str = "3";
+pub(crate) const PREEMPTIONS: &str = "3";
 pub(crate) const PREEMPTIONS_VARIABLE: &str = "LOOM_MAX_PREEMPTIONS";
 
 /// Test target of a package's models.

@@ -13,7 +13,7 @@ use crate::Result;
 use crate::loom::{cpus, in_parallel, panic_message};
 use crate::mutants::{CHOSEN, Switched, module};
 use crate::process::{End, Outcome};
-use crate::working_copy::{self, Build, Kind, WorkingCopy};
+use crate::working_copy::{self, Build, Kind, PREEMPTIONS, PREEMPTIONS_VARIABLE, WorkingCopy};
 
 /// The processor-time limit of a test: exceeding it means that the seed causes an endless loop.
 const TEST_LIMIT: Duration = Duration::from_secs(300);
@@ -139,7 +139,11 @@ fn build<'a>(
 
 fn run(path: &Path, target: &str, test: &str, switch: Switch) -> Result<Outcome> {
     let mut variables = vec![(PATIENCE.0, OsStr::new(PATIENCE.1))];
-    variables.extend(switch.as_deref().map(|number| (CHOSEN, OsStr::new(number))));
+    if let Some(number) = switch.as_deref() {
+        variables.push((CHOSEN, OsStr::new(number)));
+        // A lower bound, which the merge gate sets for the models, would miss seeds.
+        variables.push((PREEMPTIONS_VARIABLE, OsStr::new(PREEMPTIONS)));
+    }
     working_copy::run_test(path, test, Kind::of(target).limits(TEST_LIMIT), &variables)
 }
 

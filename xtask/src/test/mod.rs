@@ -65,8 +65,10 @@ fn retry(tally: &mut Tally) -> Result<End> {
         if !failure.tests.is_empty() {
             command.arg("--exact").args(&failure.tests);
         }
-        match observe(&mut command, &mut Tally::default())? {
-            End::Exited(0) => tally.note_second_pass(&failure),
+        let mut again = Tally::default();
+        match observe(&mut command, &mut again)? {
+            End::Exited(0) if again.has_run(&failure) => tally.note_second_pass(&failure),
+            End::Exited(0) => result = End::Exited(1),
             end => result = end,
         }
     }

@@ -122,6 +122,12 @@ impl Tally {
         pairs.map(|(target, tests)| Failure { target: target.clone(), tests: tests.clone() }).collect()
     }
 
+    /// Returns whether a successful run included the tests of `failure`: a name that is no filter,
+    /// such as that of a documentation test, selects none.
+    pub(super) fn has_run(&self, failure: &Failure) -> bool {
+        self.passed >= failure.tests.len()
+    }
+
     /// Counts a failure as passed, because its tests have passed when they ran again.
     pub(super) fn note_second_pass(&mut self, failure: &Failure) {
         let count = failure.tests.len().max(1);
@@ -221,6 +227,21 @@ error: 2 targets failed:
     #[test]
     fn counts_skips_by_reason_without_programs_of_tests() {
         assert_eq!(tally(OUTPUT).remarks(), ["skipped: 1 without QEMU, 1 without real-time priorities"]);
+    }
+
+    #[test]
+    fn retry_without_a_test_confirms_nothing() {
+        let failure =
+            Failure { target: "-p a --doc".to_owned(), tests: vec!["README.md (line 1)".to_owned()] };
+        let mut again = Tally::default();
+        again.read(
+            "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 4 filtered out; finished in 0.00s",
+        );
+        assert!(!again.has_run(&failure));
+        again.read(
+            "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.00s",
+        );
+        assert!(again.has_run(&failure));
     }
 
     #[test]

@@ -248,7 +248,7 @@ fn detects_printed_line() {
 
 #[test]
 fn detects_held_mutex() {
-    finds(Wrong::Contend, &["futex "], "contend", &["std::sync", "mutex"]);
+    finds(Wrong::Contend, &["futex "], "contend", &["std::sys::sync::mutex", "lock"]);
 }
 
 #[test]

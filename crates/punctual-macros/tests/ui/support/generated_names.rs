@@ -178,7 +178,6 @@ names! {
     needs_drop
     new
     now
-    without_task
     ops
     option
     os
@@ -226,4 +225,5 @@ names! {
     unwrap_or_else
     usize
     wake_latency
+    without_task
 }

@@ -9,6 +9,7 @@
 
 use core::cell::UnsafeCell;
 use core::fmt;
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use rpi_hal::mailbox::{Clock, Error, Firmware, Mailbox};
@@ -16,12 +17,47 @@ use rpi_registers::Block;
 use rpi_registers::map::Map;
 
 use crate::arch;
-use crate::board::{Hertz, This};
+use crate::board::{Board, Hertz, Standalone, This};
+use crate::cores::StartCores;
 
 /// A Raspberry Pi.
-pub trait RaspberryPi {
+pub trait RaspberryPi: Board {
     /// The addresses of its chip.
     const MAP: Map;
+
+    /// See [`Standalone::DEVICES`].
+    const DEVICES: Range<usize>;
+
+    /// See [`Standalone::LED`].
+    const LED: u8;
+
+    /// See [`Standalone::Cores`].
+    type Cores: StartCores;
+}
+
+impl<B: RaspberryPi> Standalone for B {
+    const RAM: Range<usize> = 0..0x2000_0000;
+    const DEVICES: Range<usize> = <B as RaspberryPi>::DEVICES;
+    const UART: usize = B::MAP.uart0();
+    const LED: Option<u8> = Some(<B as RaspberryPi>::LED);
+    type Cores = <B as RaspberryPi>::Cores;
+
+    unsafe fn prepare() {
+        // SAFETY: by this function's contract.
+        unsafe { prepare() };
+    }
+
+    fn check() {
+        check_memory(Self::RAM.end);
+    }
+
+    fn uart_clock() -> Option<u32> {
+        clocks().uart
+    }
+
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        describe(f)
+    }
 }
 
 /// Returns the addresses of the board's chip.

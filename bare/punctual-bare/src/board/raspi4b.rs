@@ -1,14 +1,13 @@
 //! The Raspberry Pi 4B: BCM2711, Cortex-A72.
 
-use core::fmt;
 use core::ops::Range;
 
 use rpi_registers::map::{self, Map};
 
-use super::{Board, Standalone};
+use super::Board;
 use crate::cores::SpinTable;
 use crate::interrupt::Gic;
-use crate::raspberry_pi::{self, RaspberryPi};
+use crate::raspberry_pi::RaspberryPi;
 
 /// The Raspberry Pi 4B.
 #[derive(Clone, Copy, Debug)]
@@ -21,36 +20,14 @@ impl Board for This {
 
 impl RaspberryPi for This {
     const MAP: Map = map::BCM2711;
-}
-
-impl Standalone for This {
-    const RAM: Range<usize> = 0..0x2000_0000;
     const DEVICES: Range<usize> = 0xFC00_0000..0x1_0000_0000;
-    const UART: usize = Self::MAP.uart0();
-    const LED: Option<u8> = Some(42);
+    const LED: u8 = 42;
     type Cores = SpinTable;
-
-    unsafe fn prepare() {
-        // SAFETY: by this function's contract.
-        unsafe { raspberry_pi::prepare() };
-    }
-
-    fn check() {
-        raspberry_pi::check_memory(Self::RAM.end);
-    }
-
-    fn uart_clock() -> Option<u32> {
-        raspberry_pi::clocks().uart
-    }
-
-    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        raspberry_pi::describe(f)
-    }
 }
 
 /// The interrupts of the board.
 pub(crate) mod interrupts {
-    use crate::interrupt::bcm2836;
+    use crate::interrupt::bcm2836::devices;
 
     /// The number of the first interrupt of the VideoCore's peripherals.
     const PERIPHERALS: u32 = 96;
@@ -59,7 +36,7 @@ pub(crate) mod interrupts {
         ($($name:ident),*) => {
             $(
                 #[doc = concat!("The interrupt ", stringify!($name), " of the board.")]
-                pub const $name: u32 = PERIPHERALS + bcm2836::$name;
+                pub const $name: u32 = PERIPHERALS + devices::$name;
             )*
         };
     }

@@ -22,7 +22,4 @@ impl Standalone for This {
     type Cores = Psci;
 }
 
-/// The interrupts of the board.
-pub(crate) mod interrupts {
-    pub use crate::interrupt::virt::{GPIO, RTC, UART0};
-}
+pub(crate) use crate::interrupt::virt as interrupts;

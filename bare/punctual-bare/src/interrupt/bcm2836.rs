@@ -4,47 +4,51 @@
 //! *ARM Quad A7 core*, 4.6 to 4.8 and 4.10; *BCM2835 ARM Peripherals*, 7.5. Interrupts of
 //! peripherals are all delivered to core 0.
 
+use self::devices::LOCAL_TIMER;
 use super::Controller;
 use crate::arch;
 
-macro_rules! numbers {
-    ($($(#[$doc:meta])* $name:ident = $number:expr;)*) => {
-        $($(#[$doc])* pub const $name: u32 = $number;)*
-    };
-}
+/// The virtual timer of the core, numbered after the peripherals.
+const TIMER: u32 = 64 + 3;
+/// The doorbell between cores: mailbox 0. The firmware uses mailbox 3 until the core has started.
+const BELL: u32 = 64 + 4;
 
-numbers! {
-    /// Timer 0, which the firmware uses.
-    SYSTEM_TIMER0 = 0;
-    /// Timer 1.
-    SYSTEM_TIMER1 = 1;
-    /// Timer 2, which the firmware uses.
-    SYSTEM_TIMER2 = 2;
-    /// Timer 3.
-    SYSTEM_TIMER3 = 3;
-    /// The auxiliary peripherals, among them the mini UART.
-    MINI_UART = 29;
-    /// Events of pins 0 to 27.
-    GPIO0 = 49;
-    /// Events of pins 28 to 45.
-    GPIO1 = 50;
-    /// Events of pins 46 and up.
-    GPIO2 = 51;
-    /// Events of any pin.
-    GPIO3 = 52;
-    /// All I2C controllers.
-    I2C = 53;
-    /// SPI0.
-    SPI0 = 54;
-    /// The first UART.
-    UART0 = 57;
-    /// The virtual timer of the core, numbered after the peripherals.
-    TIMER = 64 + 3;
-    /// The doorbell between cores: mailbox 0. The firmware uses mailbox 3 until the core has
-    /// started.
-    BELL = 64 + 4;
-    /// The local timer, which all cores share and which is delivered to core 0.
-    LOCAL_TIMER = 64 + 11;
+/// The interrupts of devices.
+pub mod devices {
+    macro_rules! numbers {
+        ($($(#[$doc:meta])* $name:ident = $number:expr;)*) => {
+            $($(#[$doc])* pub const $name: u32 = $number;)*
+        };
+    }
+
+    numbers! {
+        /// Timer 0, which the firmware uses.
+        SYSTEM_TIMER0 = 0;
+        /// Timer 1.
+        SYSTEM_TIMER1 = 1;
+        /// Timer 2, which the firmware uses.
+        SYSTEM_TIMER2 = 2;
+        /// Timer 3.
+        SYSTEM_TIMER3 = 3;
+        /// The auxiliary peripherals, among them the mini UART.
+        MINI_UART = 29;
+        /// Events of pins 0 to 27.
+        GPIO0 = 49;
+        /// Events of pins 28 to 45.
+        GPIO1 = 50;
+        /// Events of pins 46 and up.
+        GPIO2 = 51;
+        /// Events of any pin.
+        GPIO3 = 52;
+        /// All I2C controllers.
+        I2C = 53;
+        /// SPI0.
+        SPI0 = 54;
+        /// The first UART.
+        UART0 = 57;
+        /// The local timer, which all cores share and which is delivered to core 0.
+        LOCAL_TIMER = 64 + 11;
+    }
 }
 
 /// Core 0: enabled timer interrupts, and pending interrupts. Bit 3 is the virtual timer, bit 8 the

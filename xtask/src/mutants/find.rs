@@ -41,6 +41,15 @@ pub(crate) fn is_for_tests(attributes: &[Attribute]) -> bool {
     conditions.any(|attribute| attribute.parse_args().is_ok_and(|condition| implies_tests(&condition)))
 }
 
+/// Returns the name in paths of the type that `item` is for.
+pub(crate) fn self_name(item: &syn::ItemImpl) -> String {
+    let name = match &*item.self_ty {
+        syn::Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
+        _ => None,
+    };
+    name.unwrap_or_else(|| "_".to_owned())
+}
+
 fn implies_tests(condition: &Meta) -> bool {
     match condition {
         Meta::Path(name) => name.is_ident("loom") || name.is_ident("test"),
@@ -154,11 +163,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         if of.is_some_and(|of| of.ident == "Debug" || of.ident == "Display") {
             return;
         }
-        let name = match &*item.self_ty {
-            syn::Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
-            _ => None,
-        };
-        self.within(name.unwrap_or_else(|| "_".to_owned()), |me| visit::visit_item_impl(me, item));
+        self.within(self_name(item), |me| visit::visit_item_impl(me, item));
     }
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {

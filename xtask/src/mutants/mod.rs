@@ -22,7 +22,7 @@ use clap::Args;
 use crate::loom::{self, cpus, in_parallel};
 use crate::sample::Sample;
 use crate::{Result, cargo};
-pub(crate) use find::{is_for_tests, range};
+pub(crate) use find::{is_for_tests, range, self_name};
 pub(crate) use mutation::{Form, Mutation, lines};
 pub(crate) use sources::{Source, of as sources};
 pub(crate) use switch::{CHOSEN, Switched, module};

@@ -7,7 +7,7 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, BinOp, Block, Expr, Stmt};
 
 use crate::Result;
-use crate::mutants::{Source, is_for_tests, range};
+use crate::mutants::{Source, is_for_tests, range, self_name};
 
 /// A function, constant or module.
 #[derive(Debug)]
@@ -102,12 +102,8 @@ impl<'ast> Visit<'ast> for Outline {
     }
 
     fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
-        let name = match &*item.self_ty {
-            syn::Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
-            _ => None,
-        };
         if !is_for_tests(&item.attrs) {
-            self.within(name.unwrap_or_else(|| "_".to_owned()), |me| visit::visit_item_impl(me, item));
+            self.within(self_name(item), |me| visit::visit_item_impl(me, item));
         }
     }
 

@@ -1,11 +1,6 @@
 //! Items used by the code that `#[app]` generates. Not a public interface: it changes without
 //! notice.
 
-#[cfg(not(feature = "std"))]
-mod board;
-#[cfg(feature = "std")]
-mod process;
-
 use core::cell::Cell;
 
 pub use punctual_core::several;
@@ -14,12 +9,9 @@ pub use punctual_core::{
     Queue, Resource, Run, Stamp, WaitSlot, Worker,
 };
 
-#[cfg(not(feature = "std"))]
-pub use self::board::*;
-#[cfg(feature = "std")]
-pub use self::process::*;
 pub use crate::lock::{AsyncLocked, Group, GroupLocked};
 pub use crate::model::OnIdle;
+pub use crate::platform::export::*;
 pub use crate::port::AppPort;
 pub use crate::run::{App, Drops, leak, main, run};
 pub use crate::state::partition::{PartitionConfig, PartitionState, ThreadModel};

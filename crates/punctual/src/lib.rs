@@ -126,6 +126,8 @@
 #[cfg(feature = "alloc")]
 extern crate alloc;
 
+#[cfg(not(feature = "std"))]
+mod board;
 mod cells;
 pub mod config;
 #[doc(hidden)]
@@ -133,6 +135,8 @@ pub mod export;
 mod lock;
 pub mod model;
 mod port;
+#[cfg(feature = "std")]
+mod process;
 pub mod report;
 mod run;
 mod start_error;
@@ -140,20 +144,17 @@ mod state;
 mod stop;
 mod task;
 
-#[cfg(feature = "std")]
-pub mod background;
-#[cfg(feature = "std")]
-pub mod kept;
-#[cfg(feature = "std")]
-mod logging;
-#[cfg(feature = "std")]
-mod observe;
-#[cfg(feature = "std")]
-pub mod remote;
-
+#[cfg(not(feature = "std"))]
+use board as platform;
 pub use config::Config;
 #[cfg(feature = "guard")]
 pub use observe::guard;
+#[cfg(feature = "std")]
+use process as platform;
+#[cfg(feature = "std")]
+pub use process::{background, kept, remote};
+#[cfg(feature = "std")]
+use process::{logging, observe};
 pub use punctual_core::{Duration, Instant, IntoDuration, Mutex};
 #[cfg(feature = "io")]
 #[doc(inline)]

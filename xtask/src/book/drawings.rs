@@ -116,22 +116,32 @@ fn check_path(root: &Path, drawing: &str, problems: &mut Vec<String>) {
     }
 }
 
+/// Modules whose submodules belong to the modules of the same names at the root of the crate. The
+/// crate calls the selected one `platform`.
+const PLATFORMS: [&str; 2] = ["board", "process"];
+
 /// Checks that the drawing lists the modules of the crate in `sources`, and that each of them names
 /// only modules below it.
 fn check_modules(sources: &Path, drawing: &str, problems: &mut Vec<String>) -> Result {
     let drawn: Vec<&str> = drawing.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    let library = fs::read_to_string(sources.join("lib.rs"))?;
-    let declared = library.lines().filter_map(|line| {
-        let name = line.trim_start_matches("pub ").strip_prefix("mod ")?;
-        name.strip_suffix(';')
+    let mut roots = vec![sources.to_owned()];
+    let mut declarations = fs::read_to_string(sources.join("lib.rs"))?;
+    for platform in PLATFORMS.map(|name| sources.join(name)).into_iter().filter(|root| root.exists()) {
+        declarations += &fs::read_to_string(platform.join("mod.rs"))?;
+        roots.push(platform);
+    }
+    let declared = declarations.lines().filter_map(|line| {
+        let (visibility, name) = line.split_once("mod ")?;
+        name.strip_suffix(';').filter(|_| ["", "pub ", "pub(crate) "].contains(&visibility))
     });
-    let declared: BTreeSet<&str> = declared.collect();
+    let declared: BTreeSet<&str> = declared.filter(|name| !PLATFORMS.contains(name)).collect();
     let all: BTreeSet<&str> = drawn.iter().copied().collect();
     problems
         .extend(declared.difference(&all).map(|name| format!("{PAGE}: the drawing lacks the module {name}")));
     problems.extend(all.difference(&declared).map(|name| format!("{PAGE}: there is no module {name}")));
     for (level, module) in drawn.iter().enumerate() {
-        for file in files_of(sources, module)? {
+        let files = roots.iter().map(|root| files_of(root, module)).collect::<Result<Vec<_>>>()?;
+        for file in files.concat() {
             let text = fs::read_to_string(&file)?;
             for name in named_modules(&text) {
                 if !drawn[level..].contains(&name) {
@@ -165,18 +175,24 @@ fn files_of(sources: &Path, module: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns the names that follow `crate::` in the code, except in macros for other crates.
+/// Returns the modules that the code names by paths from `crate`, except in macros for other crates.
 fn named_modules(text: &str) -> impl Iterator<Item = &str> {
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     code.flat_map(|line| {
         line.match_indices("crate::").filter(|(at, _)| !line[..*at].ends_with(['$', '_'])).map(
             |(at, found)| {
-                let rest = &line[at + found.len()..];
-                let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
-                &rest[..end]
+                let mut names = line[at + found.len()..].split("::").map(leading_name);
+                let first = names.next().unwrap_or_default();
+                let is_platform = first == "platform" || PLATFORMS.contains(&first);
+                if is_platform { names.next().unwrap_or_default() } else { first }
             },
         )
     })
+}
+
+fn leading_name(text: &str) -> &str {
+    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
+    &text[..end]
 }
 
 #[cfg(test)]
@@ -204,6 +220,13 @@ mod tests {
         assert_eq!(check("below\nabove\n"), upward);
         assert_eq!(check("above\nbelow\nmore\n"), ["ARCHITECTURE.md: there is no module more"]);
         assert_eq!(check("below\n"), ["ARCHITECTURE.md: the drawing lacks the module above"]);
+        fs::create_dir(directory.path().join("process")).unwrap();
+        write("process/mod.rs", "pub(crate) mod below;\npub(crate) mod linux;\n");
+        write("process/below.rs", "use crate::process::linux::Item;\nuse crate::platform::above::Item;\n");
+        assert_eq!(
+            check("above\nbelow\nlinux\n"),
+            ["process/below.rs: `below` uses `crate::above`, which is not below it"]
+        );
     }
 
     #[test]

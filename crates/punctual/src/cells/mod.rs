@@ -3,17 +3,9 @@
 //! [`Cells`] are part of a task's static. A job leaves its times there; observers find the data of
 //! the task that they have placed there before the run.
 
-#[cfg(not(feature = "std"))]
-mod board;
-#[cfg(feature = "std")]
-mod process;
-
 use punctual_core::{Duration, Instant};
 
-#[cfg(not(feature = "std"))]
-pub(crate) use self::board::*;
-#[cfg(feature = "std")]
-pub(crate) use self::process::*;
+pub(crate) use crate::platform::cells::*;
 use crate::port::Suspensions;
 
 /// The times of one job.

@@ -11,27 +11,24 @@
 //! The macro selects the lock of a resource; a task's code is the same with either.
 
 mod asynchronous;
-#[cfg(not(feature = "std"))]
-mod board;
 mod group_locked;
-#[cfg(feature = "std")]
-mod process;
 
 use punctual_core::{CurrentWorker, Port};
 
 pub use self::asynchronous::AsyncLocked;
-#[cfg(not(feature = "std"))]
-pub use self::board::Group;
 pub use self::group_locked::GroupLocked;
-#[cfg(feature = "std")]
-pub use self::process::{CeilingLocked, CeilingMutex, Group};
+pub use crate::platform::lock::*;
 use crate::state::partition::PartitionState;
 use crate::state::{Host, Platform};
 
 /// Runs `f` with the value of a resource. If a panic unwinds out of it, the app is stopped before
 /// another job can enter.
 #[inline]
-fn critical<T, R>(partition: &'static PartitionState, value: &mut T, f: impl FnOnce(&mut T) -> R) -> R {
+pub(crate) fn critical<T, R>(
+    partition: &'static PartitionState,
+    value: &mut T,
+    f: impl FnOnce(&mut T) -> R,
+) -> R {
     let section = Section(partition);
     let result = f(value);
     core::mem::forget(section);
@@ -55,7 +52,7 @@ impl Drop for Section {
 /// # Panics
 /// Panics if it is neither, because a lock right was moved out of its task.
 #[inline]
-fn user(partition: &'static PartitionState, level: u8) -> Option<CurrentWorker> {
+pub(crate) fn user(partition: &'static PartitionState, level: u8) -> Option<CurrentWorker> {
     let worker = Host::worker_of(partition).filter(|worker| worker.running() == level);
     let may_lock = worker.is_some() || Host::is_last_of(partition.runtime);
     assert!(may_lock, "a shared resource is locked by its task only, while it runs");

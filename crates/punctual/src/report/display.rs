@@ -101,8 +101,7 @@ impl fmt::Display for Report {
                 task.idle_releases, task.name
             )?;
         }
-        #[cfg(feature = "std")]
-        self.tasks.iter().try_for_each(|task| super::settings::explain_findings(f, task))?;
+        self.tasks.iter().try_for_each(|task| super::explain_findings(f, task))?;
         if self.dropped_jobs > 0 {
             let jobs = counted(self.dropped_jobs, "released job");
             writeln!(f, "{jobs} not run, because the app ended first")?;
@@ -110,16 +109,12 @@ impl fmt::Display for Report {
         if self.unbound_interrupts > 0 {
             writeln!(f, "{} that no task binds", counted(self.unbound_interrupts, "interrupt"))?;
         }
-        #[cfg(feature = "std")]
-        if !self.virtual_time {
-            write!(f, "{}", self.settings)?;
-        }
-        Ok(())
+        if self.virtual_time { Ok(()) } else { super::write_settings(f, self) }
     }
 }
 
 /// "1 job", "2 jobs".
-pub(super) fn counted(count: u64, noun: &'static str) -> impl fmt::Display {
+pub(crate) fn counted(count: u64, noun: &'static str) -> impl fmt::Display {
     fmt::from_fn(move |f| write!(f, "{count} {noun}{}", if count == 1 { "" } else { "s" }))
 }
 

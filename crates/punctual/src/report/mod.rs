@@ -17,11 +17,9 @@
 //! assert!(report.to_string().contains("sample"));
 //! ```
 
-mod display;
-#[cfg(feature = "std")]
-mod settings;
+pub(crate) mod display;
 mod storage;
-mod table;
+pub(crate) mod table;
 
 use core::fmt;
 
@@ -29,10 +27,10 @@ use punctual_core::Duration;
 
 use crate::model::OnEarly;
 
-#[cfg(feature = "std")]
-pub use self::settings::{Finding, Settings, ThreadSettings};
 pub(crate) use self::storage::Rows;
 pub use self::storage::{Tasks, Text};
+#[allow(unused_imports, unreachable_pub, reason = "a board adds no public item")]
+pub use crate::platform::report::*;
 
 /// Reason for the end of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

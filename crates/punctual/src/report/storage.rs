@@ -150,7 +150,7 @@ mod fixed {
     use core::sync::atomic::{AtomicPtr, Ordering};
 
     use super::TaskReport;
-    use crate::port::board;
+    use crate::board::port as board;
 
     pub(super) type Text = &'static str;
 

@@ -4,7 +4,7 @@
 use core::fmt::{self, Write};
 
 /// A column for rows of type `T`.
-pub(super) struct Column<T> {
+pub(crate) struct Column<T> {
     head: &'static str,
     least: usize,
     cell: fn(&T, &mut dyn Write) -> fmt::Result,
@@ -13,18 +13,18 @@ pub(super) struct Column<T> {
 
 impl<T> Column<T> {
     /// Creates a column with this header, whose cells `cell` writes.
-    pub(super) const fn new(head: &'static str, cell: fn(&T, &mut dyn Write) -> fmt::Result) -> Self {
+    pub(crate) const fn new(head: &'static str, cell: fn(&T, &mut dyn Write) -> fmt::Result) -> Self {
         Self { head, least: 0, cell, is_shown: |_| true }
     }
 
     /// Makes the column at least this wide.
-    pub(super) const fn least(mut self, width: usize) -> Self {
+    pub(crate) const fn least(mut self, width: usize) -> Self {
         self.least = width;
         self
     }
 
     /// Shows the column only if a row has a value in it.
-    pub(super) const fn shown_if(mut self, is_shown: fn(&[T]) -> bool) -> Self {
+    pub(crate) const fn shown_if(mut self, is_shown: fn(&[T]) -> bool) -> Self {
         self.is_shown = is_shown;
         self
     }
@@ -39,7 +39,7 @@ impl<T> Column<T> {
 const MAX_COLUMNS: usize = 16;
 
 /// Prints rows under a header.
-pub(super) fn write<T>(f: &mut fmt::Formatter<'_>, columns: &[Column<T>], rows: &[T]) -> fmt::Result {
+pub(crate) fn write<T>(f: &mut fmt::Formatter<'_>, columns: &[Column<T>], rows: &[T]) -> fmt::Result {
     let mut widths = [0; MAX_COLUMNS];
     let shown = || columns.iter().enumerate().filter(|(_, column)| (column.is_shown)(rows));
     for (index, column) in shown() {

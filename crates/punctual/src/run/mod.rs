@@ -1,17 +1,10 @@
 //! Starting, running and stopping an app.
 
-#[cfg(not(feature = "std"))]
-mod board;
-#[cfg(feature = "std")]
-mod process;
 pub(crate) mod services;
 
 use punctual_core::CurrentWorker;
 
-#[cfg(not(feature = "std"))]
-pub use self::board::{leak, main, run};
-#[cfg(feature = "std")]
-pub use self::process::{leak, main, run};
+pub use crate::platform::run::{leak, main, run};
 use crate::state::runtime::Runtime;
 use crate::state::{Host, Platform};
 use crate::stop::Culprit;
@@ -58,7 +51,7 @@ pub trait App: Sized {
 
 /// Drops resources one by one: a destructor that panics is a fault of the app, and does not prevent
 /// others from running.
-pub struct Drops(&'static Runtime);
+pub struct Drops(pub(crate) &'static Runtime);
 
 impl Drops {
     /// Runs the destructor of a resource.

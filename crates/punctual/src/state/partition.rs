@@ -43,7 +43,7 @@ pub struct PartitionState {
     pub(crate) idle: &'static Worker,
     pub(crate) runtime: &'static Runtime,
     /// Total execution time of all jobs that have ended, in ns; see [`executed`](Self::executed).
-    pub(in crate::state) executed: AtomicU64,
+    pub(crate) executed: AtomicU64,
     /// The part that the platform adds.
     #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "a board adds nothing"))]
     pub(crate) host: HostPartition,

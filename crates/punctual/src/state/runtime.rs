@@ -139,7 +139,7 @@ impl Runtime {
     ///
     /// # Safety
     /// No thread takes part in the app or spawns into it, and every job has been dropped.
-    pub(super) unsafe fn reset(&'static self, virtual_time: bool) {
+    pub(crate) unsafe fn reset(&'static self, virtual_time: bool) {
         // SAFETY: by this function's contract.
         unsafe {
             self.partitions.iter().for_each(|partition| partition.reset(virtual_time));

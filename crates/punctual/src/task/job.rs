@@ -160,14 +160,14 @@ pub(crate) unsafe fn execute_any(
     if monitor.cells.is_on() {
         // SAFETY: by this function's contract.
         #[cfg(feature = "std")]
-        return unsafe { super::observed::execute(monitor, me, args, release) };
+        return unsafe { crate::process::task::observed::execute(monitor, me, args, release) };
     }
     // SAFETY: by this function's contract.
     unsafe { measured(monitor, me, args, release, now, Unobserved) }
 }
 
 /// What observers of a measured job do. The default methods are those of an unobserved job.
-pub(super) trait JobObserver: Sized {
+pub(crate) trait JobObserver: Sized {
     /// True if the job is measured even if its task is not.
     const IS_ON: bool;
 
@@ -201,7 +201,7 @@ impl JobObserver for Unobserved {
 ///
 /// # Safety
 /// As for [`Body::call`] of the task with this monitor.
-pub(super) unsafe fn measured(
+pub(crate) unsafe fn measured(
     monitor: &Monitor,
     me: CurrentWorker,
     args: Arguments,

@@ -1,5 +1,5 @@
 //! Two CPUs with store buffers (x86-TSO: P. Sewell et al., CACM 53(7), 2010), a kernel that
-//! preempts, moves and aborts, and threads that change the word like `port/linux/word`.
+//! preempts, moves and aborts, and threads that change the word like `process/port/linux/word`.
 
 /// The CPU to which the word is biased.
 const HOME: usize = 0;
@@ -85,7 +85,7 @@ enum By {
     /// A store of a word that follows from an expected one.
     Store,
     /// A test of the word, and an instruction that loads, changes and stores it: of one bit in
-    /// `port/linux/word`, and here of one number, so that each change is visible.
+    /// `process/port/linux/word`, and here of one number, so that each change is visible.
     Instruction,
 }
 

@@ -1,5 +1,5 @@
 //! A model of the partition's word that its CPU changes without locked instructions
-//! (`port/linux/word`), explored exhaustively.
+//! (`process/port/linux/word`), explored exhaustively.
 //!
 //! Threads change one word, each its own part of it. A step is one instruction of a thread, or an
 //! action of the hardware or the kernel that is possible at any time: drain a store buffer, preempt
@@ -7,7 +7,7 @@
 //! explored. In every state, a change has to be based on the word after the previous change, and so
 //! has the test that permits it; a thread that looks for work after its change has to see all
 //! changes before it; and at the end, the word has to contain all changes. Each of the conditions
-//! that the proof in `port/linux/word` uses is then dropped, and the model has to find a violation.
+//! that the proof in `process/port/linux/word` uses is then dropped, and the model has to find a violation.
 
 mod explore;
 mod machine;

@@ -1,4 +1,0 @@
-//! Items that the generated code uses on a board in place of those of a process.
-
-pub use crate::state::absent::{Calls, Ceilings, Reactor};
-pub use crate::task::interrupt::{Bound, BoundTask};

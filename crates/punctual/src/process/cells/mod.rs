@@ -1,0 +1,95 @@
+//! The measurements of a task in a process, and the pointers of its observers.
+
+pub(crate) mod figures;
+pub(crate) mod heartbeat;
+mod measured;
+pub(crate) mod recent;
+mod slot;
+
+use std::sync::atomic::AtomicU64;
+
+use crate::cells::Job;
+use crate::port::linux::trace_marker::Mark;
+use crate::report::TaskReport;
+use crate::stop::StopReason;
+
+pub(crate) use self::figures::FiguresCell;
+pub(crate) use self::heartbeat::BeatSlot;
+pub(crate) use self::recent::Recent;
+pub(crate) use self::slot::Slot;
+
+/// The CPU time that profiled jobs of a partition have used, in ns.
+pub(crate) type Used = AtomicU64;
+
+/// The measurements and observers of one task.
+#[derive(Debug)]
+pub(crate) struct Cells {
+    pub(crate) figures: FiguresCell,
+    pub(crate) mark: Mark,
+    pub(crate) profile: Slot,
+    pub(crate) beat: BeatSlot,
+    pub(crate) guard: Slot,
+    /// The reason with which the guard stops the app.
+    pub(crate) guard_stop: &'static StopReason,
+}
+
+impl Cells {
+    /// Creates the cells of a task; `guard_stop` is the reason with which the guard stops the app.
+    pub(crate) const fn empty(guard_stop: &'static StopReason) -> Self {
+        Self {
+            figures: FiguresCell::empty(),
+            mark: Mark::off(),
+            profile: Slot::empty(),
+            beat: BeatSlot::empty(),
+            guard: Slot::empty(),
+            guard_stop,
+        }
+    }
+
+    /// Allocates memory for the measurements of a run.
+    ///
+    /// # Safety
+    /// No job of the task can run.
+    pub(crate) unsafe fn begin(&self) {
+        // SAFETY: no job of the task can run, by this function's contract, so no thread uses the
+        // cell.
+        unsafe { self.figures.begin() };
+    }
+
+    /// Adds a job.
+    ///
+    /// # Safety
+    /// The calling thread occupies the task's level.
+    #[inline]
+    pub(crate) unsafe fn record(&self, job: Job) {
+        // SAFETY: the cell changes only while no job of the task can run, and a job calls this.
+        if let Some(figures) = unsafe { self.figures.get() } {
+            measured::add_job(figures, job);
+        }
+    }
+
+    /// Does nothing: other processes read the count elsewhere.
+    ///
+    /// # Safety
+    /// No requirements.
+    #[inline(always)]
+    pub(crate) unsafe fn show_overruns(&self, _: impl FnOnce() -> u64) {}
+
+    /// Does nothing: other processes read the count elsewhere.
+    ///
+    /// # Safety
+    /// No requirements.
+    #[inline(always)]
+    pub(crate) unsafe fn show_early(&self, _: impl FnOnce() -> u64) {}
+
+    /// Copies the measurements of the last run into `report`.
+    ///
+    /// # Safety
+    /// No job of the task can run.
+    pub(crate) unsafe fn fill(&self, report: &mut TaskReport) {
+        // SAFETY: the cell changes only when a run begins, and this one has not ended.
+        if let Some(figures) = unsafe { self.figures.get() } {
+            measured::fill(figures, report);
+        }
+    }
+}

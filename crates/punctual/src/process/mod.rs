@@ -1,0 +1,19 @@
+//! The parts of the library for an app that is a Linux process, in real or virtual time.
+//!
+//! A submodule belongs to the module of the same name at the root of the crate, which re-exports
+//! its items; the other submodules exist only here.
+
+pub mod background;
+pub(crate) mod cells;
+pub(crate) mod config;
+pub(crate) mod export;
+pub mod kept;
+pub(crate) mod lock;
+pub(crate) mod logging;
+pub(crate) mod observe;
+pub(crate) mod port;
+pub mod remote;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod state;
+pub(crate) mod task;

@@ -1,0 +1,95 @@
+//! Parts of a report that only a Linux process has: the granted real-time settings, and the guard's
+//! findings.
+
+use std::fmt;
+
+pub use crate::port::linux::settings::ThreadSettings;
+use crate::report::display::counted;
+use crate::report::table::{self, Column};
+use crate::report::{Report, TaskReport};
+
+/// An unbounded operation that the [guard](crate::Config::guard) found in the jobs of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Finding {
+    /// `allocation`, `deallocation`, or the name of a system call, such as `write`.
+    pub call: String,
+    /// Number of occurrences.
+    pub count: u64,
+    /// The stack of the first occurrence, from the call to the task's function: functions, with
+    /// file and line if the program has debug information.
+    pub stack: Vec<String>,
+}
+
+/// The real-time settings that the kernel granted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The kernel, and whether it is PREEMPT_RT.
+    pub kernel: String,
+    /// Amount of locked memory.
+    pub memory: String,
+    /// Every thread that runs tasks, and the idle thread.
+    pub threads: Vec<ThreadSettings>,
+    /// Missing settings of the whole process, each with the remedy.
+    pub missing: Vec<String>,
+    /// Further conditions that affect timing on the partition's CPU.
+    pub notes: Vec<String>,
+}
+
+impl Settings {
+    /// Returns all missing settings, each with the remedy and, if it concerns one thread, with the
+    /// thread's name.
+    pub fn all_missing(&self) -> Vec<String> {
+        let threads = self
+            .threads
+            .iter()
+            .flat_map(|t| t.missing.iter().map(move |what| format!("thread {}: {what}", t.thread)));
+        self.missing.iter().cloned().chain(threads).collect()
+    }
+}
+
+/// The columns of the threads.
+const COLUMNS: [Column<ThreadSettings>; 6] = [
+    Column::new("thread", |thread: &ThreadSettings, to| to.write_str(&thread.thread)),
+    Column::new("policy", |thread: &ThreadSettings, to| to.write_str(&thread.policy)),
+    Column::new("priority", |thread: &ThreadSettings, to| write!(to, "{}", thread.priority)),
+    Column::new("CPUs", |thread: &ThreadSettings, to| to.write_str(&thread.cpus)),
+    Column::new("stack used", |thread: &ThreadSettings, to| kib(to, thread.stack_used)),
+    Column::new("of", |thread: &ThreadSettings, to| kib(to, thread.stack)),
+];
+
+/// Prints the threads, the missing settings and the notes.
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{}; memory: {}", self.kernel, self.memory)?;
+        table::write(f, &COLUMNS, &self.threads)?;
+        self.all_missing().iter().try_for_each(|missing| writeln!(f, "missing: {missing}"))?;
+        self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
+    }
+}
+
+/// Prints a size in KiB, rounded up.
+fn kib(to: &mut dyn fmt::Write, bytes: Option<usize>) -> fmt::Result {
+    match bytes {
+        Some(bytes) => write!(to, "{} KiB", bytes.div_ceil(1024)),
+        None => to.write_str("unknown"),
+    }
+}
+
+/// Prints the guard's findings about the jobs of a task.
+pub(crate) fn explain_findings(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
+    for finding in &task.findings {
+        let times = counted(finding.count, "time");
+        writeln!(f, "guard: {}: {} {times} in its jobs, first here:", task.name, finding.call)?;
+        for frame in &finding.stack {
+            writeln!(f, "    {frame}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints the granted settings of a run.
+pub(crate) fn write_settings(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
+    write!(f, "{}", report.settings)
+}

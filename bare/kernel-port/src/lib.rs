@@ -1,5 +1,23 @@
 //! The port of `punctual-kernel` to bare boards.
 //!
+//! ```ignore
+//! use punctual_kernel_bare::Board;
+//!
+//! type Kernel = punctual_kernel::Kernel<Board>;
+//! type Thread = punctual_kernel::Thread<Board>;
+//!
+//! static STACK: punctual_kernel::Stack<Board, 8192> = punctual_kernel::Stack::new();
+//!
+//! punctual_bare::entry!(main);
+//!
+//! fn main() -> ! {
+//!     punctual_kernel_bare::init();
+//!     Thread::spawn(5, &STACK, hello, ()).unwrap();
+//!     Kernel::run();
+//!     punctual_bare::exit(0)
+//! }
+//! ```
+//!
 //! [`init`] makes the kernel the handler of all interrupts. Then threads are spawned, and
 //! `Kernel::run` runs them. The core's timer is the kernel's alarm, and its counter is the clock.
 //! The kernel does not use the other cores, which sleep.

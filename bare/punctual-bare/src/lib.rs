@@ -25,6 +25,10 @@
 //! | `virt-a72` | QEMU's `virt` with a Cortex-A72 | `aarch64-unknown-none` |
 //! | `amp` | a CPU that Linux gave up, see `docs/book/src/guides/amp.md` | `aarch64-unknown-none` |
 //!
+//! The program's `.cargo/config.toml` has two flags: `-Clink-arg=-Tpunctual-bare.ld`, a script that
+//! this crate generates for the board, and `-Cforce-frame-pointers=yes`, which backtraces require.
+//! The feature `alloc` adds a global allocator with constant time.
+//!
 //! # State at the start of `main`
 //!
 //! * Core 0 runs `main`, in SVC mode or at EL1, with interrupts masked. The other cores sleep until

@@ -1,5 +1,5 @@
-//! Fuzz entry points: one function per reader, for the fuzzer and for the test that runs without
-//! one.
+//! Fuzz entry points: one function for each reader, for `cargo xtask fuzz models` and for the test
+//! `hostile`, which runs without the fuzzer.
 #![allow(dead_code)]
 
 use punctual_analysis::measured::{self, Source};

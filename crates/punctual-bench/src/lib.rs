@@ -73,7 +73,3 @@ impl Progress for Silent {
     fn suite_done(&self, _: &model::Suite) {}
     fn begins(&self, _: &model::Run) {}
 }
-
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

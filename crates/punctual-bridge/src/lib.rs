@@ -139,7 +139,3 @@ pub use report::{Report, SinkReport, TopicReport};
 pub use sink::{Channel, Clock, Sample, Sink};
 pub use topic::{Outgoing, Publisher, Topic};
 pub use transport::{TransportReport, TransportServer};
-
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -7,7 +7,7 @@
 //! It is `no_std` and never allocates.
 //!
 //! Applications do not depend on this crate; they use `punctual`, whose `#[app]` attribute declares
-//! the statics that this code operates on.
+//! the statics that this code operates on. Only `punctual` follows semantic versioning.
 //!
 //! # The protocol in one paragraph
 //!
@@ -112,7 +112,3 @@ pub use worker::Worker;
 pub mod sync {
     pub use crate::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, UnsafeCell, fence};
 }
-
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -60,7 +60,3 @@ pub mod uio;
 pub use safe_mmio;
 
 pub use self::error::Error;
-
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -1,5 +1,5 @@
-//! The fuzzed inputs: one function for each kind, for the fuzzer and for the test that runs without
-//! it.
+//! The fuzzed inputs: one function for each kind, for `cargo xtask fuzz machines` and for the test
+//! `hostile`, which runs without the fuzzer. The corpus of `machine` is `tests/machines`.
 #![allow(dead_code)]
 
 use punctual_isolate::cpus::Cpus;

@@ -28,7 +28,3 @@ pub mod facts;
 pub mod isolate;
 pub mod offline;
 pub mod tree;
-
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

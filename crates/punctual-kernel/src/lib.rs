@@ -102,11 +102,9 @@ pub use stack::Stack;
 pub use switch::{prepare, switch};
 pub use thread::Thread;
 
-/// The examples of the README and of the kernel guide are tests.
+/// The examples of the kernel guide are tests.
 #[cfg(doctest)]
 mod pages {
-    #[doc = include_str!("../README.md")]
-    struct Readme;
     #[doc = include_str!("../../../docs/book/src/guides/kernel.md")]
     struct Kernel;
 }

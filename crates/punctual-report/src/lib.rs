@@ -31,7 +31,3 @@ pub mod scale;
 pub mod svg;
 pub mod table;
 pub mod text;
-
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

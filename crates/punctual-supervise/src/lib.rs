@@ -37,7 +37,3 @@ mod watch;
 pub use self::event::{Action, Event, SuperviseError};
 pub use self::restart::Restart;
 pub use self::watch::{Settings, supervise};
-
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -112,7 +112,3 @@ pub use taken::Taken;
 #[cfg(feature = "std")]
 pub use time::now;
 pub use time::{Duration, Instant};
-
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -1,4 +1,8 @@
-//! Fuzz targets: one function for each reader, for the fuzzer and for the test without it.
+//! Fuzz targets: one function for each reader, for `cargo xtask fuzz traces` and for the test
+//! `hostile`, which runs without the fuzzer; its ignored test `writes_corpus` rewrites the corpus.
+//!
+//! New inputs are stored in `target/fuzz/found`, failing ones in `target/fuzz/failures`. The layout
+//! is that of cargo-fuzz, which adds AddressSanitizer on a nightly compiler.
 #![allow(dead_code)]
 
 use std::sync::{Arc, LazyLock};

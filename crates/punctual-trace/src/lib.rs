@@ -4,6 +4,22 @@
 //! each job into the terms of response-time analysis. [`event`] is the common format: readers turn
 //! traces into events, analyses turn events into jobs.
 //!
+//! ```no_run
+//! use punctual_trace::read::Trace;
+//!
+//! let trace = Trace::open("trace.dat".as_ref())?;
+//! let mut events = trace.events()?;
+//! let mut count = 0;
+//! while let Some(event) = events.next() {
+//!     match event {
+//!         Ok(_) => count += 1,
+//!         Err(problem) => eprintln!("{problem}"), // the data of one CPU ends here
+//!     }
+//! }
+//! println!("{count} events of {} threads", events.threads().iter().count());
+//! # Ok::<(), punctual_trace::read::ReadError>(())
+//! ```
+//!
 //! [`record`] takes a trace of the running kernel, [`mod@write`] writes files that other tools
 //! open, [`read`] reads events from files, and [`convert`] repairs files. [`mod@format`] describes
 //! the formats for all of them. [`jobs`] decomposes, [`stats`] aggregates and raises alarms,
@@ -37,7 +53,3 @@ pub mod record;
 pub mod recorded;
 pub mod stats;
 pub mod write;
-
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -556,10 +556,6 @@ impl Decode<'_, Whole> for Raw {
     }
 }
 
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -354,10 +354,6 @@ fn connected(session: &Session) -> BTreeSet<String> {
     info.peers_zid().wait().chain(info.routers_zid().wait()).map(|id| id.to_string()).collect()
 }
 
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,25 @@
 //! The programs for boards, and the expected output of each.
+//!
+//! The leading comment of a program declares its special properties:
+//!
+//! ```text
+//! //! exit: 101                     ends with this code instead of 0
+//! //! needs: virt, gic: <reason>    runs only on boards that have one of these
+//! //! needs-in-qemu: virt: <reason> further needs of a run in QEMU
+//! //! sample: one board             runs on the other boards only with --thorough; also `one board
+//! //!                               per instruction set`
+//! //! allocates: <what>             is built with an allocator
+//! //! virtual-time: <what>          is built with virtual time
+//! //! emulator: -device <device>    requires these options of QEMU
+//! //! plain: <reason>               is built without apps and threads
+//! //! unmonitored: <reason>         is built without monitoring
+//! //! json: punctual-bench          prints JSON as `punctual bench --json`; rows and rules are compared
+//! ```
+//!
+//! `input/` contains the input of a program. In an expected output, a line that starts with the name
+//! of a board and a colon applies to that board, and `{at most N}` stands for a number. Addresses and
+//! registers are ignored, and of a backtrace only the functions that the expected output names are
+//! compared.
 
 use std::fs;
 use std::path::Path;

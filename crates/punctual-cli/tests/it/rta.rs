@@ -62,14 +62,14 @@ fn prints_bounds_and_verdict() {
     }
 }
 
-/// As shown in the README.
+/// As shown in the book.
 #[test]
 fn explains_documented_task_set() {
     let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let output = punctual(&["rta", "tasks.toml"]).current_dir(&docs).output_within(TEST_LIMIT).unwrap();
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
     let expected = fs::read_to_string(docs.join("tasks.txt")).unwrap();
-    assert_eq!(text(&output.stdout), expected, "docs/tasks.txt and README.md show something else");
+    assert_eq!(text(&output.stdout), expected, "docs/tasks.txt, which the book includes, shows something else");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn error_names_missing_parts_of_a_profile() {
     );
 }
 
-/// The README's example of the gimbal: its model, and the profile of a run in counted time.
+/// The book's example of the gimbal: its model, and the profile of a run in counted time.
 #[test]
 fn closes_documented_gimbal_loop() {
     let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");

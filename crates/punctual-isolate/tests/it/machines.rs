@@ -1,6 +1,10 @@
 //! The findings on the machines of `tests/machines`: the text must match the expected one exactly,
 //! the JSON must follow its schema, and neither contains terminal control characters.
 //!
+//! The first line of a machine states its origin. `punctual doctor --record FILE` recorded some; of
+//! their threads and interrupts, only those that affect the findings are left. The constructed ones
+//! follow the kernel's documentation and sources, with plausible values.
+//!
 //! `BLESS=1 cargo test -p punctual-isolate --test it machines` overwrites the expected findings.
 
 use std::fs;

@@ -97,14 +97,14 @@ fn read_by_others(directory: &Path) {
     let sample = tasks.iter().find(|task| task["name"] == "sample").expect("it is one");
     let expected = ["/angles 50", &format!("/currents {}", sample["jobs"]), "/target 50"];
     assert_eq!(lines.get(..3), Some(&expected[..]), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    // The example in the README.
+    // The example in the book.
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/read_mcap.py");
     let mut reader = Command::new("python3");
     let shown = reader.args([example, "run.mcap"]).current_dir(directory).output_within(TEST_LIMIT).unwrap();
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-    let readme = include_str!("../../../../README.md");
+    let page = include_str!("../../../../docs/book/src/guides/gimbal.md");
     assert!(
-        shown.ends_with(")\n") && readme.contains(&format!("read_mcap.py run.mcap\n{shown}```\n")),
+        shown.ends_with(")\n") && page.contains(&format!("read_mcap.py run.mcap\n{shown}```\n")),
         "{shown}"
     );
     let angles = lines[3].split(' ').map(|number| number.parse().unwrap()).collect::<Vec<f64>>();

@@ -1,7 +1,7 @@
 //! Prints measurements in the format of `punctual bench --json`, each as soon as it is available,
 //! and then a line with the number of its bytes and their CRC-32: a serial line may lose some.
 //!
-//! `docs/book/src/reference/bench-json.md` describes the format. Times are in nanoseconds.
+//! `docs/bench-schema.json` describes the format. Times are in nanoseconds.
 
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

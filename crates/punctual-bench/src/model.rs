@@ -1,6 +1,6 @@
 //! The result of a run: the source of the terminal's tables, the JSON, the page and the comparison.
 //!
-//! The JSON has exactly these fields; `docs/book/src/reference/bench-json.md` documents it.
+//! The JSON has exactly these fields; `docs/bench-schema.json` describes them.
 //! Changing a meaning or removing a field requires a new [`VERSION`].
 
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 //! dropped: [`find`] has the rules. The models and tests that reach a mutation run, the fastest
 //! first, until one fails. `tests/equivalent.toml` of a package names the mutations that change
 //! nothing, with the reason. [`logic`] runs cargo-mutants, which changes operators, conditions,
-//! match arms and results.
+//! match arms and results, but weakens no ordering and drops no statement.
 
 mod equivalent;
 mod find;

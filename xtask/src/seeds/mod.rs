@@ -10,6 +10,16 @@
 //! lock-relaxed = { at = "Lock::lock", weaken = "swap" }
 //! unlock-early = { at = "Lock::unlock", find = "$a; self.free();", replace = "self.free(); $a;" }
 //! ```
+//!
+//! `at` is the path of an item, in which exactly one place must match.
+//!
+//! | operator | change |
+//! |---|---|
+//! | `weaken = "call"` | the first ordering in that call becomes `Relaxed` |
+//! | `drop = "tokens"` | removes the statement |
+//! | `negate = "tokens"` | negates the expression, with its arguments if it is a call |
+//! | `never = "tokens"` | the condition becomes `false` |
+//! | `find`, `replace` | replaces tokens; `$name` stands for balanced tokens |
 
 mod catch;
 mod outline;

@@ -61,7 +61,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "CHIP:OUT:IN")]
     gpio: Option<GpioLines>,
 
-    /// Write the results as JSON (format: docs/book/src/reference/bench-json.md)
+    /// Write the results as JSON (format: docs/bench-schema.json)
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 

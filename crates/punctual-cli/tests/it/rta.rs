@@ -69,7 +69,11 @@ fn explains_documented_task_set() {
     let output = punctual(&["rta", "tasks.toml"]).current_dir(&docs).output_within(TEST_LIMIT).unwrap();
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
     let expected = fs::read_to_string(docs.join("tasks.txt")).unwrap();
-    assert_eq!(text(&output.stdout), expected, "docs/tasks.txt, which the book includes, shows something else");
+    assert_eq!(
+        text(&output.stdout),
+        expected,
+        "docs/tasks.txt, which the book includes, shows something else"
+    );
 }
 
 #[test]

@@ -111,6 +111,33 @@ thread_local! {
 /// # Errors
 /// If another thread of Linux has been the kernel's, or Linux refuses the handler, the timer or the
 /// perf event; for [`Preemption::Any`] if it refuses both.
+///
+/// # Examples
+/// ```no_run
+/// use punctual_kernel::linux::{Linux, Preemption, start};
+///
+/// type Kernel = punctual_kernel::Kernel<Linux>;
+/// type Thread = punctual_kernel::Thread<Linux>;
+/// type Stack = punctual_kernel::Stack<Linux, 65536>;
+///
+/// static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+///
+/// fn task(count: u64) {
+///     for _ in 0..count { /* … */ }
+///     Kernel::stop();
+/// }
+///
+/// // SAFETY: the threads only compute.
+/// unsafe {
+///     start(Preemption::Any, || {
+///         Kernel::set_time_slice(1_000_000);
+///         Thread::spawn(5, &STACKS[0], task, 1_000).unwrap();
+///         Thread::spawn(5, &STACKS[1], task, 1_000).unwrap();
+///         Kernel::run(); // returns after a task calls `stop`
+///     })
+/// }
+/// .unwrap();
+/// ```
 pub unsafe fn start<R>(preemption: Preemption, f: impl FnOnce() -> R) -> io::Result<R> {
     if !IS_KERNELS.get() {
         if IS_CLAIMED.swap(true, Ordering::Relaxed) {

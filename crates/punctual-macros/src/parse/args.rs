@@ -39,13 +39,13 @@ pub(super) const KEYS: &[Key] = &[
         "executor = \"global\"",
         Other("\"partition\" or \"global\""),
         "`\"partition\"`",
-        "every level on any free CPU, see below",
+        "every level on any free CPU",
     ),
     Key::new(
         "partitions = [a, b(cpu = N), c(poll)]",
         Other("[<name>, <name>(cpu = <integer or constant expression>, stack = <size>, poll)]"),
         "one, without a name",
-        "tasks on several CPUs, see below",
+        "tasks on several CPUs",
     ),
     Key::new(
         "priority_base = B",

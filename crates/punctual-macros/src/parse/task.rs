@@ -58,7 +58,7 @@ pub(super) const KEYS: &[Key] = &[
         DURATION,
         "–",
         "for messages and bound tasks: at most `burst` releases in any interval of this \
-         length, see below",
+         length",
     ),
     Key::new("burst = N", Int(1, 64), "1", "the number of these releases, from 1 to 64")
         .requires("min_interval", "requires `min_interval`; add it"),
@@ -120,7 +120,7 @@ pub(super) const KEYS: &[Key] = &[
         ),
         "`every`",
         "the action if the source is at its end and still is after a job has found that: \
-         another job `every` time, no further job (`once`), or `stop` the app, see below",
+         another job `every` time, no further job (`once`), or `stop` the app",
     )
     .requires("binds", "is for tasks that bind an event source; add `binds`"),
     Key::new(
@@ -135,7 +135,7 @@ pub(super) const KEYS: &[Key] = &[
         "local_task",
         Flag,
         "off",
-        "an async task that need not be `Send`, started only by tasks of its level, see below",
+        "an async task that need not be `Send`, started only by tasks of its level",
     ),
 ];
 

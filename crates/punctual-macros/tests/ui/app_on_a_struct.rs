@@ -1,4 +1,0 @@
-#[punctual::app]
-struct App;
-
-fn main() {}

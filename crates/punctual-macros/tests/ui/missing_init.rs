@@ -1,8 +1,0 @@
-#[punctual::app]
-mod app {
-    #[shared]
-    struct Shared {}
-
-    #[local]
-    struct Local {}
-}

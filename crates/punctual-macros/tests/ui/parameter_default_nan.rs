@@ -1,9 +1,0 @@
-use punctual_bridge::Parameters;
-
-#[derive(Clone, Copy, Parameters)]
-struct Gains {
-    #[parameter(default = f64::NAN, range = 0.0..=10.0)]
-    kp: f64,
-}
-
-fn main() {}

@@ -1,0 +1,267 @@
+//! Invalid keys of `#[task]`.
+
+mod key_given_twice {
+    #[punctual::app]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local {})
+        }
+
+        #[task(priority = 2, priority = 3)]
+        fn tick(_: tick::Context) {}
+    }
+}
+
+mod key_misspelled {
+    #[punctual::app(partition = [a, b])]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init(shared = [count])]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local {})
+        }
+
+        #[task(prio = 2, periode = 10.millis())]
+        fn control(_: control::Context) {}
+
+        #[task(priority 2, capacity: 3, deadline = 1.5.ms())]
+        fn other(_: other::Context) {}
+    }
+}
+
+mod key_without_value {
+    #[punctual::app]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local {})
+        }
+
+        #[task(priority)]
+        fn tick(_: tick::Context) {}
+    }
+}
+
+mod list_entry_with_attribute {
+    #[punctual::app]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local {})
+        }
+
+        #[task(local = [#[inline] count: u32 = 0])]
+        fn tick(_: tick::Context) {}
+    }
+}
+
+mod list_not_in_brackets {
+    #[punctual::app]
+    mod app {
+        #[shared]
+        struct Shared {
+            count: u32,
+        }
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared { count: 0 }, Local {})
+        }
+
+        #[task(shared = count)]
+        fn tick(_: tick::Context) {}
+    }
+}
+
+mod name_in_quotes {
+    #[punctual::app(partitions = [motor, "log"])]
+    mod app {
+        #[shared]
+        struct Shared {
+            count: u32,
+        }
+
+        #[local]
+        struct Local {
+            line: u32,
+        }
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared { count: 0 }, Local { line: 0 })
+        }
+
+        #[task(core = "motor", shared = ["count"], local = ["line"], binds = "line")]
+        fn control(_: control::Context) {}
+
+        #[task(core = motor + 1, period = punctual::Duration::from_millis(1), on_overrun = "skip")]
+        fn log(_: log::Context) {}
+    }
+}
+
+mod unknown_key {
+    #[punctual::app]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local {})
+        }
+
+        #[task(prio = 2)]
+        fn tick(_: tick::Context) {}
+    }
+}
+
+mod waits_of_plain_task {
+    #[punctual::app]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local {})
+        }
+
+        #[task(waits = 2)]
+        fn tick(_: tick::Context) {}
+    }
+}
+
+mod waits_out_of_range {
+    #[punctual::app]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local {})
+        }
+
+        #[task(waits = 65)]
+        async fn tick(_: tick::Context) {}
+    }
+}
+
+mod capacity_of_bound_task {
+    #[punctual::app]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {
+            socket: std::net::UdpSocket,
+        }
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local { socket: std::net::UdpSocket::bind("127.0.0.1:0").unwrap() })
+        }
+
+        #[task(binds = socket, local = [socket], capacity = 2)]
+        fn tick(_: tick::Context) {}
+    }
+}
+
+mod capacity_out_of_range {
+    #[punctual::app]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local {})
+        }
+
+        #[task(capacity = 0)]
+        fn tick(_: tick::Context) {}
+
+        #[task(capacity = 1025)]
+        fn tock(_: tock::Context) {}
+    }
+}
+
+mod capacity_without_queue {
+    #[punctual::app]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local {})
+        }
+
+        #[task(period = 10.millis(), capacity = 2)]
+        fn tick(_: tick::Context) {}
+    }
+}
+
+mod async_task_with_capacity {
+    #[punctual::app]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local {})
+        }
+
+        #[task(capacity = 2)]
+        async fn tick(_: tick::Context) {}
+    }
+}
+
+fn main() {}

@@ -33,7 +33,7 @@ mod idle_never_returns {
 
         let mut program = std::process::Command::new(std::env::current_exe().unwrap());
         let output = program
-            .args(["--ignored", "--exact", "idle_never_returns::program"])
+            .args(["--ignored", "--exact", "handlers::idle_never_returns::program"])
             .output_within(TEST_LIMIT)
             .unwrap();
         assert!(output.status.success(), "{output:?}");

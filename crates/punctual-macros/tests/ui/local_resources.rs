@@ -1,22 +1,33 @@
 //! Invalid local resources, and lists of them.
+//!
+//! Each task of `app` breaks the rule after which it is named.
 
-mod borrowed_local {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
+#[punctual::app]
+mod app {
+    use punctual::prelude::*;
 
-        #[local]
-        struct Local {}
+    #[shared]
+    struct Shared {}
 
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
+    #[local]
+    struct Local {}
 
-        #[task(local = [name: &str = "tick"])]
-        fn tick(_: tick::Context) {}
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
     }
+
+    #[task(local = [name: &str = "tick"])]
+    fn borrowed_local(_: borrowed_local::Context) {}
+
+    #[task(local = [count = 0])]
+    fn declared_local_without_type(_: declared_local_without_type::Context) {}
+
+    #[task(local = [count: u32])]
+    fn declared_local_without_value(_: declared_local_without_value::Context) {}
+
+    #[task(local = [count:])]
+    fn local_without_anything(_: local_without_anything::Context) {}
 }
 
 mod declared_local_shadows_field {
@@ -36,44 +47,6 @@ mod declared_local_shadows_field {
         }
 
         #[task(local = [sensor: u32 = 0])]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod declared_local_without_type {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(local = [count = 0])]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod declared_local_without_value {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(local = [count: u32])]
         fn tick(_: tick::Context) {}
     }
 }
@@ -168,25 +141,6 @@ mod local_of_two_tasks {
     }
 }
 
-mod local_without_anything {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(local = [count:])]
-        fn tick(_: tick::Context) {}
-    }
-}
-
 mod lock_free_local {
     #[punctual::app]
     mod app {
@@ -242,5 +196,3 @@ mod undeclared_local {
         fn tick(_: tick::Context) {}
     }
 }
-
-fn main() {}

@@ -1,4 +1,37 @@
 //! Invalid priorities.
+//!
+//! Each task of `app` breaks the rule after which it is named.
+
+#[punctual::app]
+mod app {
+    use punctual::prelude::*;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
+    }
+
+    #[task(priority = "2")]
+    fn priority_not_an_integer(_: priority_not_an_integer::Context) {}
+
+    #[task(priority = -1)]
+    fn priority_not_an_integer_tock(_: priority_not_an_integer_tock::Context) {}
+
+    #[task(priority = LEVEL)]
+    fn priority_not_an_integer_tack(_: priority_not_an_integer_tack::Context) {}
+
+    #[task(priority = 0)]
+    fn priority_out_of_range(_: priority_out_of_range::Context) {}
+
+    #[task(priority = 29)]
+    fn priority_out_of_range_tock(_: priority_out_of_range_tock::Context) {}
+}
 
 mod priority_beyond_the_kernel {
     #[punctual::app(priority_base = 80)]
@@ -19,31 +52,6 @@ mod priority_beyond_the_kernel {
 
         #[task(priority = 20)]
         fn beyond(_: beyond::Context) {}
-    }
-}
-
-mod priority_not_an_integer {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(priority = "2")]
-        fn tick(_: tick::Context) {}
-
-        #[task(priority = -1)]
-        fn tock(_: tock::Context) {}
-
-        #[task(priority = LEVEL)]
-        fn tack(_: tack::Context) {}
     }
 }
 
@@ -80,27 +88,3 @@ mod priority_not_known_to_the_macro {
         fn too_high(_: too_high::Context) {}
     }
 }
-
-mod priority_out_of_range {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(priority = 0)]
-        fn tick(_: tick::Context) {}
-
-        #[task(priority = 29)]
-        fn tock(_: tock::Context) {}
-    }
-}
-
-fn main() {}

@@ -1,41 +1,66 @@
 //! Invalid periods, intervals, event sources, and policies for releases.
+//!
+//! Each task of `app` breaks the rule after which it is named.
 
-mod async_periodic_task {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
+#[punctual::app]
+mod app {
+    use punctual::prelude::*;
 
-        #[local]
-        struct Local {}
+    #[shared]
+    struct Shared {}
 
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
+    #[local]
+    struct Local {}
 
-        #[task(period = 10.millis())]
-        async fn tick(_: tick::Context) {}
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
     }
-}
 
-mod binds_declared_local {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
+    #[task(period = 10.millis())]
+    async fn async_periodic_task(_: async_periodic_task::Context) {}
 
-        #[local]
-        struct Local {}
+    #[task(binds = socket, local = [socket: Option<std::net::UdpSocket> = None])]
+    fn binds_declared_local(_: binds_declared_local::Context) {}
 
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
+    #[task(burst = 2)]
+    fn burst_without_min_interval(_: burst_without_min_interval::Context) {}
 
-        #[task(binds = socket, local = [socket: Option<std::net::UdpSocket> = None])]
-        fn tick(_: tick::Context) {}
-    }
+    #[task(period = 10.millis(), min_interval = 5.millis())]
+    fn min_interval_of_a_periodic_task(_: min_interval_of_a_periodic_task::Context) {}
+
+    #[task(min_interval = 5.millis())]
+    async fn min_interval_of_an_async_task(_: min_interval_of_an_async_task::Context) {}
+
+    #[task(min_interval = 0.millis())]
+    fn min_interval_zero(_: min_interval_zero::Context) {}
+
+    #[task(offset = 1.millis())]
+    fn offset_without_period(_: offset_without_period::Context) {}
+
+    #[task(min_interval = 5.millis(), on_early = skip)]
+    fn on_early_unknown(_: on_early_unknown::Context) {}
+
+    #[task(on_overrun = skip)]
+    fn on_overrun_without_period(_: on_overrun_without_period::Context) {}
+
+    #[task(period = 10.millis(), on_overrun = overrun_handler_periodic_late)]
+    fn overrun_handler_periodic(_: overrun_handler_periodic::Context) {}
+
+    #[task(period = 1.secs())]
+    fn overrun_handler_periodic_late(_: overrun_handler_periodic_late::Context) {}
+
+    #[task(period = 10.millis(), on_overrun = overrun_handler_with_arguments_late)]
+    fn overrun_handler_with_arguments(_: overrun_handler_with_arguments::Context) {}
+
+    #[task]
+    fn overrun_handler_with_arguments_late(_: overrun_handler_with_arguments_late::Context, by: u32) {}
+
+    #[task(period = 3.Hz())]
+    fn period_not_whole_nanoseconds(_: period_not_whole_nanoseconds::Context) {}
+
+    #[task(period = 0.millis())]
+    fn period_zero(_: period_zero::Context) {}
 }
 
 mod binds_unlisted_local {
@@ -56,130 +81,6 @@ mod binds_unlisted_local {
 
         #[task(binds = socket)]
         fn tick(_: tick::Context) {}
-    }
-}
-
-mod burst_without_min_interval {
-    #[punctual::app]
-    mod app {
-        use punctual::prelude::*;
-
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(burst = 2)]
-        fn t(_: t::Context) {}
-    }
-}
-
-mod min_interval_of_a_periodic_task {
-    #[punctual::app]
-    mod app {
-        use punctual::prelude::*;
-
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(period = 10.millis(), min_interval = 5.millis())]
-        fn t(_: t::Context) {}
-    }
-}
-
-mod min_interval_of_an_async_task {
-    #[punctual::app]
-    mod app {
-        use punctual::prelude::*;
-
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(min_interval = 5.millis())]
-        async fn t(_: t::Context) {}
-    }
-}
-
-mod min_interval_zero {
-    #[punctual::app]
-    mod app {
-        use punctual::prelude::*;
-
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(min_interval = 0.millis())]
-        fn t(_: t::Context) {}
-    }
-}
-
-mod offset_without_period {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(offset = 1.millis())]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod on_early_unknown {
-    #[punctual::app]
-    mod app {
-        use punctual::prelude::*;
-
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(min_interval = 5.millis(), on_early = skip)]
-        fn t(_: t::Context) {}
     }
 }
 
@@ -225,25 +126,6 @@ mod on_idle_source_without_binds {
     }
 }
 
-mod on_overrun_without_period {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(on_overrun = skip)]
-        fn tick(_: tick::Context) {}
-    }
-}
-
 mod overrun_handler_missing {
     #[punctual::app]
     mod app {
@@ -266,50 +148,6 @@ mod overrun_handler_missing {
     }
 }
 
-mod overrun_handler_periodic {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(period = 10.millis(), on_overrun = late)]
-        fn tick(_: tick::Context) {}
-
-        #[task(period = 1.secs())]
-        fn late(_: late::Context) {}
-    }
-}
-
-mod overrun_handler_with_arguments {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(period = 10.millis(), on_overrun = late)]
-        fn tick(_: tick::Context) {}
-
-        #[task]
-        fn late(_: late::Context, by: u32) {}
-    }
-}
-
 mod period_and_binds {
     #[punctual::app]
     mod app {
@@ -327,44 +165,6 @@ mod period_and_binds {
         }
 
         #[task(period = 10.millis(), binds = socket, local = [socket])]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod period_not_whole_nanoseconds {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(period = 3.Hz())]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod period_zero {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(period = 0.millis())]
         fn tick(_: tick::Context) {}
     }
 }
@@ -426,5 +226,3 @@ mod too_many_bound_tasks {
         t245 s245, t246 s246, t247 s247, t248 s248, t249 s249, t250 s250, t251 s251, t252 s252,
     }
 }
-
-fn main() {}

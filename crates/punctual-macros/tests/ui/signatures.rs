@@ -1,43 +1,68 @@
 //! Invalid signatures of tasks.
+//!
+//! Each task of `app` breaks the rule after which it is named.
 
-mod async_task_returns_value {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
+#[punctual::app]
+mod app {
+    use punctual::prelude::*;
 
-        #[local]
-        struct Local {}
+    #[shared]
+    struct Shared {}
 
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
+    #[local]
+    struct Local {}
 
-        #[task]
-        async fn tick(_: tick::Context) -> u32 {
-            0
-        }
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
     }
-}
 
-mod borrowed_message {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        fn tick(_: tick::Context, name: &str) {}
+    #[task]
+    async fn async_task_returns_value(_: async_task_returns_value::Context) -> u32 {
+        0
     }
+
+    #[task]
+    fn borrowed_message(_: borrowed_message::Context, name: &str) {}
+
+    #[task]
+    const fn const_task(_: const_task::Context) {}
+
+    #[task]
+    fn context_of_another_task(_: context_of_another_task::Context) {}
+
+    #[task]
+    fn context_of_another_task_tock(_: context_of_another_task::Context) {}
+
+    #[task]
+    extern "C" fn extern_c_task(_: extern_c_task::Context) {}
+
+    #[task]
+    fn generic_task<T>(_: generic_task::Context, _: T) {}
+
+    #[task]
+    fn missing_context() {}
+
+    #[task]
+    fn missing_context_tock(count: u32) {}
+
+    #[task]
+    fn opaque_message(_: opaque_message::Context, count: impl Copy) {}
+
+    #[task(period = 10.millis())]
+    fn periodic_with_arguments(_: periodic_with_arguments::Context, count: u32) {}
+
+    #[task]
+    #[target_feature(enable = "sse2")]
+    fn target_feature(_: target_feature::Context) {}
+
+    #[task]
+    fn task_returns_value(_: task_returns_value::Context) -> u32 {
+        0
+    }
+
+    #[task]
+    unsafe fn unsafe_task(_: unsafe_task::Context) {}
 }
 
 mod bound_with_arguments {
@@ -58,205 +83,6 @@ mod bound_with_arguments {
 
         #[task(binds = socket, local = [socket])]
         fn tick(_: tick::Context, count: u32) {}
-    }
-}
-
-mod const_task {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        const fn tick(_: tick::Context) {}
-    }
-}
-
-mod context_of_another_task {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        fn tick(_: tick::Context) {}
-
-        #[task]
-        fn tock(_: tick::Context) {}
-    }
-}
-
-mod extern_c_task {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        extern "C" fn tick(_: tick::Context) {}
-    }
-}
-
-mod generic_task {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        fn tick<T>(_: tick::Context, _: T) {}
-    }
-}
-
-mod missing_context {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        fn tick() {}
-
-        #[task]
-        fn tock(count: u32) {}
-    }
-}
-
-mod opaque_message {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        fn tick(_: tick::Context, count: impl Copy) {}
-    }
-}
-
-mod periodic_with_arguments {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(period = 10.millis())]
-        fn tick(_: tick::Context, count: u32) {}
-    }
-}
-
-mod target_feature {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        #[target_feature(enable = "sse2")]
-        fn fast(_: fast::Context) {}
-    }
-}
-
-mod task_returns_value {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        fn tick(_: tick::Context) -> u32 {
-            0
-        }
-    }
-}
-
-mod unsafe_task {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        unsafe fn tick(_: tick::Context) {}
     }
 }
 
@@ -285,5 +111,3 @@ mod context_of_rtic {
         }
     }
 }
-
-fn main() {}

@@ -1,22 +1,51 @@
 //! Invalid keys of `#[task]`.
+//!
+//! Each task of `app` breaks the rule after which it is named.
 
-mod key_given_twice {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
+#[punctual::app]
+mod app {
+    use punctual::prelude::*;
 
-        #[local]
-        struct Local {}
+    #[shared]
+    struct Shared {}
 
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
+    #[local]
+    struct Local {}
 
-        #[task(priority = 2, priority = 3)]
-        fn tick(_: tick::Context) {}
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared {}, Local {})
     }
+
+    #[task(priority = 2, priority = 3)]
+    fn key_given_twice(_: key_given_twice::Context) {}
+
+    #[task(priority)]
+    fn key_without_value(_: key_without_value::Context) {}
+
+    #[task(local = [#[inline] count: u32 = 0])]
+    fn list_entry_with_attribute(_: list_entry_with_attribute::Context) {}
+
+    #[task(prio = 2)]
+    fn unknown_key(_: unknown_key::Context) {}
+
+    #[task(waits = 2)]
+    fn waits_of_plain_task(_: waits_of_plain_task::Context) {}
+
+    #[task(waits = 65)]
+    async fn waits_out_of_range(_: waits_out_of_range::Context) {}
+
+    #[task(capacity = 0)]
+    fn capacity_out_of_range(_: capacity_out_of_range::Context) {}
+
+    #[task(capacity = 1025)]
+    fn capacity_out_of_range_tock(_: capacity_out_of_range_tock::Context) {}
+
+    #[task(period = 10.millis(), capacity = 2)]
+    fn capacity_without_queue(_: capacity_without_queue::Context) {}
+
+    #[task(capacity = 2)]
+    async fn async_task_with_capacity(_: async_task_with_capacity::Context) {}
 }
 
 mod key_misspelled {
@@ -38,44 +67,6 @@ mod key_misspelled {
 
         #[task(priority 2, capacity: 3, deadline = 1.5.ms())]
         fn other(_: other::Context) {}
-    }
-}
-
-mod key_without_value {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(priority)]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod list_entry_with_attribute {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(local = [#[inline] count: u32 = 0])]
-        fn tick(_: tick::Context) {}
     }
 }
 
@@ -126,63 +117,6 @@ mod name_in_quotes {
     }
 }
 
-mod unknown_key {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(prio = 2)]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod waits_of_plain_task {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(waits = 2)]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod waits_out_of_range {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(waits = 65)]
-        async fn tick(_: tick::Context) {}
-    }
-}
-
 mod capacity_of_bound_task {
     #[punctual::app]
     mod app {
@@ -203,65 +137,3 @@ mod capacity_of_bound_task {
         fn tick(_: tick::Context) {}
     }
 }
-
-mod capacity_out_of_range {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(capacity = 0)]
-        fn tick(_: tick::Context) {}
-
-        #[task(capacity = 1025)]
-        fn tock(_: tock::Context) {}
-    }
-}
-
-mod capacity_without_queue {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(period = 10.millis(), capacity = 2)]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod async_task_with_capacity {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(capacity = 2)]
-        async fn tick(_: tick::Context) {}
-    }
-}
-
-fn main() {}

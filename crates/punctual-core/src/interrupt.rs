@@ -200,7 +200,7 @@ impl<P: Port> Expired<P> {
 mod tests {
     use crate::sync::{AtomicU32, Ordering};
     use crate::{
-        CurrentWorker, Duration, Instant, Level, Node, OneThread, OverrunPolicy, Partition, Periodic, Port,
+        CurrentWorker, Duration, Instant, Level, Node, OnOverrun, OneThread, Partition, Periodic, Port,
         Worker,
     };
     use crate::{Jobs, Queue};
@@ -226,7 +226,7 @@ mod tests {
     }
 
     static GRID: Periodic =
-        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OnOverrun::Skip, || {});
     static QUEUE: Queue = Queue::new();
     static NODES: [Node; 1] = [const { Node::new() }; 1];
     static WORKER: Worker = Worker::new(1);
@@ -279,9 +279,9 @@ mod tests {
     }
 
     static ONE_GRID: Periodic =
-        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OnOverrun::Skip, || {});
     static OTHER_GRID: Periodic =
-        Periodic::new(1, 1, Duration::from_ticks(100), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+        Periodic::new(1, 1, Duration::from_ticks(100), Duration::from_ticks(0), OnOverrun::Skip, || {});
     static TWO_NODES: [Node; 2] = [const { Node::new() }; 2];
     static TWO_QUEUE: Queue = Queue::new();
     static TWO_WORKER: Worker = Worker::new(1);
@@ -327,8 +327,8 @@ mod tests {
                     1,
                     Duration::from_ticks(100),
                     Duration::from_ticks(0),
-                    OverrunPolicy::Skip,
-                    None,
+                    OnOverrun::Skip,
+                    || {},
                 );
                 static QUEUE: Queue = Queue::new();
                 static NODES: [Node; 1] = [const { Node::new() }; 1];

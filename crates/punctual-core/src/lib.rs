@@ -98,7 +98,7 @@ pub use level::{Level, Queue, Stamp};
 pub use lock::{Locked, Mutex, Resource, several};
 pub use one_thread::OneThread;
 pub use partition::{Partition, Preemption};
-pub use periodic::{OverrunPolicy, Periodic};
+pub use periodic::{OnOverrun, Periodic};
 pub use port::Port;
 pub use slots::{Arguments, Armed, Slots};
 pub use time::{Duration, Instant, IntoDuration, ShortNames, Units, from_std};

@@ -2,8 +2,7 @@
 //!
 //! A periodic task is released at `start + offset + n * period`, regardless of earlier lateness:
 //! the grid does not drift. A release that finds the previous job unfinished *at that grid point*
-//! is an overrun; it is always counted, and the declared [`OverrunPolicy`] decides how it is
-//! handled.
+//! is an overrun; it is always counted, and the declared [`OnOverrun`] decides how it is handled.
 //!
 //! Only one thread, the level's worker, uses these functions, except for [`Periodic::completed`],
 //! which the thread that ran the job calls.
@@ -12,17 +11,30 @@ use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
 use crate::timers::NEVER;
 use crate::{Duration, Instant};
 
-/// The handling of a release whose predecessor has not finished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OverrunPolicy {
-    /// Omit the release and continue at the next grid point.
-    #[default]
+/// Policy for a release while the previous job is unfinished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnOverrun {
+    /// It is skipped.
     Skip,
-    /// Release the job regardless, up to the task's capacity of unfinished jobs; above that, omit
-    /// the release.
+    /// It waits, up to the task's capacity of unfinished jobs; above that, it is skipped.
     Queue,
-    /// Omit the release and call the task's overrun hook, which stops the app or spawns a handler.
-    Hook,
+    /// It is skipped, and the app stops.
+    Stop,
+    /// It is skipped, and this task is spawned.
+    Task(&'static str),
+}
+
+impl OnOverrun {
+    /// Returns the spelling of the attribute, and of the model as a file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::Queue => "queue",
+            Self::Stop => "stop",
+            Self::Task(name) => name,
+        }
+    }
 }
 
 /// One task's grid of releases.
@@ -32,8 +44,8 @@ pub struct Periodic {
     capacity: u32,
     period: u64,
     offset: u64,
-    policy: OverrunPolicy,
-    hook: Option<fn()>,
+    on_overrun: OnOverrun,
+    hook: fn(),
     next: AtomicU64,
     released: AtomicU32,
     unfinished: AtomicU32,
@@ -52,14 +64,15 @@ pub(crate) enum Due {
 
 impl Periodic {
     const_new! {
-        /// Creates a task whose `capacity` nodes start at `base` in its level.
+        /// Creates a task whose `capacity` nodes start at `base` in its level. `hook` stops the app
+        /// or spawns a task, as `on_overrun` declares; the other policies do not call it.
         pub fn new(
             base: u32,
             capacity: u32,
             period: Duration,
             offset: Duration,
-            policy: OverrunPolicy,
-            hook: Option<fn()>,
+            on_overrun: OnOverrun,
+            hook: fn(),
         ) -> Self {
             assert!(period.as_ticks() > 0, "a period is longer than zero");
             assert!(capacity > 0, "a task has a capacity of at least one");
@@ -69,7 +82,7 @@ impl Periodic {
                 capacity,
                 period: period.as_ticks(),
                 offset: offset.as_ticks(),
-                policy,
+                on_overrun,
                 hook,
                 next: AtomicU64::new(NEVER),
                 released: AtomicU32::new(0),
@@ -129,15 +142,13 @@ impl Periodic {
         // A job that has ended since may still have been running at the grid point.
         if unfinished > 0 || self.last_end.load(Ordering::Relaxed) > time {
             self.overruns.fetch_add(1, Ordering::Relaxed);
-            match self.policy {
-                OverrunPolicy::Queue if unfinished < self.capacity => {}
-                OverrunPolicy::Hook => {
-                    if let Some(hook) = self.hook {
-                        hook();
-                    }
+            match self.on_overrun {
+                OnOverrun::Queue if unfinished < self.capacity => {}
+                OnOverrun::Stop | OnOverrun::Task(_) => {
+                    (self.hook)();
                     return Due::Skipped;
                 }
-                OverrunPolicy::Skip | OverrunPolicy::Queue => return Due::Skipped,
+                OnOverrun::Skip | OnOverrun::Queue => return Due::Skipped,
             }
         }
         // Jobs of one task finish in the order of their release, so the nodes are free in rotation.
@@ -154,9 +165,9 @@ mod tests {
 
     const T: u64 = 100;
 
-    fn task(policy: OverrunPolicy, capacity: u32) -> Periodic {
+    fn task(policy: OnOverrun, capacity: u32) -> Periodic {
         let task =
-            Periodic::new(7, capacity, Duration::from_ticks(T), Duration::from_ticks(10), policy, None);
+            Periodic::new(7, capacity, Duration::from_ticks(T), Duration::from_ticks(10), policy, || {});
         task.start(Instant::from_ticks(1_000));
         task
     }
@@ -167,7 +178,7 @@ mod tests {
 
     #[test]
     fn grid_is_absolute() {
-        let task = task(OverrunPolicy::Skip, 1);
+        let task = task(OnOverrun::Skip, 1);
         for n in 0..5 {
             let time = 1_010 + n * T;
             assert_eq!(task.next(), time);
@@ -179,7 +190,7 @@ mod tests {
 
     #[test]
     fn skip_omits_grid_points_during_job() {
-        let task = task(OverrunPolicy::Skip, 1);
+        let task = task(OnOverrun::Skip, 1);
         assert_eq!(task.release(), Due::Release(7, 1_010));
         assert_eq!(task.release(), Due::Skipped, "1110, while running");
         end(&task, 1_250);
@@ -190,7 +201,7 @@ mod tests {
 
     #[test]
     fn job_that_ends_at_grid_point_is_on_time() {
-        let task = task(OverrunPolicy::Skip, 1);
+        let task = task(OnOverrun::Skip, 1);
         assert_eq!(task.release(), Due::Release(7, 1_010));
         end(&task, 1_110);
         assert_eq!(task.release(), Due::Release(7, 1_110));
@@ -204,7 +215,7 @@ mod tests {
             CALLED.fetch_add(1, Ordering::Relaxed);
         };
         let (period, offset) = (Duration::from_ticks(T), Duration::from_ticks(0));
-        let task = Periodic::new(0, 2, period, offset, OverrunPolicy::Hook, Some(hook));
+        let task = Periodic::new(0, 2, period, offset, OnOverrun::Stop, hook);
         task.start(Instant::from_ticks(0));
         assert_eq!((task.release(), CALLED.load(Ordering::Relaxed)), (Due::Release(0, 0), 0));
         assert_eq!((task.release(), CALLED.load(Ordering::Relaxed)), (Due::Skipped, 1));
@@ -212,7 +223,7 @@ mod tests {
 
     #[test]
     fn restarted_grid_begins_at_its_new_origin() {
-        let task = task(OverrunPolicy::Queue, 3);
+        let task = task(OnOverrun::Queue, 3);
         assert_eq!(task.release(), Due::Release(7, 1_010));
         assert_eq!(task.release(), Due::Release(8, 1_110));
         end(&task, 5_000);
@@ -226,7 +237,7 @@ mod tests {
 
     #[test]
     fn grid_ends_with_clock() {
-        let task = task(OverrunPolicy::Skip, 1);
+        let task = task(OnOverrun::Skip, 1);
         task.start(Instant::from_ticks(u64::MAX - T));
         assert_eq!(task.release(), Due::Release(7, u64::MAX - T + 10));
         assert_eq!(task.next(), NEVER);
@@ -236,14 +247,14 @@ mod tests {
 
     #[test]
     fn owns_only_its_nodes() {
-        let task = task(OverrunPolicy::Skip, 2);
+        let task = task(OnOverrun::Skip, 2);
         assert_eq!([6, 7, 8, 9].map(|node| task.owns(node)), [false, true, true, false]);
     }
 
     #[test]
     fn shortest_period_is_one_tick() {
         let (tick, zero) = (Duration::from_ticks(1), Duration::from_ticks(0));
-        let task = Periodic::new(0, 1, tick, zero, OverrunPolicy::Skip, None);
+        let task = Periodic::new(0, 1, tick, zero, OnOverrun::Skip, || {});
         task.start(Instant::from_ticks(5));
         assert_eq!((task.release(), task.next()), (Due::Release(0, 5), 6));
     }
@@ -251,18 +262,18 @@ mod tests {
     #[test]
     #[should_panic(expected = "longer than zero")]
     fn rejects_zero_period() {
-        Periodic::new(0, 1, Duration::from_ticks(0), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+        Periodic::new(0, 1, Duration::from_ticks(0), Duration::from_ticks(0), OnOverrun::Skip, || {});
     }
 
     #[test]
     #[should_panic(expected = "at least one")]
     fn rejects_zero_capacity() {
-        Periodic::new(0, 0, Duration::from_ticks(T), Duration::from_ticks(0), OverrunPolicy::Skip, None);
+        Periodic::new(0, 0, Duration::from_ticks(T), Duration::from_ticks(0), OnOverrun::Skip, || {});
     }
 
     #[test]
     fn queue_policy_releases_up_to_capacity_at_nominal_times() {
-        let task = task(OverrunPolicy::Queue, 2);
+        let task = task(OnOverrun::Queue, 2);
         assert_eq!(task.release(), Due::Release(7, 1_010));
         assert_eq!(task.release(), Due::Release(8, 1_110));
         assert_eq!(task.release(), Due::Skipped);

@@ -163,20 +163,18 @@ pub(crate) enum TaskKind {
     /// A spawn; an `async fn`, polled when it is woken.
     Async,
     /// The clock.
-    Periodic { period: Duration, offset: Option<Duration>, on_overrun: Overrun },
+    Periodic { period: Duration, offset: Option<Duration>, on_overrun: OnOverrun },
     /// An event source: the `Local` field of this name, which is also among the task's own locals.
     Bound { source: Ident, on_idle: OnIdle },
 }
 
-/// Policy for a release while the previous job is unfinished. Policies other than handlers have the
-/// names of the runtime's.
+/// Policy for a release while the previous job is unfinished, as the runtime's type of this name.
 #[derive(Clone, Debug)]
-pub(crate) enum Overrun {
+pub(crate) enum OnOverrun {
     Skip,
     Queue,
     Stop,
-    /// Skip, and spawn the message task of this name.
-    Handler(Ident),
+    Task(Ident),
 }
 
 /// The minimum inter-arrival time of a task.

@@ -3,12 +3,12 @@
 use syn::Ident;
 
 use crate::errors::Errors;
-use crate::model::{App, Overrun, Task, TaskKind};
+use crate::model::{App, OnOverrun, Task, TaskKind};
 use crate::suggest;
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
     for task in &app.tasks {
-        if let TaskKind::Periodic { on_overrun: Overrun::Handler(name), .. } = &task.kind {
+        if let TaskKind::Periodic { on_overrun: OnOverrun::Task(name), .. } = &task.kind {
             match app.task_named(name) {
                 Some(handler) => spawnable(name, handler, errors),
                 None => missing(app, name, errors),

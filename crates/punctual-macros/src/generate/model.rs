@@ -1,10 +1,10 @@
 //! `MODEL`: the declarations of the app, as data.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote};
+use quote::quote;
 
 use crate::analyse::{Analysis, LockKind, ResourceUsers, ThreadModel};
-use crate::model::{App, Budget, Handler, Interval, Overrun, Resource, Task, TaskKind};
+use crate::model::{App, Budget, Handler, Interval, Resource, Task, TaskKind};
 
 use super::{duration, names, option, tasks};
 
@@ -101,18 +101,8 @@ fn task(app: &App, analysis: &Analysis, task: &Task, partition: usize) -> TokenS
     match &task.kind {
         TaskKind::Periodic { period, offset, on_overrun } => {
             let (period, offset) = (duration(period), tasks::offset(offset.as_ref()));
-            let on_overrun = match on_overrun {
-                Overrun::Handler(handler) => {
-                    let handler = names::plain(handler);
-                    quote!(Task(#handler))
-                }
-                policy => tasks::variant(policy).into_token_stream(),
-            };
-            quote! {
-                ::punctual::model::Task::periodic(
-                    #made, #period, #offset, ::punctual::model::OnOverrun::#on_overrun
-                )
-            }
+            let on_overrun = tasks::on_overrun(on_overrun);
+            quote!(::punctual::model::Task::periodic(#made, #period, #offset, #on_overrun))
         }
         TaskKind::Message | TaskKind::Async | TaskKind::Bound { .. } => match &task.interval {
             None => made,

@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use syn::{ReturnType, Type};
 
 use crate::analyse::Analysis;
-use crate::model::{App, Duration, Handler, Interval, Overrun, Task, TaskKind};
+use crate::model::{App, Duration, Handler, Interval, OnOverrun, Task, TaskKind};
 
 use super::parameters::{Parameters, args_type, parameters};
 use super::{contexts, duration, futures, levels, limits, names, option, quiet, statics};
@@ -163,6 +163,18 @@ fn interval(task: &Task) -> (TokenStream, TokenStream) {
 /// Returns the runtime's name of a policy, which is the same.
 pub(super) fn variant(policy: impl fmt::Debug) -> Ident {
     Ident::new(&format!("{policy:?}"), Span::call_site())
+}
+
+/// Returns the runtime's value of an overrun policy.
+pub(super) fn on_overrun(policy: &OnOverrun) -> TokenStream {
+    let policy = match policy {
+        OnOverrun::Task(handler) => {
+            let handler = names::plain(handler);
+            quote!(Task(#handler))
+        }
+        policy => variant(policy).into_token_stream(),
+    };
+    quote!(::punctual::model::OnOverrun::#policy)
 }
 
 /// Returns statements that run one job of a task that is not async.
@@ -497,20 +509,20 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
             let (grid, capacity) = (names::grid(ident), u32::from(task.capacity));
             let period = duration(period);
             let offset = self::offset(offset.as_ref());
-            let (policy, hook) = match on_overrun {
-                Overrun::Stop => (quote!(Hook), Some(quote!(::punctual::export::stop_on_overrun::<#body>))),
-                Overrun::Handler(handler) => {
+            let hook = match on_overrun {
+                OnOverrun::Skip | OnOverrun::Queue => quote!(|| {}),
+                OnOverrun::Stop => quote!(::punctual::export::stop_on_overrun::<#body>),
+                OnOverrun::Task(handler) => {
                     let handler = names::exported("spawn", handler);
                     // A handler that has not yet processed the last overrun will see this one, too.
-                    (quote!(Hook), Some(quote!(|| { let _ = #handler(); })))
+                    quote!(|| { let _ = #handler(); })
                 }
-                policy => (variant(policy).into_token_stream(), None),
             };
-            let hook = option(hook);
+            let on_overrun = self::on_overrun(on_overrun);
             quote! {
                 #quiet
                 static #grid: ::punctual::export::Periodic = ::punctual::export::Periodic::new(
-                    #base, #capacity, #period, #offset, ::punctual::export::OverrunPolicy::#policy, #hook
+                    #base, #capacity, #period, #offset, #on_overrun, #hook
                 );
                 #quiet
                 static #statik: ::punctual::export::PeriodicTask<#body> =

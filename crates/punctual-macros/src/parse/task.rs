@@ -11,7 +11,7 @@ use super::keys::{Keys, ungrouped};
 use super::table::Value::{Choice, Flag, Int, Other};
 use super::table::{DURATION, Key};
 use crate::errors::Errors;
-use crate::model::{Budget, Interval, OnBudget, OnEarly, OnIdle, Overrun, Role, Task, TaskKind};
+use crate::model::{Budget, Interval, OnBudget, OnEarly, OnIdle, OnOverrun, Role, Task, TaskKind};
 
 /// Keys of `#[task]`.
 pub(super) const KEYS: &[Key] = &[
@@ -258,13 +258,13 @@ fn budget(keys: &Keys, errors: &mut Errors) -> Option<Budget> {
     Some(Budget { length: length?, on_budget, key: key.clone() })
 }
 
-fn overrun(keys: &Keys, errors: &mut Errors) -> Overrun {
-    let Some(policy) = keys.ident("on_overrun", errors) else { return Overrun::Skip };
+fn overrun(keys: &Keys, errors: &mut Errors) -> OnOverrun {
+    let Some(policy) = keys.ident("on_overrun", errors) else { return OnOverrun::Skip };
     match policy.to_string().as_str() {
-        "skip" => Overrun::Skip,
-        "queue" => Overrun::Queue,
-        "stop" => Overrun::Stop,
-        _ => Overrun::Handler(policy),
+        "skip" => OnOverrun::Skip,
+        "queue" => OnOverrun::Queue,
+        "stop" => OnOverrun::Stop,
+        _ => OnOverrun::Task(policy),
     }
 }
 
@@ -323,7 +323,7 @@ mod tests {
         };
         assert_eq!(period.nanos, Some(10_000_000));
         assert_eq!(offset.as_ref().and_then(|offset| offset.nanos), Some(1_000_000));
-        assert!(matches!(on_overrun, Overrun::Queue));
+        assert!(matches!(on_overrun, OnOverrun::Queue));
         assert_eq!((task.priority, task.capacity), (28, 1024));
     }
 

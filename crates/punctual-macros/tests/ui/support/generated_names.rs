@@ -40,7 +40,6 @@ names! {
     GroupLocked
     HAS_IDLE
     HAS_SHUTDOWN
-    Hook
     IDLE_AND_SHUTDOWN
     Idle
     Instant
@@ -74,7 +73,6 @@ names! {
     OnOverrun
     Option
     Options
-    OverrunPolicy
     PROFILE
     Partition
     PartitionConfig

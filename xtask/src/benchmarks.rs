@@ -62,7 +62,7 @@ pub(crate) fn run(options: &Options) -> Result {
 fn measure(program: &Path, file: &Path) -> Result {
     let partial: PathBuf = file.with_extension("part");
     let mut bench = Command::new(program);
-    bench.args(["bench", "--quick"]).args(SUITES).arg("--json").arg(&partial);
+    bench.args(["bench", "--quick"]).args(SUITES).arg(format!("--json={}", partial.display()));
     process::succeed(bench.stdin(Stdio::null()).stdout(Stdio::null()))?;
     Ok(fs::rename(partial, file)?)
 }

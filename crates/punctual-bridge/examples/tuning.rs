@@ -11,7 +11,7 @@
 //!
 //! ```text
 //! cargo run -p punctual-bridge --features parameters --example tuning -- live [gains.toml]
-//! punctual set --list motor
+//! punctual get motor
 //! punctual set motor pid.kp=4 pid.kd=0.4
 //! ```
 

@@ -16,7 +16,7 @@ use crate::trace::args::Trace;
 
 /// Real-time tasks on Linux: deadlock-free by construction, measured against the clock
 #[derive(Debug, Parser)]
-#[command(name = "punctual", version, max_term_width = 100)]
+#[command(name = "punctual", version, max_term_width = 80, after_help = crate::status::table())]
 pub(crate) struct Punctual {
     #[command(subcommand)]
     pub(crate) command: Command,

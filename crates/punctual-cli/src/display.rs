@@ -14,6 +14,8 @@ use crate::output::{self, print, say};
 pub(crate) struct Display {
     /// Stops the run when standard output is closed, unless results also go elsewhere.
     unread: Option<Stop>,
+    /// JSON replaces the tables.
+    is_silent: bool,
     is_terminal: bool,
     bar: RefCell<Option<ProgressBar>>,
     suite: Cell<Option<(SuiteName, usize)>>,
@@ -23,9 +25,10 @@ pub(crate) struct Display {
 }
 
 impl Display {
-    pub(crate) fn new(unread: Option<Stop>) -> Self {
+    pub(crate) fn new(unread: Option<Stop>, is_silent: bool) -> Self {
         Self {
             unread,
+            is_silent,
             is_terminal: std::io::stderr().is_terminal(),
             bar: RefCell::default(),
             suite: Cell::default(),
@@ -34,7 +37,11 @@ impl Display {
         }
     }
 
-    fn print(&self, table: &str) {
+    /// Prints a part of the result.
+    pub(crate) fn print(&self, table: &str) {
+        if self.is_silent {
+            return;
+        }
         print(&format!("{table}\n"));
         if let Some(stop) = &self.unread
             && output::is_over()

@@ -5,10 +5,7 @@
 //! If the reader of standard output goes away, as under `| head`, the program ends quietly. Any
 //! other failure to write, as on a full disk, is an error.
 //!
-//! Exits with 0 on success, 1 if a rule was broken, a deadline can be missed, the machine is not
-//! fit or a result could not be written, 2 if the command line or another input is invalid, and 130
-//! if Ctrl-C ended a measurement. `trace record` and `isolate run` exit with the status of the
-//! command they ran, and so does `supervise`.
+//! `status` has the exit statuses.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -25,6 +22,7 @@ mod parameters;
 mod parse;
 mod rta;
 mod shell;
+mod status;
 mod supervise;
 mod top;
 mod trace;

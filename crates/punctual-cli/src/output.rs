@@ -1,11 +1,90 @@
 //! Standard output and standard error, written without ever panicking. Files are written by
 //! `punctual_files`.
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use clap::Args;
 use punctual_report::escape::Printable;
+
+/// Standard output, as a file.
+pub(crate) const STANDARD_OUTPUT: &str = "-";
+
+/// The flag `--json`.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Json {
+    /// Write JSON, to standard output instead of text if no file is given
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = STANDARD_OUTPUT)]
+    pub(crate) json: Option<PathBuf>,
+}
+
+impl Json {
+    /// Returns whether JSON replaces the text on standard output.
+    pub(crate) fn is_printed(&self) -> bool {
+        self.json.as_deref() == Some(Path::new(STANDARD_OUTPUT))
+    }
+
+    /// Returns the file to write, if there is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.json.as_deref().filter(|_| !self.is_printed())
+    }
+
+    /// Checks that the file can be written.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        check("--json", self.file())
+    }
+
+    /// Writes the document, or prints the text and writes the document to the file, if there is
+    /// one. Returns whether everything that does not go to standard output was written.
+    pub(crate) fn write(&self, text: impl FnOnce() -> String, document: impl FnOnce() -> String) -> bool {
+        if self.is_printed() {
+            print(&format!("{}\n", document()));
+            return true;
+        }
+        print(&text());
+        write("--json", self.file(), || document() + "\n")
+    }
+
+    /// Opens the destination of lines that are read while more are written.
+    pub(crate) fn lines(&self) -> Result<Sink, String> {
+        let Some(path) = self.file() else { return Ok(Sink(None)) };
+        let file = punctual_files::stream(path);
+        file.map(|file| Sink(Some(file))).map_err(|error| format!("--json {}: {error}", path.display()))
+    }
+}
+
+/// Checks that the file of a flag can be written.
+pub(crate) fn check(flag: &str, path: Option<&Path>) -> Result<(), String> {
+    let Some(path) = path else { return Ok(()) };
+    punctual_files::check(path).map_err(|error| format!("{flag} {}: {error}", path.display()))
+}
+
+/// Writes the file of a flag, if it was given. Returns `false` after a failure, which is printed.
+pub(crate) fn write(flag: &str, path: Option<&Path>, content: impl FnOnce() -> String) -> bool {
+    let Some(path) = path else { return true };
+    let written = punctual_files::write(path, content().as_bytes());
+    if let Err(error) = &written {
+        say!("error: {flag} {}: {error}", path.display());
+    }
+    written.is_ok()
+}
+
+/// A destination of lines: a file, or else standard output.
+#[derive(Debug, Default)]
+pub(crate) struct Sink(Option<File>);
+
+impl Sink {
+    /// Writes without waiting for more.
+    pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
+        match &mut self.0 {
+            Some(file) => file.write_all(text.as_bytes()),
+            None => try_print(text),
+        }
+    }
+}
 
 /// Everything has been printed.
 const COMPLETE: u8 = 0;

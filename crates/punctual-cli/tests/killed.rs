@@ -19,15 +19,17 @@ use test_skip::{Need, skip};
 /// Commands, and the time in which each is killed.
 const COMMANDS: [(&[&str], Duration); 4] = [
     (&["trace", "record", "-o", "t.dat", "--", "sleep", "0.5"], Duration::from_millis(300)),
-    (&["trace", "watch", "--all", "--", "sleep", "0.5"], Duration::from_millis(300)),
-    (&["bench", "hourglass", "--seconds", "1"], Duration::from_millis(1_500)),
+    (&["trace", "watch", "--task", "*", "--", "sleep", "0.5"], Duration::from_millis(300)),
+    (&["bench", "hourglass", "--duration", "1s"], Duration::from_millis(1_500)),
     // With a load, and a bound on idle states.
     (&["bench", "latency", "--quick", "--only", "eventfd"], Duration::from_millis(1_000)),
 ];
 
 /// Commands that remove leftovers of the killed ones.
-const NEXT: [&[&str]; 2] =
-    [&["trace", "record", "-o", "next.dat", "--duration", "0"], &["bench", "hourglass", "--seconds", "0.01"]];
+const NEXT: [&[&str]; 2] = [
+    &["trace", "record", "-o", "next.dat", "--duration", "0s"],
+    &["bench", "hourglass", "--duration", "10ms"],
+];
 
 fn start(scratch: &Scratch, arguments: &[&str]) -> Command {
     let mut command = punctual(arguments);

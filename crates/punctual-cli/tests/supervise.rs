@@ -211,7 +211,8 @@ fn program() {
 }
 
 fn supervised(scratch: &Scratch, options: &[&str], mistake: &str) -> Command {
-    let mut command = punctual(&["supervise", "--snapshots", scratch.0.to_str().unwrap()]);
+    let mut command = punctual(&["supervise"]);
+    command.current_dir(&scratch.0);
     command.args(options).arg("--").arg(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "--nocapture", "program"]);
     command.env(MISTAKE, mistake).env_remove("PUNCTUAL_CPU").stdin(Stdio::null());
@@ -255,7 +256,7 @@ fn kills_endless_loop_and_shows_backtrace() {
 #[test]
 fn writes_kernel_recording_next_to_the_stack() {
     let scratch = Scratch::new("supervise-trace");
-    let output = output(&scratch, &["--trace"], "loop and be killed");
+    let output = output(&scratch, &["--newest"], "loop and be killed");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(128 + 9), "{said}");
     if let Some(why) = said.lines().find(|line| line.contains("no trace is kept")) {
@@ -294,7 +295,7 @@ fn keeps_machine_usable_during_endless_loop() {
 #[test]
 fn kills_app_that_ignores_stop() {
     let scratch = Scratch::new("supervise-stop");
-    let output = output(&scratch, &["--grace", "0.2"], "loop and be stopped");
+    let output = output(&scratch, &["--grace", "200ms"], "loop and be stopped");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(128 + 9), "{said}");
     assert!(said.contains("; the app is asked to stop; its stack: "), "{said}");
@@ -331,7 +332,7 @@ fn shows_crash_location() {
 #[test]
 fn kills_stopped_process() {
     let scratch = Scratch::new("supervise-sigstop");
-    let output = output(&scratch, &["--stopped", "0.1"], "be stopped by a signal");
+    let output = output(&scratch, &["--stopped", "100ms"], "be stopped by a signal");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(128 + 9), "{said}");
     assert!(said.contains("the process was stopped by a signal"), "{said}");
@@ -383,7 +384,7 @@ fn reports_out_of_memory_kill() {
 #[test]
 fn starts_it_again_as_often_as_it_may() {
     let scratch = Scratch::new("supervise-restart");
-    let options = ["--restart", "on-failure", "--attempts", "2", "--pause", "0.01"];
+    let options = ["--restart", "on-failure", "--attempts", "2", "--pause", "10ms"];
     let output = output(&scratch, &options, "be killed");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(128 + 9), "{said}");
@@ -394,7 +395,7 @@ fn starts_it_again_as_often_as_it_may() {
 #[test]
 fn passes_kept_state_to_the_restarted_app() {
     let scratch = Scratch::new("supervise-kept");
-    let options = ["--restart", "on-failure", "--pause", "0.01"];
+    let options = ["--restart", "on-failure", "--pause", "10ms"];
     let output = output(&scratch, &options, "count and be killed");
     let (printed, said) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{said}");

@@ -33,7 +33,7 @@ const WATCHED: &str = "watched one";
 
 /// Returns whether this machine permits tracing; if not, prints a notice.
 fn can_trace(scratch: &Scratch) -> bool {
-    let probe = punctual(&["trace", "record", "--duration", "0", "-o"])
+    let probe = punctual(&["trace", "record", "--duration", "0s", "-o"])
         .arg(scratch.file("probe"))
         .output_within(TEST_LIMIT)
         .unwrap();
@@ -88,7 +88,7 @@ fn run(mut command: Command) -> (String, String, Option<i32>) {
 /// Returns the worker's jobs in a file, after its first sleep.
 fn worker_jobs(file: &Path) -> Vec<Value> {
     let (out, err, code) = run({
-        let mut report = punctual(&["trace", "report", "--task", RECORDED, "--json", "-"]);
+        let mut report = punctual(&["trace", "report", "--task", RECORDED, "--json"]);
         report.arg(file);
         report
     });
@@ -267,11 +267,11 @@ fn explains_alarms_and_runs_command() {
     if !can_trace(&scratch) {
         return;
     }
-    let deadline = format!("{WATCHED}=0.5");
+    let deadline = format!("{WATCHED}=500ns");
     let task = ["watch", "--task", WATCHED];
     // No job takes less than half a microsecond.
     let (out, err, code) =
-        run(traced(WATCHED, 400, &[&task[..], &["--deadline", &deadline, "--every", "0.01"]].concat()));
+        run(traced(WATCHED, 400, &[&task[..], &["--deadline", &deadline, "--every", "10ms"]].concat()));
     if too_few_switches(&err, code) {
         return;
     }
@@ -281,7 +281,7 @@ fn explains_alarms_and_runs_command() {
     assert!(out.contains(" deadlines missed") && out.contains("  longest job"), "{out}");
 
     let (out, err, code) =
-        run(traced(WATCHED, 500, &[&task[..], &["--max-response", "0.5", "--stop"]].concat()));
+        run(traced(WATCHED, 500, &[&task[..], &["--deadline", "500ns", "--stop"]].concat()));
     if too_few_switches(&err, code) {
         return;
     }
@@ -289,7 +289,7 @@ fn explains_alarms_and_runs_command() {
 
     let list = scratch.file("list");
     let exec = format!("echo \"$PUNCTUAL_SUMMARY|$PUNCTUAL_LIMIT_NS|$PUNCTUAL_JOB\" >> {}", list.display());
-    let arguments = ["--max-response", "0.5", "--exec", &exec, "--json", "--worst", "2"];
+    let arguments = ["--deadline", "500ns", "--exec", &exec, "--json", "--worst", "2"];
     let (out, err, code) = run(traced(WATCHED, 30, &[&task[..], &arguments].concat()));
     assert_eq!(code, Some(7), "the command's own, as alarms are handled: {out}{err}");
     if !list.exists() && too_few_switches(&err, code) {
@@ -357,7 +357,7 @@ fn keeps_recording_readable_when_disk_is_full() {
     let script = format!(
         "mount -t tmpfs -o size=900k none {place} && cd {place} || exit 99
          {program} trace record -o t.dat -- sh -c 'for i in $(seq 3000); do (:); done'; echo recorded $?
-         {program} trace report t.dat.raw --all --worst 0 2>&1; echo reported $?"
+         {program} trace report t.dat.raw --task '*' --worst 0 2>&1; echo reported $?"
     );
     let output = match Command::new("unshare").args(["-m", "sh", "-c", &script]).output_within(TEST_LIMIT) {
         Ok(output) if output.status.code() != Some(99) => output,
@@ -379,25 +379,25 @@ fn names_fix_for_bad_input() {
     fs::create_dir(scratch.file("left.dat.raw")).unwrap();
     let cases: &[(&[&str], i32, &str)] = &[
         (&["record", "--events", "irqs"], 2, "there is no event group `irqs`; choose from sched, irq, "),
-        (&["record", "--prio", "1..100"], 2, "1..99"),
-        (&["record", "--cpus", "9-3"], 2, "1,3-5"),
+        (&["record", "--priority", "1..100"], 2, "1..99"),
+        (&["record", "--cpus", "9-3"], 2, "`9-3` is not a CPU or a range"),
         (&["record", "--buffer", "1"], 2, "--buffer"),
         (&["record", "--duration", "soon"], 2, "--duration"),
         (&["record", "-o", "/no/such/place/t.dat"], 2, "--output /no/such/place/t.dat: No such file"),
         (&["record", "-o", "left.dat"], 2, "left.dat.raw already exists"),
-        (&["watch", "--exec", "true"], 2, "--exec needs a limit; give --max-response"),
-        (&["watch", "--stop"], 2, "--stop needs a limit"),
-        (&["watch", "--every", "0"], 2, "--every: give a time above 0 s"),
-        (&["watch", "--max-response", "0"], 2, "--max-response"),
+        (&["watch", "--exec", "true"], 2, "--exec needs a deadline; give --deadline"),
+        (&["watch", "--stop"], 2, "--stop needs a deadline"),
+        (&["watch", "--every", "0s"], 2, "1ns or more"),
+        (&["watch", "--deadline", "0s"], 2, "--deadline"),
     ];
     let live: &[(&[&str], i32, &str)] = &[
         (&["record", "--pid", "4194303"], 1, "there is no process or thread 4194303; give"),
         (&["watch", "--pid", "4194303"], 1, "there is no process or thread 4194303; give"),
         (&["record", "--clock", "sundial"], 2, "no trace clock `sundial`; choose one of: "),
         (&["record", "--cpus", "4000"], 2, "CPU 4000 does not exist"),
-        (&["record", "--comm", "a\"b"], 2, "the filter `a\"b` cannot be used"),
-        (&["record", "--", "/no/such/program"], 1, "/no/such/program: No such file or directory"),
-        (&["watch", "--", "/no/such/program"], 1, "/no/such/program: No such file or directory"),
+        (&["record", "--task", "a\"b"], 2, "the filter `a\"b` cannot be used"),
+        (&["record", "--", "/no/such/program"], 2, "/no/such/program: No such file or directory"),
+        (&["watch", "--", "/no/such/program"], 2, "/no/such/program: No such file or directory"),
     ];
     for (arguments, code, message) in cases.iter().chain(if can_trace { live } else { &[] }) {
         let mut command = punctual(&[&["trace"], *arguments].concat());
@@ -442,8 +442,9 @@ fn keeps_output_of_command_out_of_json_lines() {
         return;
     }
     let noise = "printf 'no object'; echo; sleep 0.2; printf half";
-    let (out, err, code) =
-        run(punctual(&["trace", "watch", "--all", "--json", "--every", "0.01", "--", "sh", "-c", noise]));
+    let (out, err, code) = run(punctual(&[
+        "trace", "watch", "--task", "*", "--json", "--every", "10ms", "--", "sh", "-c", noise,
+    ]));
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(!out.is_empty() && err.contains("no object\n") && err.contains("half"), "{out}{err}");
     for line in out.lines() {
@@ -459,13 +460,13 @@ fn succeeds_after_duration() {
     }
     let file = scratch.file("trace.dat");
     let output = ["record", "-o", file.to_str().unwrap()];
-    for how in [&["watch", "--all"][..], &output] {
-        let arguments = [&["trace"], how, &["--duration", "0.05", "--", "sleep", "1000"]].concat();
+    for how in [&["watch", "--task", "*"][..], &output] {
+        let arguments = [&["trace"], how, &["--duration", "50ms", "--", "sleep", "1000"]].concat();
         let (out, err, code) = run(punctual(&arguments));
         assert_eq!(code, Some(0), "{how:?}: the command was ended as asked: {out}{err}");
         // The command's exit status is reported.
         let own = "trap 'exit 9' TERM; while :; do sleep 0.01; done";
-        let arguments = [&["trace"], how, &["--duration", "0.3", "--", "sh", "-c", own]].concat();
+        let arguments = [&["trace"], how, &["--duration", "300ms", "--", "sh", "-c", own]].concat();
         let (out, err, code) = run(punctual(&arguments));
         assert!(matches!(code, Some(9 | 0)), "{how:?}: {out}{err}");
     }
@@ -480,8 +481,8 @@ fn removes_leftovers_of_a_killed_recorder_even_if_the_run_fails() {
     let failing: [&[&str]; 4] = [
         &["trace", "report", "missing.dat"],
         &["trace", "record", "-o", "/no/such/place/t.dat"],
-        &["trace", "record", "--comm", "a\"b", "-o", "other.dat"],
-        &["trace", "watch", "--every", "0"],
+        &["trace", "record", "--task", "a\"b", "-o", "other.dat"],
+        &["trace", "watch", "--stop"],
     ];
     for arguments in failing {
         let mut killed = punctual(&["trace", "record", "-o", "t.dat"]);

@@ -25,7 +25,7 @@ fn records_and_shows_any_tracepoint() {
             .unwrap();
         (text(&output.stdout), text(&output.stderr), output.status.code())
     };
-    let (_, err, code) = run(&["record", "-o", "probe.dat", "--duration", "0"]);
+    let (_, err, code) = run(&["record", "-o", "probe.dat", "--duration", "0s"]);
     if code != Some(0) {
         return skip(Need::Tracefs, err);
     }
@@ -56,7 +56,7 @@ fn records_and_shows_any_tracepoint() {
     assert!(trace.processes().count() > 1);
 
     let files = ["--html", "t.html", "--perfetto", "t.pftrace"];
-    let (out, err, _) = run(&[&["report", "t.dat", "--all"], &files[..]].concat());
+    let (out, err, _) = run(&[&["report", "t.dat", "--task", "*"], &files[..]].concat());
     assert!(out.contains(" system call"), "{out}{err}");
     let perfetto = text(&fs::read(scratch.file("t.pftrace")).unwrap());
     assert!(perfetto.contains("task:task_newtask") && perfetto.contains("write"));

@@ -38,7 +38,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
 pub use directory::Directory;
-pub use new_file::{NewFile, Output, check, create_new, unnamed, write};
+pub use new_file::{NewFile, Output, check, create_new, stream, unnamed, write};
 pub use owned::{Owned, is_locked, lock};
 
 /// Returns a unique number for names. An attacker who guesses it gains nothing: names are created

@@ -254,6 +254,21 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     output.finish()
 }
 
+/// Opens a destination that others read while it is written: a new file gets its name at once.
+///
+/// # Errors
+/// See [`Output::open`] and [`NewFile::commit`].
+pub fn stream(path: &Path) -> io::Result<File> {
+    match Output::open(path)? {
+        Output::Open(file) => Ok(file),
+        Output::New(new) => {
+            let file = new.file().try_clone()?;
+            new.commit()?;
+            Ok(file)
+        }
+    }
+}
+
 /// Checks that [`Output::open`] will succeed, without changing anything.
 ///
 /// # Errors

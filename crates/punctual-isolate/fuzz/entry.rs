@@ -5,7 +5,7 @@
 use punctual_isolate::cpus::Cpus;
 use punctual_isolate::doctor::{App, Scene, examine, json, text};
 use punctual_isolate::facts::Machine;
-use punctual_isolate::isolate::{Account, Plan, Request, boot};
+use punctual_isolate::isolate::{Account, Plan, boot};
 use punctual_isolate::tree::Tree;
 
 /// Reads arbitrary bytes as the files of a machine: no output contains terminal control characters.
@@ -15,8 +15,7 @@ pub(crate) fn machine(data: &[u8]) {
     let report = examine(&scene);
     let mut printed = vec![text::text(&scene, &report, 100), json::json(&scene, &report)];
     printed.push(machine.tree.recording());
-    let request = Request { cpus: scene.cpus.clone(), park: true };
-    if let Ok(plan) = Plan::new(&machine, &request) {
+    if let Ok(plan) = Plan::new(&machine, &scene.cpus) {
         printed.push(plan.text());
     }
     printed.push(boot::text(&machine, &scene.cpus));

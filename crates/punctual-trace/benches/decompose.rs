@@ -56,7 +56,7 @@ fn main() {
         assert_eq!((decomposer.counters().flawed, decomposer.counters().jobs), (0, jobs));
     }
     let mut watch = Watch::new(chosen, 10);
-    watch.max_response(Some(1_000_000));
+    watch.default_deadline(Some(1_000_000));
     run("… with statistics and the worst 10", &mut |event| watch.feed(event, &mut |_| {}, &mut |_| {}));
     println!("peak memory {:.1} MB", peak_memory());
 }

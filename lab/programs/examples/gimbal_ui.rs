@@ -1,7 +1,7 @@
 //! Setpoints and the recording of the demo `gimbal`, whose controllers run on a CPU that Linux gave
 //! up.
 //!
-//!     punctual isolate run --offline --cpu 3 -- gimbal gimbal_ui [SECONDS [FILE.csv]]
+//!     punctual isolate run --offline --cpus 3 -- gimbal gimbal_ui [SECONDS [FILE.csv]]
 
 #[path = "shared/gimbal.rs"]
 mod link;

@@ -1,6 +1,6 @@
 //! The user interface of `level`, which runs on a CPU that Linux gave up.
 //!
-//!     punctual isolate run --offline --cpu 3 -- level level_ui [HOW-IT-ENDS]
+//!     punctual isolate run --offline --cpus 3 -- level level_ui [HOW-IT-ENDS]
 //!
 //! Sets the level, prints it, and ends in the way that the command line names.
 

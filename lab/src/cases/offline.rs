@@ -117,7 +117,7 @@ fn command() -> Case {
         (program("punctual"), image("periodic"), image("fault"), image("stuck"));
     let script = format!(
         "cd /tmp
-        run=\"{punctual} isolate run --offline --heartbeat 30000 --cpu 2 --\"
+        run=\"{punctual} isolate run --offline --heartbeat 30s --cpus 2 --\"
         until_said() {{ until grep -q \"$1\" out || ! kill -0 $!; do usleep 20000; done; }}
         $run {periodic} >out 2>&1 &
         until_said 'on CPU 2'
@@ -134,7 +134,7 @@ fn command() -> Case {
         kill -KILL $!; wait $! 2>/dev/null
         {punctual} isolate status
         for cpu in 0 7; do
-            {punctual} isolate run --offline --cpu $cpu -- {periodic} 2>&1; echo \"refused $?\"
+            {punctual} isolate run --offline --cpus $cpu -- {periodic} 2>&1; echo \"refused $?\"
         done
         $run {punctual} 2>&1; echo \"refused $?\"
         rmmod punctual_cpu; $run {periodic} 2>&1; echo \"refused $?\"; insmod {module}",
@@ -174,7 +174,7 @@ fn pair() -> Case {
     let (punctual, bare, linux) = (program("punctual"), image("level"), companion("level_ui"));
     let script = format!(
         "cd /tmp
-        run=\"{punctual} isolate run --offline --heartbeat 30000 --grace 10000 --cpu 2 -- {bare}\"
+        run=\"{punctual} isolate run --offline --heartbeat 30s --grace 10s --cpus 2 -- {bare}\"
         for how in ends other-ends panic other-panics abort exit hang other-hangs; do
             $run {linux} $how >$how 2>&1; echo \"$how $?, safe $(grep -c 'control: safe' $how), ui $(grep -c 'ui: ends' $how)\"
         done
@@ -202,7 +202,7 @@ fn other() -> Case {
         insmod {module} phys={KEPT_AT} || exit 9
         dmesg | grep 'punctual_cpu: version'; cd /tmp
         for how in ends other-ends other-panics other-faults; do
-            {punctual} isolate run --offline --heartbeat 30000 --grace 10000 --cpu 2 -- {bare} {linux} $how >$how 2>&1
+            {punctual} isolate run --offline --heartbeat 30s --grace 10s --cpus 2 -- {bare} {linux} $how >$how 2>&1
             echo \"$how $?, safe $(grep -c 'control: safe' $how), ui $(grep -c 'ui: ends' $how)\"
         done
         rmmod punctual_cpu; insmod {module}",
@@ -237,7 +237,7 @@ fn other() -> Case {
 fn gimbal() -> Case {
     let (punctual, bare, linux) = (program("punctual"), image("gimbal"), companion("gimbal_ui"));
     let script = format!(
-        "cd /tmp; {} isolate run --offline --heartbeat 30000 --grace 10000 --cpu 2 -- {} {} 1 record.csv 2>&1
+        "cd /tmp; {} isolate run --offline --heartbeat 30s --grace 10s --cpus 2 -- {} {} 1 record.csv 2>&1
         echo \"ended $?, $(grep -c , record.csv) lines\"",
         in_guest(&punctual),
         in_guest(&bare),

@@ -46,7 +46,7 @@ fn rules(bench: &Path) -> Case {
     let script = format!(
         "setsid {} --pipe -g 1 -f 4 -l 100000000 >/dev/null 2>&1 &
         load=$!
-        {bench_in_guest} bench behaviour --quick --json rules.json >&2
+        {bench_in_guest} bench behaviour --quick --json=rules.json >&2
         status=$?
         kill -9 -$load && echo loaded >&2
         cat rules.json
@@ -82,7 +82,7 @@ fn verdicts(text: &str) -> Result<[usize; 3]> {
 /// thread rarely runs.
 fn instants(bench: &Path) -> Case {
     let script = format!(
-        "{} bench latency --quick --only 'at an instant' --json instants.json >&2 && cat instants.json",
+        "{} bench latency --quick --only 'at an instant' --json=instants.json >&2 && cat instants.json",
         in_guest(bench)
     );
     let ratios = |outcome: &Outcome| -> Result<Vec<String>> {

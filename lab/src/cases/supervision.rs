@@ -47,7 +47,7 @@ const MISTAKES: [Mistake; 7] = [
     },
     Mistake {
         name: "loop and be stopped",
-        options: "--grace 0.2",
+        options: "--grace 200ms",
         status: 137,
         from: "the app is asked to stop",
         until: "kills the process: it did not end after a request to stop",
@@ -79,7 +79,7 @@ const MISTAKES: [Mistake; 7] = [
     },
     Mistake {
         name: "be stopped by a signal",
-        options: "--stopped 0.1",
+        options: "--stopped 100ms",
         status: 137,
         from: "the process was stopped by a signal",
         until: "kills the process: it was stopped by a signal, and not continued in time",

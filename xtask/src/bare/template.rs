@@ -1,4 +1,4 @@
-//! The program that `punctual new --template bare` writes, built with this checkout's crates and
+//! The program that `punctual new --template BOARD` writes, built with this checkout's crates and
 //! run in QEMU.
 
 use std::fs;
@@ -38,8 +38,8 @@ fn create(board: Board) -> Result<PathBuf> {
     }
     fs::create_dir_all(package.parent().unwrap_or(&package))?;
     let mut new = cargo::command();
-    new.args(["run", "--quiet", "--package", "punctual-cli", "--", "new", "--template", "bare"]);
-    new.args(["--board", board.name(), "--path"]).arg(cargo::root()).arg(&package);
+    new.args(["run", "--quiet", "--package", "punctual-cli", "--", "new"]);
+    new.args(["--template", board.name(), "--path"]).arg(cargo::root()).arg(&package);
     process::succeed(&mut new)?;
     // The versions that this checkout uses, which have already been downloaded.
     fs::copy(toolchain::workspace().join("Cargo.lock"), package.join("Cargo.lock"))?;

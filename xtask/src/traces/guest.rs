@@ -83,7 +83,7 @@ pub(super) fn run(punctual: &Path) -> Result {
     let mut merge = Command::new(punctual);
     succeed(merge.args(["trace", "merge"]).args([&guest, &host]).arg("-o").arg(&both))?;
     let mut command = Command::new(punctual);
-    command.args(["trace", "report", "--all"]).arg(&both);
+    command.args(["trace", "report", "--task", "*"]).arg(&both);
     succeed(command.stdout(File::create(&report)?))?;
     let mut command = Command::new("trace-cmd");
     command.args(["report", "-t", "-N", "-i"]).arg(&both);

@@ -148,8 +148,14 @@ fn agrees(punctual: &Path, recording: &Path, scratch: &Path, python: Option<&Pat
     let (tables, text, options) = (file("tables.txt"), file("report.txt"), file("options.txt"));
     let page = file("page.html");
     let mut command = Command::new(punctual);
-    command.args(["trace", "report", "--all", "--handlers"]).args(WORST).arg("--csv").arg(&jobs);
-    command.arg("--json").arg(&json).arg("--perfetto").arg(&perfetto).arg("--html").arg(&page).arg(recording);
+    command.args(["trace", "report", "--task", "*"]).args(WORST).arg("--csv").arg(&jobs);
+    command
+        .arg(format!("--json={}", json.display()))
+        .arg("--perfetto")
+        .arg(&perfetto)
+        .arg("--html")
+        .arg(&page)
+        .arg(recording);
     command.stdin(Stdio::null()).stdout(File::create(&tables)?).stderr(Stdio::piped());
     let output = command.spawn()?.output_within(RUN_LIMIT)?;
     let said = String::from_utf8_lossy(&output.stderr);

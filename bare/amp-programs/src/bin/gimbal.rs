@@ -1,7 +1,7 @@
 //! The controllers of the demo `gimbal` on a CPU that Linux gave up; setpoints and the recording
 //! are on Linux.
 //!
-//!     punctual isolate run --offline --cpu 3 -- gimbal gimbal_ui [SECONDS [FILE.csv]]
+//!     punctual isolate run --offline --cpus 3 -- gimbal gimbal_ui [SECONDS [FILE.csv]]
 //!
 //! Controllers, encoders, frames and the client of the bus are the files of the demo, unchanged.
 //! The gimbal itself is simulated at the other end of the bus, which here is a call.

@@ -1,6 +1,6 @@
 //! A controller on a CPU that Linux gave up, with a user interface on Linux.
 //!
-//!     punctual isolate run --offline --cpu 3 -- level level_ui [HOW-IT-ENDS]
+//!     punctual isolate run --offline --cpus 3 -- level level_ui [HOW-IT-ENDS]
 //!
 //! At 1 kHz, a level follows what the user wants; ten times a second, the user interface gets the
 //! level.

@@ -44,6 +44,12 @@ enum Place {
     Profile(Problem),
 }
 
+/// Returns whether a file is the model of an app rather than a task set.
+#[must_use]
+pub fn is_model(text: &str) -> bool {
+    text.trim_start().starts_with('{') && text.contains(file::MODEL)
+}
+
 /// Combines a declared model with a profile. `cpus` is the number of CPUs of the global executor,
 /// if it is used. Tasks listed in `without` are removed, as if they had no jobs.
 ///

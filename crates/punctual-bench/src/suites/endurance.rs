@@ -31,7 +31,7 @@ pub const NAME: SuiteName = SuiteName("endurance");
 pub(super) const SUITE: Registration = Registration {
     name: NAME,
     title: "Latency for a long time",
-    summary: "latency for an hour, or --seconds, in constant memory; not among all",
+    summary: "latency for an hour, or --duration, in constant memory; not among all",
     is_usual: false,
     has_references: true,
     steps,

@@ -13,14 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use self::args::{Action, Bench};
 use crate::display::Display;
 use crate::output::{self, print, say};
-
-/// A rule was broken, a result could not be written, or there is a regression that counts as a
-/// failure.
-const FAILED: u8 = 1;
-/// The command line is invalid.
-const BAD_INPUT: u8 = 2;
-/// The conventional exit status after Ctrl-C.
-const INTERRUPTED: u8 = 130;
+use crate::status::{BAD_INPUT, FINDING, GOOD, INTERRUPTED};
 
 pub(crate) fn run(arguments: &Bench) -> ExitCode {
     match measure(arguments) {
@@ -41,26 +34,25 @@ fn measure(arguments: &Bench) -> Result<u8, String> {
         Some(path) => Some(compare::load(path).map_err(|error| format!("--compare: {error}"))?),
         None => None,
     };
-    if arguments.json.is_some() && arguments.json == arguments.html {
+    if arguments.html.is_some() && arguments.json.json == arguments.html {
         return Err("--html: the same file as --json".into());
     }
-    for (flag, path) in [("--json", &arguments.json), ("--html", &arguments.html)] {
-        if let Some(path) = path {
-            punctual_files::check(path).map_err(|error| format!("{flag} {}: {error}", path.display()))?;
-        }
-    }
+    arguments.json.check()?;
+    output::check("--html", arguments.html.as_deref())?;
+    let options = arguments.options()?;
     let stop = Stop::default();
     listen(&stop).map_err(|error| format!("cannot handle signals: {error}"))?;
 
-    let display = Display::new(arguments.is_only_printed().then(|| stop.clone()));
-    let run = punctual_bench::run(&arguments.options(), &stop, &display)
+    let unread = arguments.is_only_printed().then(|| stop.clone());
+    let display = Display::new(unread, arguments.json.is_printed());
+    let run = punctual_bench::run(&options, &stop, &display)
         .map_err(|error| format!("{}: {error}", flag_of(&error)))?;
     let comparison = match old {
-        Some(old) => Some(compared(&old, &run, arguments, &stop)?),
+        Some(old) => Some(compared(&old, &run, &options, &stop, &display)?),
         None => None,
     };
     if let Some(comparison) = &comparison {
-        print(&format!("{}\n", text::comparison(comparison)));
+        display.print(&text::comparison(comparison));
     }
     Ok(finish(arguments, &run, comparison.as_ref()))
 }
@@ -74,7 +66,7 @@ fn show(old: &Path, new: &Path) -> Result<u8, String> {
         print(&format!("{}\n", text::suite(suite, new.overhead.p50_ns)));
     }
     print(&format!("{}\n", text::comparison(&Comparison::new(&old, &new))));
-    Ok(if new.failures() > 0 { FAILED } else { 0 })
+    Ok(if new.failures() > 0 { FINDING } else { GOOD })
 }
 
 /// Number of repeated measurements of an apparent regression: something else may have used the CPU,
@@ -83,7 +75,13 @@ const REPETITIONS: usize = 2;
 
 /// Compares the run with an earlier one. A regression counts only if it persists in further runs of
 /// its suites.
-fn compared(old: &Run, run: &Run, arguments: &Bench, stop: &Stop) -> Result<Comparison, String> {
+fn compared(
+    old: &Run,
+    run: &Run,
+    options: &Options,
+    stop: &Stop,
+    display: &Display,
+) -> Result<Comparison, String> {
     let mut comparison = Comparison::new(old, run);
     for _ in 0..REPETITIONS {
         let suites = comparison.suites_with_slower_rows();
@@ -91,8 +89,8 @@ fn compared(old: &Run, run: &Run, arguments: &Bench, stop: &Stop) -> Result<Comp
             break;
         }
         let names: Vec<&str> = suites.iter().map(|suite| suite.as_str()).collect();
-        print(&format!("Slower than before: {} is measured again\n", names.join(", ")));
-        let again = punctual_bench::run(&Options { suites, ..arguments.options() }, stop, &Silent)
+        display.print(&format!("Slower than before: {} is measured again", names.join(", ")));
+        let again = punctual_bench::run(&Options { suites, ..options.clone() }, stop, &Silent)
             .map_err(|error| format!("{}: {error}", flag_of(&error)))?;
         comparison.confirm(&Comparison::new(old, &again));
     }
@@ -112,45 +110,40 @@ fn listen(stop: &Stop) -> std::io::Result<()> {
 fn flag_of(error: &BadOptions) -> &'static str {
     match error {
         BadOptions::NoSamples | BadOptions::TooManySamples(_) => "--samples",
-        BadOptions::HourglassLength => "--seconds",
+        BadOptions::HourglassLength => "--duration",
         BadOptions::NoSuchLoad(_) => "--load",
-        BadOptions::UnknownCpu { .. } => "--cpu",
+        BadOptions::UnknownCpu { .. } => "--cpus",
         BadOptions::NoSuchStep(_) => "--only",
         _ => "the options",
     }
 }
 
-/// Writes the files and prints the outcome.
+/// Writes the results and prints the outcome.
 fn finish(arguments: &Bench, run: &Run, comparison: Option<&Comparison>) -> u8 {
-    let mut code = if run.failures() > 0 { FAILED } else { 0 };
-    let mut write = |flag: &str, path: &Path, text: Result<String, String>| {
-        let written = text
-            .and_then(|text| punctual_files::write(path, text.as_bytes()).map_err(|error| error.to_string()));
-        match written {
-            Ok(()) => print(&format!("written: {}\n", path.display())),
-            Err(error) => {
-                say!("error: {flag} {}: {error}", path.display());
-                code = FAILED;
-            }
+    let is_slower = comparison.is_some_and(|comparison| comparison.regressions() > 0);
+    let failed = run.checks().filter(|check| check.verdict == punctual_bench::model::Verdict::Failed);
+    let failed: Vec<&str> = failed.map(|check| check.id.as_str()).collect();
+    let outcome = || {
+        let mut text = String::new();
+        if !failed.is_empty() {
+            text += &format!("{} rules broken: {}\n", failed.len(), failed.join(", "));
+        }
+        let how = if run.interrupted { "stopped early" } else { "done" };
+        text + &format!("{how} after {:.1} s\n", run.took_s)
+    };
+    let mut is_written = match run.to_json() {
+        Ok(json) => arguments.json.write(outcome, || json),
+        Err(error) => {
+            say!("error: --json: {error}");
+            false
         }
     };
-    if let Some(path) = &arguments.json {
-        write("--json", path, run.to_json().map_err(|error| error.to_string()));
-    }
-    if let Some(path) = &arguments.html {
-        write("--html", path, Ok(html::page(run, comparison)));
-    }
-    if arguments.fail_on_regression && comparison.is_some_and(|comparison| comparison.regressions() > 0) {
-        code = FAILED;
-    }
-    if run.failures() > 0 {
-        let failed = run.checks().filter(|check| check.verdict == punctual_bench::model::Verdict::Failed);
-        let ids: Vec<&str> = failed.map(|check| check.id.as_str()).collect();
-        print(&format!("{} rules broken: {}\n", run.failures(), ids.join(", ")));
-    }
-    let how = if run.interrupted { "stopped early" } else { "done" };
-    print(&format!("{how} after {:.1} s\n", run.took_s));
+    is_written &= output::write("--html", arguments.html.as_deref(), || html::page(run, comparison));
     // The run ended because standard output has no reader, not by Ctrl-C.
     let is_unread = arguments.is_only_printed() && output::is_over();
-    if run.interrupted && !is_unread { INTERRUPTED } else { code }
+    match (run.interrupted && !is_unread, failed.is_empty() && !is_slower && is_written) {
+        (true, _) => INTERRUPTED,
+        (false, true) => GOOD,
+        (false, false) => FINDING,
+    }
 }

@@ -5,14 +5,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use punctual_analysis::time::{Nanos, parse};
+use punctual_analysis::time::Nanos;
+
+use crate::output::Json;
+use crate::parse::{Deadline, duration, nonzero};
 
 /// Answer whether an app is on time here, by how much, and if not, why
 ///
 /// Runs an app, examines the machine while it runs, and compares the declared, measured and proven
 /// times of every task. Any other real-time program is recorded instead, which needs root. Without
-/// a command, a periodic probe answers whether this machine holds --period. Exits with 0 for yes, 1
-/// for no, 2 if the answer is unknown or the command line is invalid.
+/// a command, a periodic probe answers whether this machine holds --period. docs/check-schema.json
+/// describes the JSON.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +33,7 @@ pub(crate) struct Check {
 
     /// Deadline from release to end: of the probe, of every real-time thread of a program, or of
     /// the task NAME; may be repeated [default: as declared; the period for the probe]
-    #[arg(long = "deadline", value_name = "[NAME=]TIME", value_parser = deadline)]
+    #[arg(long = "deadline", value_name = "[NAME=]TIME")]
     pub(super) deadlines: Vec<Deadline>,
 
     /// Length of the run
@@ -45,10 +48,8 @@ pub(crate) struct Check {
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub(super) machine: Option<PathBuf>,
 
-    /// Write the result as JSON (format: docs/check-schema.json), to standard output instead of the
-    /// text if no file is given
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub(super) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) json: Json,
 
     /// Write the result as an HTML page
     #[arg(long, value_name = "FILE")]
@@ -59,60 +60,9 @@ pub(crate) struct Check {
     pub(super) command: Vec<OsString>,
 }
 
-/// A deadline from release to end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Deadline {
-    /// The task; `None` applies to every task.
-    pub(super) task: Option<String>,
-    pub(super) ns: Nanos,
-}
-
-fn deadline(text: &str) -> Result<Deadline, String> {
-    let (task, time) = match text.rsplit_once('=') {
-        Some((task, time)) if !task.is_empty() => (Some(task.to_owned()), time),
-        Some(_) => return Err(format!("`{text}` names no task; write NAME=TIME, such as control=2ms")),
-        None => (None, text),
-    };
-    Ok(Deadline { task, ns: nonzero(time)? })
-}
-
-fn nonzero(text: &str) -> Result<Nanos, String> {
-    match parse(text)? {
-        0 => Err(format!("`{text}` is no time to be late after; write 1ns or more")),
-        ns => Ok(ns),
-    }
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    nonzero(text).map(Duration::from_nanos)
-}
-
 impl Check {
     /// Returns the deadline of a task, if the command line gives one. The last one applies.
     pub(super) fn deadline_of(&self, task: &str) -> Option<Nanos> {
-        let named = |deadline: &&Deadline| deadline.task.as_deref() == Some(task);
-        self.deadlines.iter().rev().find(named).map(|deadline| deadline.ns).or_else(|| self.deadline_of_all())
-    }
-
-    /// Returns the deadline of every task, if the command line gives one.
-    pub(super) fn deadline_of_all(&self) -> Option<Nanos> {
-        self.deadlines.iter().rev().find(|deadline| deadline.task.is_none()).map(|deadline| deadline.ns)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parses_deadlines_with_and_without_a_task() {
-        assert_eq!(deadline("500us"), Ok(Deadline { task: None, ns: 500_000 }));
-        assert_eq!(deadline("a=b=2ms"), Ok(Deadline { task: Some("a=b".into()), ns: 2_000_000 }));
-        for (text, part) in
-            [("=1ms", "no task"), ("a=0s", "1ns or more"), ("5", "no unit"), ("a=", "no time")]
-        {
-            let error = deadline(text).unwrap_err();
-            assert!(error.contains(part), "{text}: {error}");
-        }
+        Deadline::find(&self.deadlines, |name| name == task)
     }
 }

@@ -25,6 +25,7 @@ use super::verdict::{Cause, Kind, Subject, Task, Unknown};
 use crate::app::{self, MODEL};
 use crate::args::Punctual;
 use crate::doctor;
+use crate::parse::Deadline;
 use crate::rta::args::Jobs;
 use crate::rta::text::contradictions;
 use crate::rta::trace::infer::{self, Assumptions};
@@ -81,7 +82,7 @@ fn is_app(program: &Path) -> bool {
 }
 
 fn declared_probe(arguments: &Check) -> Task {
-    let (period, deadline) = (arguments.period, arguments.deadline_of_all());
+    let (period, deadline) = (arguments.period, Deadline::of_all(&arguments.deadlines));
     let name = "probe".into();
     Task { name, period: Some(period), deadline: deadline.or(Some(period)), ..Task::default() }
 }
@@ -381,10 +382,9 @@ fn infer_tasks(
 fn deadline_of_thread(arguments: &Check, name: &str, is_of_program: bool) -> Option<Nanos> {
     let (short, number) = name.rsplit_once('/').unwrap_or((name, name));
     let names = [name, short, number];
-    let named = arguments
-        .deadlines
-        .iter()
-        .rev()
-        .find(|deadline| deadline.task.as_deref().is_some_and(|task| names.contains(&task)));
-    named.map(|deadline| deadline.ns).or(arguments.deadline_of_all().filter(|_| is_of_program))
+    let is_called = |task: &str| names.contains(&task);
+    match is_of_program {
+        true => Deadline::find(&arguments.deadlines, is_called),
+        false => Deadline::named(&arguments.deadlines, is_called),
+    }
 }

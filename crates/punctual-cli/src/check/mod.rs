@@ -8,7 +8,6 @@ mod page;
 mod text;
 mod verdict;
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use punctual_isolate::doctor::{self, Scene, examine};
@@ -17,10 +16,7 @@ use punctual_report::format::format_nanos;
 use self::args::Check;
 use self::measure::Measured;
 use self::verdict::{Answer, Verdict};
-use crate::output::{print, say};
-
-/// Standard output, as a file.
-const STANDARD_OUTPUT: &str = "-";
+use crate::output::{self, say};
 
 pub(crate) fn run(arguments: &Check) -> ExitCode {
     match check(arguments) {
@@ -34,14 +30,8 @@ pub(crate) fn run(arguments: &Check) -> ExitCode {
 
 /// Returns the exit status, or the reason why nothing could be checked.
 fn check(arguments: &Check) -> Result<u8, String> {
-    let json = arguments.json.as_deref();
-    let json_file = json.filter(|path| *path != Path::new(STANDARD_OUTPUT));
-    let files = [("--json", json_file), ("--html", arguments.html.as_deref())];
-    for (flag, path) in files {
-        if let Some(path) = path {
-            punctual_files::check(path).map_err(|error| format!("{flag} {}: {error}", path.display()))?;
-        }
-    }
+    arguments.json.check()?;
+    output::check("--html", arguments.html.as_deref())?;
     let Measured { subject, machine, app } = measure::measure(arguments)?;
     let scene = machine.as_ref().map(crate::doctor::scene).transpose()?;
     let scene = match (scene, app) {
@@ -51,22 +41,10 @@ fn check(arguments: &Check) -> Result<u8, String> {
     let examined = scene.as_ref().map(examine);
     let verdict = Verdict::new(subject, examined.as_ref());
     let lines = Lines::new(&verdict, scene.as_ref());
-    if json == Some(Path::new(STANDARD_OUTPUT)) {
-        print(&format!("{}\n", json::json(&verdict, scene.as_ref())));
-    } else {
-        print(&text::text(&verdict, &lines));
-    }
-    let mut code = verdict.answer.status();
-    let mut write = |flag: &str, path: Option<&Path>, content: &dyn Fn() -> String| {
-        let Some(path) = path else { return };
-        if let Err(error) = punctual_files::write(path, content().as_bytes()) {
-            say!("error: {flag} {}: {error}", path.display());
-            code = Answer::Unknown.status();
-        }
-    };
-    write("--json", json_file, &|| json::json(&verdict, scene.as_ref()) + "\n");
-    write("--html", arguments.html.as_deref(), &|| page::page(&verdict, &lines));
-    Ok(code)
+    let document = || json::json(&verdict, scene.as_ref());
+    let mut is_written = arguments.json.write(|| text::text(&verdict, &lines), document);
+    is_written &= output::write("--html", arguments.html.as_deref(), || page::page(&verdict, &lines));
+    Ok(if is_written { verdict.answer.status() } else { Answer::Unknown.status() })
 }
 
 /// The first lines of text and page.

@@ -4,6 +4,8 @@ use punctual_analysis::time::Nanos;
 use punctual_isolate::doctor::{self, Severity, Source};
 use punctual_report::format::{format_count, format_counted, format_nanos, format_part, format_significant};
 
+use crate::status;
+
 /// Maximum number of causes.
 pub(super) const MAX_CAUSES: usize = 3;
 
@@ -172,9 +174,9 @@ impl Answer {
     /// Returns the exit status.
     pub(super) fn status(self) -> u8 {
         match self {
-            Self::Yes => 0,
-            Self::No => 1,
-            Self::Unknown => 2,
+            Self::Yes => status::GOOD,
+            Self::No => status::FINDING,
+            Self::Unknown => status::BAD_INPUT,
         }
     }
 }

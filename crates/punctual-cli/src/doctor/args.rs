@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use clap::Args;
 use punctual_isolate::cpus::Cpus;
 
+use crate::output::Json;
+
 /// Find the causes of late real-time threads on this machine, worst first
 ///
 /// Each finding states why it matters, what it costs where that is known, which command fixes it,
-/// and whether the fix survives a reboot. Exits with 0 if the machine is fit, 1 if there are
-/// findings, 2 if the command line is invalid or nothing could be examined.
+/// and whether the fix survives a reboot. docs/doctor-schema.json describes the JSON.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,24 +27,19 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "LIST", value_parser = Cpus::checked, conflicts_with = "command")]
     pub(super) cpus: Option<Cpus>,
 
-    /// Print the report as JSON (format: docs/doctor-schema.json)
-    #[arg(long, conflicts_with_all = ["fix", "undo"])]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) json: Json,
 
     /// Also list every check with its status and value
     #[arg(long, conflicts_with_all = ["json", "undo"])]
     pub(super) all: bool,
 
-    /// Make the changes that can be undone, asking before each
-    #[arg(long)]
+    /// Make the changes that can be undone, asking on standard input before each
+    #[arg(long, conflicts_with = "json")]
     pub(super) fix: bool,
 
-    /// With --fix, make the changes without asking
-    #[arg(long, requires = "fix")]
-    pub(super) yes: bool,
-
     /// Undo the changes made by --fix
-    #[arg(long, conflicts_with_all = ["fix", "cpus", "record", "machine", "command"])]
+    #[arg(long, conflicts_with_all = ["json", "fix", "cpus", "record", "machine", "command"])]
     pub(super) undo: bool,
 
     /// Save the examined files and settings to a file

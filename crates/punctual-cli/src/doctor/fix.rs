@@ -3,11 +3,12 @@
 use std::io::{self, BufRead};
 
 use punctual_isolate::change::Settings;
-use punctual_isolate::doctor::{Finding, Report};
+use punctual_isolate::doctor::{Finding, Fix, Report};
 use punctual_report::format::format_counted;
 
-use super::{FINDINGS, Place};
+use super::Place;
 use crate::output::{print, say};
+use crate::status::FINDING;
 
 /// Name and description of the journal of all fixes.
 const JOURNAL: &str = "doctor";
@@ -15,7 +16,7 @@ const PURPOSE: &str = "the fixes of `punctual doctor --fix`";
 
 /// Makes the changes that the user agrees to. Returns the exit code, or the reason why nothing was
 /// changed.
-pub(super) fn fix(report: &Report, is_agreed: bool, place: &mut Place) -> Result<u8, String> {
+pub(super) fn fix(report: &Report, place: &mut Place) -> Result<u8, String> {
     let fixable: Vec<_> = report
         .findings
         .iter()
@@ -23,15 +24,13 @@ pub(super) fn fix(report: &Report, is_agreed: bool, place: &mut Place) -> Result
         .collect();
     if fixable.is_empty() {
         print("nothing that was found can be fixed and undone\n");
-        return Ok(if report.is_fit() { 0 } else { FINDINGS });
+        return Ok(if report.is_fit() { 0 } else { FINDING });
     }
-    let agreed: Vec<_> = match is_agreed {
-        true => fixable,
-        false => fixable.into_iter().filter(|(finding, fix)| ask(&finding.found, &fix.command)).collect(),
-    };
+    let is_agreed = |(finding, fix): &(&Finding, &Fix)| ask(&finding.found, &fix.command);
+    let agreed: Vec<_> = fixable.into_iter().filter(is_agreed).collect();
     if agreed.is_empty() {
         print("nothing was changed\n");
-        return Ok(FINDINGS);
+        return Ok(FINDING);
     }
     // Each run of --fix has a separate journal, which the next does not disturb.
     let number = (1..).find(|number| !is_taken(place, *number)).unwrap_or(1);
@@ -64,7 +63,7 @@ pub(super) fn fix(report: &Report, is_agreed: bool, place: &mut Place) -> Result
         "{} changed, {refused} refused; to undo it: punctual doctor --undo, or a reboot\n",
         format_counted(changed, "setting")
     ));
-    Ok(if refused > 0 { FINDINGS } else { 0 })
+    Ok(if refused > 0 { FINDING } else { 0 })
 }
 
 /// Describes a finding whose remedy the kernel refused, with the remedies that are left.
@@ -109,7 +108,7 @@ pub(super) fn undo(place: &mut Place) -> Result<u8, String> {
         for left in undone.left {
             say!("left as it is: {}, which was `{}`: {}", left.setting, left.old, left.why);
             if left.is_open {
-                code = FINDINGS;
+                code = FINDING;
             }
         }
     }

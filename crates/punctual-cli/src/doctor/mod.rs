@@ -14,13 +14,9 @@ use punctual_isolate::facts::Machine;
 use punctual_isolate::tree::Tree;
 
 use self::args::Doctor;
-use crate::output::{print, say};
+use crate::output::{self, print, say};
+use crate::status::{BAD_INPUT, FINDING};
 use crate::trace::text::width;
-
-/// There were findings, or a fix or the output failed.
-const FINDINGS: u8 = 1;
-/// The command line is invalid, or the machine cannot be examined.
-const BAD_INPUT: u8 = 2;
 
 pub(crate) fn run(arguments: &Doctor) -> ExitCode {
     match doctor(arguments) {
@@ -52,9 +48,8 @@ fn doctor(arguments: &Doctor) -> Result<u8, String> {
     if arguments.undo {
         return fix::undo(&mut place);
     }
-    if let Some(path) = &arguments.record {
-        punctual_files::check(path).map_err(|error| format!("--record {}: {error}", path.display()))?;
-    }
+    arguments.json.check()?;
+    output::check("--record", arguments.record.as_deref())?;
     let app = match arguments.command.as_slice() {
         [] => None,
         command => Some(app::start(command)?),
@@ -73,27 +68,19 @@ fn doctor(arguments: &Doctor) -> Result<u8, String> {
         None => scene,
     };
     let report = examine(&scene);
-    match arguments.json {
-        true => print(&format!("{}\n", json::json(&scene, &report))),
-        false => print(&text::text(&scene, &report, width())),
-    }
+    let is_written =
+        arguments.json.write(|| text::text(&scene, &report, width()), || json::json(&scene, &report));
     if arguments.all {
         print(&format!("\n{}", text::checks(&report, width())));
     }
-    let mut code = if report.is_fit() { 0 } else { FINDINGS };
-    if let Some(path) = &arguments.record {
-        match punctual_files::write(path, machine.tree.recording().as_ref()) {
-            Ok(()) => say!("written: {}", path.display()),
-            Err(error) => {
-                say!("error: --record {}: {error}", path.display());
-                code = FINDINGS;
-            }
-        }
+    let is_recorded = output::write("--record", arguments.record.as_deref(), || machine.tree.recording());
+    if let Some(path) = arguments.record.as_ref().filter(|_| is_recorded) {
+        say!("written: {}", path.display());
     }
     if arguments.fix {
-        return fix::fix(&report, arguments.yes, &mut place);
+        return fix::fix(&report, &mut place);
     }
-    Ok(code)
+    Ok(if report.is_fit() && is_written && is_recorded { 0 } else { FINDING })
 }
 
 /// Returns the CPUs to examine, unless the machine does not list any.

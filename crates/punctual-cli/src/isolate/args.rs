@@ -2,27 +2,31 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use punctual_isolate::cpus::Cpus;
 
+use crate::parse::{duration, time};
+
 /// Take CPUs from the rest of the system for real-time threads, and give them back
 ///
 /// Moves other threads, interrupts, deferred work and packet processing elsewhere, and restores
-/// everything when the CPUs are given back. After a crash, the next `punctual isolate` of any kind
-/// does that. Exits with 0 on success, 1 if something was refused or could not be restored, 2 if
-/// the command line or the request is invalid; `run` exits with the status of its command.
+/// everything when the CPUs are given back. Other hardware threads of the same cores are taken
+/// offline until then. After a crash, the next `punctual isolate` of any kind gives back what was
+/// left.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual isolate plan --cpus 3                  show every write without making it
-  sudo punctual isolate run --cpus 3 -- ./my-app  take CPU 3, run the app there, give it back
-  sudo punctual isolate start --cpus 2-3          take CPUs 2 and 3, for services; `stop` gives them back
-  sudo punctual isolate run --offline --cpu 3 -- my-app.bare
-                                                  run a program there without Linux (docs/book/src/guides/amp.md)
-  sudo punctual isolate run --offline --cpu 3 -- my-app.bare ./my-app
-                                                  run a program there and another one on Linux, which share memory
-  punctual isolate boot --cpus 3                  show boot parameters, and what they add to that")]
+  punctual isolate plan --cpus 3                  show every write, make none
+  sudo punctual isolate run --cpus 3 -- ./my-app  take CPU 3 for an app
+  sudo punctual isolate start --cpus 2-3          take CPUs 2 and 3 until `stop`
+  punctual isolate boot --cpus 3                  show boot parameters
+  sudo punctual isolate run --offline --cpus 3 -- my-app.bare
+                                                  a program without Linux
+  sudo punctual isolate run --offline --cpus 3 -- my-app.bare ./my-app
+                                                  and another on Linux that
+                                                  shares memory with it")]
 pub(crate) struct Isolate {
     #[command(subcommand)]
     pub(super) command: What,
@@ -53,19 +57,18 @@ pub(super) enum What {
         no_record: bool,
 
         /// Run a program without Linux on one CPU, which Linux gives up meanwhile: 64-bit ARM, with
-        /// the module punctual_cpu
-        #[arg(long, conflicts_with = "park")]
+        /// the module punctual_cpu (docs/book/src/guides/amp.md)
+        #[arg(long)]
         offline: bool,
 
-        /// With --offline: ms without a sign of life of Linux after which the program goes to its
-        /// safe state; 0 is never
-        #[arg(long, value_name = "MS", default_value_t = 1000, requires = "offline")]
-        heartbeat: u32,
+        /// With --offline: time without a heartbeat of Linux after which the program goes to its
+        /// safe state; 0s is never
+        #[arg(long, value_name = "TIME", default_value = "1s", requires = "offline", value_parser = time)]
+        heartbeat: Duration,
 
-        /// With --offline: ms that the program has to end when it is asked to
-        #[arg(long, value_name = "MS", default_value_t = 1000, requires = "offline",
-            value_parser = clap::value_parser!(u32).range(10..=20_000))]
-        grace: u32,
+        /// With --offline: time to end for a program that is asked to, from 10ms to 20s
+        #[arg(long, value_name = "TIME", default_value = "1s", requires = "offline", value_parser = grace)]
+        grace: Duration,
 
         /// Command to run there
         #[arg(last = true, required = true, value_name = "COMMAND")]
@@ -76,9 +79,9 @@ pub(super) enum What {
         #[command(flatten)]
         which: CpuSelection,
 
-        /// Seconds per measurement
-        #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=600))]
-        seconds: u32,
+        /// Length of each measurement
+        #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+        duration: Duration,
     },
     /// Print boot parameters that isolate CPUs, with the purpose of each
     Boot(CpuSelection),
@@ -87,10 +90,14 @@ pub(super) enum What {
 #[derive(Debug, Args)]
 pub(super) struct CpuSelection {
     /// CPUs to take, such as 3 or 2-3
-    #[arg(long, visible_alias = "cpu", value_name = "LIST", value_parser = Cpus::checked)]
+    #[arg(long, value_name = "LIST", value_parser = Cpus::checked)]
     pub(super) cpus: Cpus,
+}
 
-    /// Take the other hardware threads of the same cores offline
-    #[arg(long)]
-    pub(super) park: bool,
+fn grace(text: &str) -> Result<Duration, String> {
+    let limits = Duration::from_millis(10)..=Duration::from_secs(20);
+    time(text).and_then(|time| match limits.contains(&time) {
+        true => Ok(time),
+        false => Err("give a time from 10ms to 20s".into()),
+    })
 }

@@ -20,6 +20,7 @@ use punctual_trace::noise::Noise;
 use punctual_trace::record::{Config, Group, Live, LiveError, drop_real_time_policy};
 
 use crate::output::say;
+use crate::parse::numbers;
 use crate::trace::names::{NameWatch, NewNames};
 
 /// Maximum number of kinds that are shown.
@@ -94,9 +95,6 @@ impl Beside {
 
 impl Recorder {
     fn start(plan: &Plan) -> Result<Self, String> {
-        let numbers = |cpus: &punctual_isolate::cpus::Cpus| -> Vec<u32> {
-            cpus.iter().filter_map(|cpu| u32::try_from(cpu).ok()).collect()
-        };
         let config = Config {
             groups: vec![Group::Sched, Group::Irq, Group::Vectors, Group::Softirq],
             buffer_kib: 4 << 10,

@@ -8,23 +8,19 @@ mod verify;
 
 use std::io;
 use std::process::{Command, ExitCode};
-use std::time::Duration;
 
 use punctual_isolate::change::{Journal, Live, Store, Undone};
 use punctual_isolate::cpus::Cpus;
 use punctual_isolate::facts::Machine;
-use punctual_isolate::isolate::{JOURNAL, Plan, Request, boot, take};
+use punctual_isolate::isolate::{JOURNAL, Plan, boot, take};
 use punctual_isolate::tree::Tree;
 use punctual_report::format::format_counted;
 
-use self::args::{CpuSelection, Isolate, What};
+use self::args::{Isolate, What};
 use self::beside::Beside;
 use crate::output::{print, say};
-
-/// A change was refused, or could not be undone.
-const FAILED: u8 = 1;
-/// The command line or the request is invalid.
-const BAD_INPUT: u8 = 2;
+use crate::parse::numbers;
+use crate::status::{BAD_INPUT, FINDING};
 
 pub(crate) fn run(arguments: &Isolate) -> ExitCode {
     match isolate(arguments) {
@@ -89,10 +85,10 @@ pub(crate) struct IsolatedCpus {
 impl IsolatedCpus {
     /// Takes the CPUs, after giving back those of a killed instance. With `record`, disturbances
     /// are recorded.
-    pub(crate) fn take(cpus: Cpus, park: bool, record: bool) -> Result<Self, String> {
+    pub(crate) fn take(cpus: &Cpus, record: bool) -> Result<Self, String> {
         let mut place = Place { tree: |_| Tree::system(), store: Store::system(), settings: Live::system() };
         place.recover()?;
-        let plan = plan(&Machine::look(Tree::system()), &CpuSelection { cpus, park })?;
+        let plan = plan(&Machine::look(Tree::system()), cpus)?;
         let (journal, refused) =
             take(&plan, &place.store, false, &mut place.settings).map_err(|error| error.to_string())?;
         for line in &refused {
@@ -104,7 +100,7 @@ impl IsolatedCpus {
 
     /// Returns the CPUs that are left for other processes.
     pub(crate) fn others(&self) -> Vec<u32> {
-        self.plan.others.iter().filter_map(|cpu| u32::try_from(cpu).ok()).collect()
+        numbers(&self.plan.others)
     }
 
     /// Makes a command start there.
@@ -129,17 +125,17 @@ fn isolate(arguments: &Isolate) -> Result<u8, String> {
     let look = |place: &Place| Machine::look((place.tree)(arguments));
     match &arguments.command {
         What::Plan(which) => {
-            print(&plan(&look(&place), which)?.text());
+            print(&plan(&look(&place), &which.cpus)?.text());
             Ok(0)
         }
         What::Boot(which) => {
             let machine = look(&place);
-            plan(&machine, which)?;
+            plan(&machine, &which.cpus)?;
             print(&boot::text(&machine, &which.cpus));
             Ok(0)
         }
         What::Start(which) => {
-            let plan = plan(&look(&place), which)?;
+            let plan = plan(&look(&place), &which.cpus)?;
             let (_journal, refused) =
                 take(&plan, &place.store, true, &mut place.settings).map_err(|error| error.to_string())?;
             for line in &refused {
@@ -172,26 +168,22 @@ fn isolate(arguments: &Isolate) -> Result<u8, String> {
             Ok(0)
         }
         What::Run { which, offline: true, heartbeat, grace, command, .. } => {
-            let options = punctual_isolate::offline::Options {
-                patience: Duration::from_millis((*heartbeat).into()),
-                grace: Duration::from_millis((*grace).into()),
-            };
+            let options = punctual_isolate::offline::Options { patience: *heartbeat, grace: *grace };
             offline::run(&(place.tree)(arguments), &which.cpus, options, command, &mut place)
         }
         What::Run { which, command, no_record, .. } => {
-            let plan = plan(&look(&place), which)?;
+            let plan = plan(&look(&place), &which.cpus)?;
             run::run(&plan, command, !no_record, &mut place)
         }
-        What::Verify { which, seconds } => {
-            let plan = plan(&look(&place), which)?;
-            verify::verify(&plan, *seconds, &mut place)
+        What::Verify { which, duration } => {
+            let plan = plan(&look(&place), &which.cpus)?;
+            verify::verify(&plan, *duration, &mut place)
         }
     }
 }
 
-fn plan(machine: &Machine, which: &CpuSelection) -> Result<Plan, String> {
-    let request = Request { cpus: which.cpus.clone(), park: which.park };
-    Plan::new(machine, &request).map_err(|error| format!("--cpus {}: {error}", which.cpus))
+fn plan(machine: &Machine, cpus: &Cpus) -> Result<Plan, String> {
+    Plan::new(machine, cpus).map_err(|error| format!("--cpus {cpus}: {error}"))
 }
 
 fn status(place: &Place) -> Result<u8, String> {
@@ -217,5 +209,5 @@ fn tell(undone: &Undone) -> u8 {
     for left in &undone.left {
         say!("left as it is: {}, which was `{}`: {}", left.setting, left.old, left.why);
     }
-    if undone.left.iter().any(|left| left.is_open) { FAILED } else { 0 }
+    if undone.left.iter().any(|left| left.is_open) { FINDING } else { 0 }
 }

@@ -24,8 +24,10 @@ use punctual_process::child::BoundedChild;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::{FAILED, Place};
+use super::Place;
 use crate::output::say;
+use crate::parse::only_cpu;
+use crate::status::FINDING;
 use crate::trace;
 
 /// Interval of looks at the programs: output, figures, jobs to be marked, ends.
@@ -49,14 +51,11 @@ pub(super) fn run(
     command: &[OsString],
     place: &mut Place,
 ) -> Result<u8, String> {
-    let mut numbers = cpus.iter();
-    let (Some(cpu), None) = (numbers.next(), numbers.next()) else {
-        return Err(format!("--cpus {cpus}: --offline takes one CPU; a program for it runs on one"));
-    };
+    let cpu = only_cpu(cpus)?;
     let [path, linux @ ..] = command else {
         return Err("--offline takes the file of a program".into());
     };
-    check(tree, cpu).map_err(|error| format!("--cpu {cpu}: {error}"))?;
+    check(tree, cpu).map_err(|error| format!("--cpus {cpu}: {error}"))?;
     let file = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let image = Image::read(&file).map_err(|error| format!("{}: {error}", path.display()))?;
     let end = Arc::new(AtomicBool::new(false));
@@ -174,14 +173,14 @@ impl LinuxProgram {
         }
         let status = self.ended.ok_or("the program on Linux does not end at SIGKILL")?;
         Ok(match status.code() {
-            Some(code) => u8::try_from(code).unwrap_or(FAILED),
+            Some(code) => u8::try_from(code).unwrap_or(FINDING),
             // A program without a handler ends so.
             None if self.has_been_told && status.signal() == Some(SIGTERM) => 0,
             None => {
                 if limit > Duration::ZERO {
                     say!("error: the program on Linux: {status}");
                 }
-                FAILED
+                FINDING
             }
         })
     }
@@ -217,14 +216,14 @@ fn follow(
         show(device);
         device.observe().iter().for_each(|lacking| say!("{lacking}"));
         match device.state() {
-            State::Ended(code) if !on => break u8::try_from(code).unwrap_or(FAILED),
+            State::Ended(code) if !on => break u8::try_from(code).unwrap_or(FINDING),
             State::Faulted(code) if !on => {
                 say!("error: the program has failed; Linux takes its CPU back");
-                break u8::try_from(code).unwrap_or(FAILED);
+                break u8::try_from(code).unwrap_or(FINDING);
             }
             _ if !on => {
                 say!("error: the CPU was turned off, but not by the program");
-                break FAILED;
+                break FINDING;
             }
             _ => {}
         }

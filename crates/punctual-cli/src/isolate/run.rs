@@ -17,9 +17,10 @@ use rustix::fs::Access;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use rustix::thread::CpuSet;
 
+use super::Place;
 use super::beside::Beside;
-use super::{BAD_INPUT, FAILED, Place};
 use crate::output::say;
+use crate::status::{BAD_INPUT, FINDING};
 use crate::trace::signals::{self, Notice};
 
 pub(super) fn run(plan: &Plan, command: &[OsString], record: bool, place: &mut Place) -> Result<u8, String> {
@@ -73,7 +74,7 @@ pub(crate) fn resolve(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, 
 /// Returns the exit code as shells report it: for a signal, 128 plus its number.
 pub(crate) fn code_of(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    u8::try_from(code).unwrap_or(FAILED)
+    u8::try_from(code).unwrap_or(FINDING)
 }
 
 /// Starts a command that is on the plan's CPUs from its first instruction.

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use punctual_bench::model::{Row, Run};
 use punctual_isolate::isolate::{Plan, take};
@@ -12,12 +13,13 @@ use punctual_report::format::format_nanos;
 use punctual_report::table::{Cell, Column, Table};
 use rustix::process::Pid;
 
+use super::Place;
 use super::run::{Signals, start};
-use super::{FAILED, Place};
 use crate::app::files;
 use crate::output::{print, say};
+use crate::status::FINDING;
 
-pub(super) fn verify(plan: &Plan, seconds: u32, place: &mut Place) -> Result<u8, String> {
+pub(super) fn verify(plan: &Plan, length: Duration, place: &mut Place) -> Result<u8, String> {
     let Some(cpu) = plan.cpus.first() else { return Err("--cpus: there are none".into()) };
     let files =
         files().map_err(|error| format!("cannot create a directory for the measurements: {error}"))?;
@@ -26,20 +28,20 @@ pub(super) fn verify(plan: &Plan, seconds: u32, place: &mut Place) -> Result<u8,
     let signals = Signals::catch().map_err(|error| format!("cannot handle signals: {error}"))?;
     // Not taken yet, so without its group.
     let free = Plan { group: None, ..plan.clone() };
-    say!("CPU {cpu} as it is, {seconds} s for each kind of thread");
-    let first = measure(&free, cpu, seconds, &before, &signals)?;
+    say!("CPU {cpu} as it is, {} for each kind of thread", format_nanos(length.as_nanos() as f64));
+    let first = measure(&free, cpu, length, &before, &signals)?;
     let (_journal, refused) =
         take(plan, &place.store, false, &mut place.settings).map_err(|error| error.to_string())?;
     for line in &refused {
         say!("{line}");
     }
     say!("CPU {cpu} when it is taken");
-    let second = measure(plan, cpu, seconds, &after, &signals);
+    let second = measure(plan, cpu, length, &after, &signals);
     let code = place.give_back()?;
     let second = second?;
     if !(first.success() && second.success()) {
         say!("error: a measurement failed, or was interrupted");
-        return Ok(FAILED);
+        return Ok(FINDING);
     }
     print(&side_by_side(&rows(&before)?, &rows(&after)?));
     Ok(code)
@@ -48,16 +50,16 @@ pub(super) fn verify(plan: &Plan, seconds: u32, place: &mut Place) -> Result<u8,
 fn measure(
     plan: &Plan,
     cpu: usize,
-    seconds: u32,
+    length: Duration,
     to: &Path,
     signals: &Signals,
 ) -> Result<ExitStatus, String> {
     let itself = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-    let words =
-        ["bench", "hourglass", "--cpu", &cpu.to_string(), "--seconds", &seconds.to_string(), "--json"];
+    let (cpu, length) = (cpu.to_string(), format!("{}ns", length.as_nanos()));
+    let words = ["bench", "hourglass", "--cpus", &cpu, "--duration", &length];
     let mut command: Vec<OsString> = vec![itself.into()];
     command.extend(words.map(OsString::from));
-    command.push(to.into());
+    command.push(format!("--json={}", to.display()).into());
     let run = |child: Pid| signals.wait(child);
     start(plan, &command, Stdio::null()).and_then(run).map_err(|error| format!("the measurement: {error}"))
 }

@@ -5,9 +5,6 @@ use std::iter;
 /// The manifest, by a symbolic link, which packaging replaces with the file.
 const MANIFEST: &str = include_str!("../../templates/bare/boards.toml");
 
-/// The board of a crate if the user names none.
-pub(crate) const DEFAULT: &str = "raspi4b";
-
 /// A board.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Board(&'static str);
@@ -18,9 +15,8 @@ impl Board {
         MANIFEST.lines().filter_map(row).map(Self)
     }
 
-    /// Returns the board of this name, or the default.
-    pub(crate) fn named(name: Option<&str>) -> Self {
-        let name = name.unwrap_or(DEFAULT);
+    /// Returns the board of this name.
+    pub(crate) fn named(name: &str) -> Self {
         Self::all().find(|board| board.0 == name).expect("the command line accepts only known boards")
     }
 
@@ -67,8 +63,7 @@ mod tests {
             assert!(board.setting("target").is_some(), "{board:?}");
             assert!(board.setting("machine").is_some(), "{board:?}");
         }
-        assert_eq!(Board::named(None).name(), DEFAULT);
-        let runner = Board::named(Some("virt-a7")).runner();
+        let runner = Board::named("virt-a7").runner();
         assert_eq!(runner, "qemu-system-arm -machine virt -cpu cortex-a7");
     }
 }

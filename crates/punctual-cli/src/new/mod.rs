@@ -8,12 +8,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use self::args::{New, Template};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+use self::args::New;
 use self::board::Board;
 use crate::output::{print, say};
-
-/// The command line is invalid, or the crate cannot be created there.
-const BAD_INPUT: u8 = 2;
+use crate::status::BAD_INPUT;
 
 /// A file of a crate: its path in it, and its text, in which placeholders such as `@NAME@` are
 /// replaced.
@@ -36,7 +36,34 @@ const BARE: &[File] = &[
     ("src/main.rs", include_str!("../../templates/bare/main.rs")),
 ];
 
+/// What a crate starts from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Template {
+    Plain,
+    Gimbal,
+    Ros2,
+    /// A board without an operating system.
+    Bare(Board),
+}
+
 impl Template {
+    /// Templates for Linux, by name.
+    const LINUX: [(&str, &str, Self); 3] = [
+        ("plain", "A control loop at 1 kHz, and an alarm", Self::Plain),
+        ("gimbal", "A controller of two simulated axes, steered from the standard input", Self::Gimbal),
+        ("ros2", "A control loop that is a node of ROS 2", Self::Ros2),
+    ];
+
+    /// Returns a parser of names, with the help of each.
+    pub(crate) fn parser() -> impl TypedValueParser<Value = Self> {
+        let linux = Self::LINUX.map(|(name, help, _)| PossibleValue::new(name).help(help));
+        let boards = Board::all().map(|board| PossibleValue::new(board.name()).help("A task on this board"));
+        PossibleValuesParser::new(linux.into_iter().chain(boards)).map(|name| {
+            let of_linux = Self::LINUX.into_iter().find(|row| row.0 == name).map(|row| row.2);
+            of_linux.unwrap_or_else(|| Self::Bare(Board::named(&name)))
+        })
+    }
+
     /// Returns all files.
     fn files(self) -> Vec<File> {
         let own: &[File] = match self {
@@ -50,14 +77,14 @@ impl Template {
                 ("README.md", include_str!("../../templates/ros2/readme.md")),
                 ("src/main.rs", include_str!("../../templates/ros2/main.rs")),
             ],
-            Self::Bare => return BARE.to_vec(),
+            Self::Bare(_) => return BARE.to_vec(),
         };
         [&HOSTED, own].concat()
     }
 
     /// Returns Punctual's own crates that the template needs: directory in a checkout, name, and
     /// further keys of the manifest.
-    fn dependencies(self, board: Board) -> Vec<(&'static str, &'static str, String)> {
+    fn dependencies(self) -> Vec<(&'static str, &'static str, String)> {
         let library = ("crates/punctual", "punctual");
         let bridge = ("crates/punctual-bridge", "punctual-bridge");
         let ros2 = ("extras/punctual-ros2", "punctual-ros2");
@@ -66,7 +93,7 @@ impl Template {
         match self {
             Self::Plain | Self::Gimbal => vec![with(library, "")],
             Self::Ros2 => vec![with(library, ""), with(bridge, ""), with(ros2, "")],
-            Self::Bare => vec![
+            Self::Bare(board) => vec![
                 with(library, "default-features = false, features = [\"monitoring\"]"),
                 with(bare, &format!("features = [\"{}\"]", board.name())),
             ],
@@ -79,7 +106,7 @@ pub(crate) fn run(arguments: &New) -> ExitCode {
         Ok((directory, library)) => {
             let directory = directory.display();
             let next = match arguments.template {
-                Template::Bare => "cargo run --release --features semihosting",
+                Template::Bare(_) => "cargo run --release --features semihosting",
                 _ => "cargo test && cargo run --release",
             };
             let uses = match library {
@@ -103,12 +130,6 @@ fn make(arguments: &New) -> Result<(PathBuf, Option<PathBuf>), String> {
     let shown = directory.display();
     let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     check_name(name)?;
-    if arguments.board.is_some() && arguments.template != Template::Bare {
-        return Err(
-            "--board is for programs without an operating system; add --template bare, or omit --board"
-                .into(),
-        );
-    }
     let checkout = checkout(arguments.path.as_deref())?;
     let dependencies = dependencies(arguments, checkout.as_deref())?;
     // An existing directory may contain work of the user.
@@ -136,15 +157,13 @@ fn write(
     arguments: &New,
 ) -> Result<(), (PathBuf, io::Error)> {
     let node = name.replace('-', "_");
-    let board = Board::named(arguments.board.as_deref());
-    let words = [
-        ("@NAME@", name),
-        ("@NODE@", &node),
-        ("@DEPENDENCIES@", dependencies),
-        ("@BOARD@", board.name()),
-        ("@TARGET@", board.target()),
-        ("@RUNNER@", &board.runner()),
-    ];
+    let mut words =
+        vec![("@NAME@", name.to_owned()), ("@NODE@", node), ("@DEPENDENCIES@", dependencies.to_owned())];
+    if let Template::Bare(board) = arguments.template {
+        words.push(("@BOARD@", board.name().to_owned()));
+        words.push(("@TARGET@", board.target().to_owned()));
+        words.push(("@RUNNER@", board.runner()));
+    }
     for (path, text) in arguments.template.files() {
         let path = directory.join(path.replace("@NAME@", name));
         let write = || {
@@ -200,8 +219,7 @@ fn dependencies(arguments: &New, checkout: Option<&Path>) -> Result<String, Stri
             (_, false) => format!("{name} = {{ {at}, {more} }}"),
         })
     };
-    let lines =
-        arguments.template.dependencies(Board::named(arguments.board.as_deref())).into_iter().map(line);
+    let lines = arguments.template.dependencies().into_iter().map(line);
     Ok(lines.collect::<Result<Vec<_>, String>>()?.join("\n"))
 }
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::output::Json;
+
 /// Show the parameters of a running app: values, units, ranges
 ///
 /// Without an app, lists this user's apps that have parameters.
@@ -13,7 +15,7 @@ Examples:
   punctual get                              the apps that have parameters
   punctual get my-app                       all parameters of one
   punctual get my-app pid.kp                the value of one parameter
-  punctual get my-app --toml > gains.toml   for the start of the app, or for `punctual set --file`")]
+  punctual get my-app --toml > gains.toml   for its start or punctual set --file")]
 pub(crate) struct Get {
     /// Name of the app or of its program, or its process ID
     pub(crate) app: Option<String>,
@@ -26,9 +28,8 @@ pub(crate) struct Get {
     #[arg(long, requires = "app", conflicts_with = "json")]
     pub(crate) toml: bool,
 
-    /// Print an object in JSON
-    #[arg(long, requires = "app")]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// Set parameters of a running app: all that are given, or none
@@ -39,13 +40,11 @@ pub(crate) struct Get {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual set --list my-app                        the parameters: names, units, ranges, values
-  punctual set my-app pid.kp=1.2 pid.ki=0.05        two values that take effect together
-  punctual set my-app --file gains.toml             the values of a file")]
+  punctual set my-app pid.kp=1.2 pid.ki=0.05   two values, effective together
+  punctual set my-app --file gains.toml        the values of a file")]
 pub(crate) struct Set {
     /// Name of the app or of its program, or its process ID
-    #[arg(required_unless_present = "list")]
-    pub(crate) app: Option<String>,
+    pub(crate) app: String,
 
     /// Parameters to set
     #[arg(value_name = "NAME=VALUE", value_parser = assignment, allow_hyphen_values = false)]
@@ -54,10 +53,6 @@ pub(crate) struct Set {
     /// Also set the parameters in a file in TOML
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) file: Option<PathBuf>,
-
-    /// Show the parameters instead, like `punctual get`
-    #[arg(long, conflicts_with_all = ["assignments", "file"])]
-    pub(crate) list: bool,
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {

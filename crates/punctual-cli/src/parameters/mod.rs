@@ -10,25 +10,21 @@ use serde_json::json;
 
 use self::args::{Get, Set};
 use crate::output::{print, say};
-
-/// There is no such app or parameter, or the input is rejected.
-const BAD_INPUT: u8 = 2;
+use crate::status::{BAD_INPUT, FINDING};
 
 pub(crate) fn get(arguments: &Get) -> ExitCode {
     end(show(arguments))
 }
 
 pub(crate) fn set(arguments: &Set) -> ExitCode {
-    if arguments.list {
-        let get = Get { app: arguments.app.clone(), names: Vec::new(), toml: false, json: false };
-        return end(show(&get));
-    }
-    end(change(arguments))
+    end(change(arguments).map(|()| true))
 }
 
-fn end(ended: Result<(), String>) -> ExitCode {
+/// Returns the exit status of a command that may have failed to write its result.
+fn end(ended: Result<bool, String>) -> ExitCode {
     match ended {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => FINDING.into(),
         Err(message) => {
             message.lines().for_each(|line| say!("error: {line}"));
             ExitCode::from(BAD_INPUT)
@@ -36,25 +32,29 @@ fn end(ended: Result<(), String>) -> ExitCode {
     }
 }
 
-fn show(arguments: &Get) -> Result<(), String> {
+/// Returns whether the result was written.
+fn show(arguments: &Get) -> Result<bool, String> {
+    arguments.json.check()?;
     let remotes = Remotes::running().map_err(request_error)?;
     let Some(app) = &arguments.app else {
+        if arguments.json.json.is_some() {
+            return Err("--json prints the parameters of one app; give its name".into());
+        }
         // Without any, it prints a notice.
         if remotes.found.is_empty() {
-            return remotes.named("").map(drop).map_err(request_error);
+            return remotes.named("").map(|_| true).map_err(request_error);
         }
         print(&text::apps(&remotes.found));
-        return Ok(());
+        return Ok(true);
     };
     let remote = remotes.named(app).map_err(request_error)?;
     let parameters = remote.list().map_err(request_error)?;
-    print(&match (arguments.toml, arguments.json, arguments.names.is_empty()) {
-        (true, ..) => text::toml(remote, &parameters),
-        (_, true, _) => json(remote, &parameters),
-        (.., false) => text::values(&parameters, &arguments.names)?,
-        (.., true) => text::table(&parameters),
-    });
-    Ok(())
+    let shown = match (arguments.toml, arguments.names.is_empty()) {
+        (true, _) => text::toml(remote, &parameters),
+        (_, false) => text::values(&parameters, &arguments.names)?,
+        (_, true) => text::table(&parameters),
+    };
+    Ok(arguments.json.write(|| shown, || json(remote, &parameters)))
 }
 
 fn change(arguments: &Set) -> Result<(), String> {
@@ -64,8 +64,7 @@ fn change(arguments: &Set) -> Result<(), String> {
     }
     given.extend(arguments.assignments.iter().cloned());
     let remotes = Remotes::running().map_err(request_error)?;
-    // The command line has one, unless it lists.
-    let remote = remotes.named(arguments.app.as_deref().unwrap_or_default()).map_err(request_error)?;
+    let remote = remotes.named(&arguments.app).map_err(request_error)?;
     let changes = remote.set(&given).map_err(|error| match error {
         RequestError::Refused(refused) => format!("{refused}\n{remote}: nothing was changed"),
         error => request_error(error),
@@ -90,11 +89,12 @@ fn json(remote: &Remote, parameters: &[punctual_bridge::parameters::Parameter]) 
             "value": text::number(&parameter.value),
         })
     });
-    let object = json!({
+    let parameters: Vec<_> = parameters.collect();
+    json!({
         "schema": "punctual-parameters/1",
         "app": remote.app(),
         "process": remote.process(),
-        "parameters": parameters.collect::<Vec<_>>(),
-    });
-    format!("{object}\n")
+        "parameters": parameters,
+    })
+    .to_string()
 }

@@ -6,71 +6,68 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use punctual_analysis::time::Ratio;
+use punctual_isolate::cpus::Cpus;
 
-use crate::parse::seconds;
-use crate::trace::parse::Deadline;
+use crate::output::Json;
+use crate::parse::{Deadline, duration};
 
 /// Bound the response time of every task, and show the margin to each deadline
 ///
 /// The task set is written by hand, in TOML or JSON, or comes from an app: its declared model and
 /// the profile of a run. From a recording alone, a model of every real-time thread is inferred.
-/// docs/book/src/reference/taskset.md explains all three. Exits with 0 if every deadline is met, 1
-/// if not, 2 if the input is invalid or a task has no bound.
+/// docs/book/src/reference/taskset.md explains all three.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual rta tasks.toml                              analyze a task set written by hand
-  punctual rta tasks.toml --scale 1.2 --fail-under 10% the same with C 20 % longer; fail if less than 10 % is left
-  punctual rta tasks.toml --assign                     find levels
-  punctual rta --model m.json --profile p.json         analyze an app's model and a measured run
-  punctual rta tasks.toml --profile p.json             compare a task set with a run: which values it exceeded
-  punctual rta -- ./my-app                             run the app for 5 s to measure it
-  punctual rta --trace trace.dat                       infer a model of every real-time thread of a recording
-  punctual rta --trace t.dat --model m.json --profile p.json
-                                                       add interrupts and other threads of a recording to an app")]
+  punctual rta tasks.toml                         a task set written by hand
+  punctual rta tasks.toml --scale 1.2 --fail-under 10%
+                                                  with C 20 % longer
+  punctual rta tasks.toml --assign                find levels
+  punctual rta model.json --profile profile.json  an app, and a measured run
+  punctual rta tasks.toml --profile profile.json  values that a run exceeded
+  punctual rta -- ./my-app                        run the app for 5 s
+  punctual rta --trace trace.dat                  the threads of a recording
+  punctual rta model.json --profile profile.json --trace trace.dat
+                                                  an app among other threads")]
 pub(crate) struct Rta {
-    /// Task set in TOML or JSON
-    #[arg(value_name = "MODEL.toml", conflicts_with_all = ["model", "command"])]
+    /// Task set in TOML or JSON, or the model that an app wrote with PUNCTUAL_MODEL=FILE
+    #[arg(value_name = "TASKS|MODEL", conflicts_with = "command")]
     pub(super) file: Option<PathBuf>,
 
-    /// Model written by an app with PUNCTUAL_MODEL=FILE
-    #[arg(long, value_name = "FILE", requires = "profile", conflicts_with = "command")]
-    pub(super) model: Option<PathBuf>,
-
-    /// Profile written by an app with PUNCTUAL_PROFILE=FILE, at its end; with a task set, lists the
-    /// values that were exceeded
+    /// Profile written by an app with PUNCTUAL_PROFILE=FILE, at its end: required by a model; with
+    /// a task set, lists the values that were exceeded
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub(super) profile: Option<PathBuf>,
 
-    /// Recording made by `punctual trace record`; with --model and --profile, adds the other
-    /// activity on the CPUs
-    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["file", "command", "assign"])]
+    /// Recording made by `punctual trace record`; with a model, adds the other activity on the CPUs
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "assign"])]
     pub(super) trace: Option<PathBuf>,
 
     /// Definition of a job of a recorded thread
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Jobs::Auto, requires = "trace")]
     pub(super) jobs: Jobs,
 
-    /// Deadline of a recorded thread, from release to end; may be repeated
-    #[arg(long = "deadline", value_name = "NAME=US", requires = "trace")]
+    /// Deadline from release to end of a recorded thread, or of every one without its own; may be
+    /// repeated
+    #[arg(long = "deadline", value_name = "[NAME=]TIME", requires = "trace")]
     pub(super) deadlines: Vec<Deadline>,
 
     /// Use as C the time that a job exceeds with this probability, such as 1e-9, by a distribution
     /// fitted to the recording
-    #[arg(long, value_name = "P", value_parser = probability, requires = "trace", conflicts_with = "model")]
+    #[arg(long, value_name = "P", value_parser = probability, requires = "trace", conflicts_with = "file")]
     pub(super) pwcet: Option<f64>,
 
     /// CPUs of the global executor [default: those of this machine, if the app is run]
-    #[arg(long, value_name = "N")]
-    pub(super) cpus: Option<u64>,
+    #[arg(long, value_name = "LIST", value_parser = Cpus::checked)]
+    pub(super) cpus: Option<Cpus>,
 
     /// Leave out a task of the app, as if it had no jobs; may be repeated
-    #[arg(long, value_name = "TASK", conflicts_with = "file")]
+    #[arg(long, value_name = "TASK")]
     pub(super) without: Vec<String>,
 
-    /// Seconds to run the app
-    #[arg(long, value_name = "S", value_parser = seconds, default_value = "5")]
-    pub(super) seconds: Duration,
+    /// Length of the app's run
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
+    pub(super) duration: Duration,
 
     /// Multiply all execution times and critical sections by this factor, such as 1.2
     #[arg(long, value_name = "FACTOR", value_parser = Ratio::parse, default_value = "1")]
@@ -84,13 +81,8 @@ pub(crate) struct Rta {
     #[arg(long)]
     pub(super) assign: bool,
 
-    /// Explain every task, not only the tightest
-    #[arg(long)]
-    pub(super) explain: bool,
-
-    /// Print the result as JSON
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) json: Json,
 
     /// Write the result as an HTML page
     #[arg(long, value_name = "FILE")]

@@ -16,12 +16,8 @@ use punctual_analysis::{analyse, assign, explain, json, measured, schema};
 
 use self::args::Rta;
 use crate::app;
-use crate::output::{print, say};
-
-/// A deadline is missed, or the margin is too small, or a result could not be written.
-const MISSED: u8 = 1;
-/// The input is wrong, or a task has no bound because of it.
-const BAD_INPUT: u8 = 2;
+use crate::output::{self, print, say};
+use crate::status::{BAD_INPUT, FINDING};
 
 pub(crate) fn run(arguments: &Rta) -> ExitCode {
     match rta(arguments) {
@@ -42,22 +38,20 @@ pub(crate) struct Input {
 
 /// Returns the exit code, or an error in the input.
 fn rta(arguments: &Rta) -> Result<u8, String> {
-    if let Some(path) = &arguments.html {
-        punctual_files::check(path).map_err(|error| format!("--html {}: {error}", path.display()))?;
-    }
-    if arguments.profile.is_some() && arguments.model.is_none() && arguments.file.is_none() {
-        return Err("--profile requires --model, or a task set to compare it with".into());
-    }
-    if let (Some(path), None) = (&arguments.trace, &arguments.model) {
+    arguments.json.check()?;
+    output::check("--html", arguments.html.as_deref())?;
+    let file = arguments.file.as_deref().map(File::load).transpose()?;
+    if let (Some(path), None) = (&arguments.trace, &file) {
         return trace::run(arguments, path);
     }
-    let Input { mut system, place } = input(arguments)?;
+    check(arguments, file.as_ref())?;
+    let Input { mut system, place } = input(arguments, file.as_ref())?;
     let recorded = arguments.trace.as_ref().map(|path| trace::add(&mut system, path)).transpose()?;
     system.scale(arguments.scale);
     if arguments.assign {
         return Ok(find_levels(&system));
     }
-    let compared = arguments.file.as_ref().and(arguments.profile.as_ref());
+    let compared = arguments.profile.as_ref().filter(|_| file.is_some_and(|file| !file.is_model));
     let compared = compared.map(|profile| compare(&mut system, profile)).transpose()?;
     let analysis = analyse(&system);
     let margins = margins(&system);
@@ -65,42 +59,79 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
         Some(compared) => compared.sentences(&system, &analysis),
         None => text::contradictions(&system, &analysis),
     };
-    if arguments.json {
-        print(&format!("{}\n", json::json(&system, &analysis, &margins)));
+    if arguments.json.is_printed() {
         compared.iter().flat_map(|_| &contradictions).for_each(|sentence| say!("{sentence}"));
-    } else {
-        print(&text::report(&system, &analysis, &margins, arguments.explain, contradictions));
     }
+    let mut is_written = arguments.json.write(
+        || text::report(&system, &analysis, &margins, contradictions),
+        || json::json(&system, &analysis, &margins),
+    );
     for sentence in recorded.iter().flat_map(|recorded| recorded.contradictions(&system, &analysis)) {
         say!("{sentence}");
     }
-    if let Some(path) = &arguments.html
-        && let Err(error) = punctual_files::write(path, page::page(&system, &analysis, &margins).as_bytes())
-    {
-        say!("error: --html {}: {error}", path.display());
-        return Ok(MISSED);
+    is_written &=
+        output::write("--html", arguments.html.as_deref(), || page::page(&system, &analysis, &margins));
+    match verdict(arguments, &system, &analysis, &margins, &place) {
+        0 if !is_written => Ok(FINDING),
+        code => Ok(code),
     }
-    Ok(verdict(arguments, &system, &analysis, &margins, &place))
 }
 
-fn input(arguments: &Rta) -> Result<Input, String> {
-    if let (Some(model), Some(profile)) = (&arguments.model, &arguments.profile) {
-        return measured(model, profile, arguments.cpus, &arguments.without);
+/// A task set, or the model of an app.
+struct File {
+    name: String,
+    text: String,
+    is_model: bool,
+}
+
+impl File {
+    fn load(path: &Path) -> Result<Self, String> {
+        let text = load(path)?;
+        Ok(Self { name: path.display().to_string(), is_model: measured::is_model(&text), text })
     }
+}
+
+/// Checks that the options belong to this kind of file.
+fn check(arguments: &Rta, file: Option<&File>) -> Result<(), String> {
+    match file {
+        None if arguments.profile.is_some() => {
+            Err("--profile requires the model of the app, or a task set to compare it with".into())
+        }
+        None => Ok(()),
+        Some(model) if model.is_model => match &arguments.profile {
+            Some(_) => Ok(()),
+            None => Err(format!(
+                "{} is the model of an app, which has no execution times; give those of a run with --profile",
+                model.name
+            )),
+        },
+        Some(set) if arguments.trace.is_some() => {
+            Err(format!("--trace: {} is a task set; give the model of an app", set.name))
+        }
+        Some(set) if !arguments.without.is_empty() => {
+            Err(format!("--without: {} is a task set; remove the task there", set.name))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn input(arguments: &Rta, file: Option<&File>) -> Result<Input, String> {
+    let cpus = arguments.cpus.as_ref().map(|cpus| cpus.len() as u64);
     if !arguments.command.is_empty() {
-        let files = app::run(&arguments.command, arguments.seconds, |_| {})?;
+        let files = app::run(&arguments.command, arguments.duration, |_| {})?;
         let here = std::thread::available_parallelism().ok().map(|cpus| cpus.get() as u64);
-        return measured(&files.model, &files.profile, arguments.cpus.or(here), &arguments.without);
+        return measured(&files.model, &files.profile, cpus.or(here), &arguments.without);
     }
-    let path = arguments.file.as_ref();
-    let path =
-        path.ok_or("there is nothing to analyse; give a task set, --model and --profile, or -- and an app")?;
-    let text = load(path)?;
-    let file = path.display().to_string();
-    let system = schema::read(&file, &text).map_err(|error| error.to_string())?;
+    let file =
+        file.ok_or("there is nothing to analyze; give a task set, a model and --profile, or -- and an app")?;
+    if let (true, Some(path), Some(profile)) = (file.is_model, &arguments.file, &arguments.profile) {
+        return measured(path, profile, cpus, &arguments.without);
+    }
+    let system = schema::read(&file.name, &file.text).map_err(|error| error.to_string())?;
+    let (name, text) = (file.name.clone(), file.text.clone());
     let place = move |at| match schema::line_of_task(&text, at) {
-        Some(line) => format!("{file}:{line}"),
-        None => file.clone(),
+        Some(line) => format!("{name}:{line}"),
+        None => name.clone(),
     };
     Ok(Input { system, place: Box::new(place) })
 }
@@ -167,7 +198,7 @@ fn verdict(
         return BAD_INPUT;
     }
     if !analysis.is_schedulable(system) || !text::contradictions(system, analysis).is_empty() {
-        return MISSED;
+        return FINDING;
     }
     match arguments.fail_under {
         Some(least) if margins.all.percent() < least => {
@@ -175,7 +206,7 @@ fn verdict(
                 "error: --fail-under: every C may grow by {:.1} %, less than {least} %",
                 margins.all.percent()
             );
-            MISSED
+            FINDING
         }
         _ => 0,
     }
@@ -184,5 +215,5 @@ fn verdict(
 fn find_levels(system: &System) -> u8 {
     let found = assign::assign(system);
     print(&text::assignment(system, &found));
-    if found.is_schedulable { 0 } else { MISSED }
+    if found.is_schedulable { 0 } else { FINDING }
 }

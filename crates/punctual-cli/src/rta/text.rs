@@ -20,7 +20,6 @@ pub(super) fn report(
     system: &System,
     analysis: &Analysis,
     margins: &Margins,
-    all: bool,
     contradictions: Vec<String>,
 ) -> String {
     let mut out = fitted(&bounds(system, analysis));
@@ -29,25 +28,20 @@ pub(super) fn report(
         let _ = write!(out, "\n{}", fitted(&limits(system, margins)));
     }
     let _ = write!(out, "\n{}", wrapped("", &verdict(system, analysis, margins.all), 0, width()));
-    let explained =
-        if all { (0..system.tasks.len()).collect() } else { Vec::from_iter(tightest(system, analysis)) };
-    out += &explanations(system, analysis, explained);
+    if let Some(tightest) = tightest(system, analysis) {
+        out += &explanation(system, analysis, tightest);
+    }
     if !system.chains.is_empty() {
         let _ = write!(out, "\n{}", fitted(&chains(system, analysis)));
     }
     out + &reservations(system, contradictions)
 }
 
-/// Explains the bounds of these tasks, one paragraph each.
-pub(super) fn explanations(system: &System, analysis: &Analysis, tasks: Vec<usize>) -> String {
-    let mut out = String::new();
-    for at in tasks {
-        out.push('\n');
-        for sentence in explain(system, analysis, at) {
-            out += &wrapped("  ", &sentence, 4, width());
-        }
-    }
-    out
+/// Explains the bound of a task in a paragraph; the page explains all.
+pub(super) fn explanation(system: &System, analysis: &Analysis, task: usize) -> String {
+    let sentences = explain(system, analysis, task);
+    let lines = sentences.into_iter().map(|sentence| wrapped("  ", &sentence, 4, width()));
+    format!("\n{}", lines.collect::<String>())
 }
 
 /// Lists contradictions of the bounds, and their assumptions.

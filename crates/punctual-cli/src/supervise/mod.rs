@@ -3,7 +3,6 @@
 mod flight;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -18,26 +17,25 @@ use self::flight::Flight;
 use crate::isolate::IsolatedCpus;
 use crate::isolate::run::code_of;
 use crate::output::say;
-use crate::parse::seconds;
+use crate::parse::time;
+use crate::status::BAD_INPUT;
 use crate::trace::child::MARKS;
-
-/// The command line or the request is invalid.
-const BAD_INPUT: u8 = 2;
 
 /// Run an app and watch it from another process and another CPU, at a higher priority
 ///
 /// A job that uses more CPU time than the `budget` of its task is caught, also in an endless loop
 /// at real-time priority: its stack is written to a file, and the app continues, is asked to stop,
 /// or is killed, as the task's `on_budget` specifies. A job that is displaced by other threads, or
-/// waits, for longer than that is reported. A crash is reported with its stack, too. Exits as the
-/// app does at its last end (128 + n for a signal), with 2 if it cannot be started.
+/// waits, for longer than that is reported. A crash is reported with its stack, too. Stacks are
+/// written to the current directory. Exits as the app does at its last end.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  sudo punctual supervise -- ./my-app                       reports, stops and kills as the tasks declare
-  sudo punctual supervise --restart on-failure -- ./my-app  and starts it again, at most five times in a row
-  sudo punctual supervise --trace -- ./my-app               also writes a kernel trace with each stack
-  sudo punctual supervise --cpus 3 -- ./my-app              on a CPU isolated from the rest of the system")]
+  sudo punctual supervise -- ./my-app            as the tasks declare
+  sudo punctual supervise --restart on-failure -- ./my-app
+                                                 restarts it, five times in a row
+  sudo punctual supervise --newest -- ./my-app   with a kernel trace of each stack
+  sudo punctual supervise --cpus 3 -- ./my-app   on an isolated CPU")]
 pub(crate) struct Supervise {
     /// When to start the app again
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Never)]
@@ -47,38 +45,26 @@ pub(crate) struct Supervise {
     #[arg(long, value_name = "N", default_value_t = 5)]
     attempts: u32,
 
-    /// Seconds before it is started again, twice as many before the next time
-    #[arg(long, value_name = "S", default_value = "0.1", value_parser = seconds)]
+    /// Time before it is started again, twice as long before the next time
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time)]
     pause: Duration,
 
-    /// Seconds until an app that was asked to stop is killed
-    #[arg(long, value_name = "S", default_value = "8", value_parser = seconds)]
+    /// Time to end for an app that is asked to, before it is killed
+    #[arg(long, value_name = "TIME", default_value = "8s", value_parser = time)]
     grace: Duration,
 
-    /// Seconds until an app that was stopped by a signal is killed
-    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    /// Time until an app that was stopped by a signal is killed
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     stopped: Duration,
-
-    /// Directory for the stacks of jobs
-    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
-    snapshots: PathBuf,
 
     /// Keep the newest events of the kernel's tracer, and write them next to each stack; costs some
     /// 100 ns to 2 µs per switch and job, and needs root
     #[arg(long)]
-    trace: bool,
-
-    /// Kernel priority of the supervisor, raised above the app's if it is not
-    #[arg(long, value_name = "N", default_value_t = 98, value_parser = clap::value_parser!(u8).range(1..=99))]
-    priority: u8,
+    newest: bool,
 
     /// CPUs to take for the app, like `punctual isolate run`
     #[arg(long, value_name = "LIST", value_parser = Cpus::checked)]
     cpus: Option<Cpus>,
-
-    /// With --cpus: switch off other threads of the same cores
-    #[arg(long, requires = "cpus")]
-    park: bool,
 
     /// Punctual app
     #[arg(last = true, required = true, value_name = "APP")]
@@ -107,11 +93,7 @@ pub(crate) fn run(arguments: &Supervise) -> ExitCode {
 
 fn supervise(arguments: &Supervise) -> Result<u8, String> {
     let stop = catch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
-    let taken = arguments
-        .cpus
-        .clone()
-        .map(|cpus| IsolatedCpus::take(cpus, arguments.park, arguments.trace))
-        .transpose()?;
+    let taken = arguments.cpus.as_ref().map(|cpus| IsolatedCpus::take(cpus, arguments.newest)).transpose()?;
     let mut settings = Settings::default();
     settings.restart = match arguments.restart {
         When::Never => Restart::Never,
@@ -122,11 +104,9 @@ fn supervise(arguments: &Supervise) -> Result<u8, String> {
     settings.pause = arguments.pause;
     settings.grace = arguments.grace;
     settings.stopped = arguments.stopped;
-    settings.snapshots.clone_from(&arguments.snapshots);
-    settings.priority = arguments.priority;
     settings.cpus = arguments.cpus.as_ref().map(|cpus| cpus.iter().collect());
     let housekeeping = taken.as_ref().map_or(Vec::new(), IsolatedCpus::others);
-    let flight = arguments.trace.then(|| Flight::new(&arguments.snapshots, housekeeping)).transpose();
+    let flight = arguments.newest.then(|| Flight::new(&settings.snapshots, housekeeping)).transpose();
     let flight = flight.map_err(|error| format!("cannot start a thread: {error}"))?;
     let make = || {
         let mut command = Command::new(&arguments.command[0]);

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::parse::seconds;
+use crate::output::Json;
+use crate::parse::time;
 
 /// Watch running apps: jobs, jitter, response and execution times, misses
 ///
@@ -16,45 +17,36 @@ use crate::parse::seconds;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual top                       the apps of this user; Tab goes to the next
-  sudo punctual top my-app           an app by its name, that of its program, or its process
-  punctual top --count 1 --sort response   one table, and the largest response times first
-  punctual top --json | jq .tasks    an object a second
-  punctual top --prometheus          for a scraper, at http://127.0.0.1:9753/metrics")]
+  punctual top                             this user's apps; Tab selects the next
+  sudo punctual top my-app                 by name, program or process
+  punctual top --count 1 --sort response   one table, largest response time first
+  punctual top --json | jq .tasks          an object each second
+  punctual top --prometheus                at http://127.0.0.1:9753/metrics")]
 pub(crate) struct Top {
     /// Name of the app or of its program, or its process ID [default: the first]
     pub(crate) app: Option<String>,
 
-    /// Seconds between two updates
-    #[arg(long, value_name = "S", default_value = "1", value_parser = interval)]
+    /// Time between two updates
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     pub(crate) every: Duration,
 
     /// End after this many updates
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
 
-    /// Print each update as a line of JSON
-    #[arg(long, conflicts_with = "prometheus")]
-    pub(crate) json: bool,
-
-    /// Print tables even on a terminal
-    #[arg(long, conflicts_with_all = ["json", "prometheus"])]
-    pub(crate) plain: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
 
     /// Serve the figures of all apps to Prometheus instead, by HTTP
     #[arg(
         long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:9753",
-        require_equals = true, conflicts_with_all = ["count", "sort", "filter"]
+        require_equals = true, conflicts_with_all = ["json", "count", "sort"]
     )]
     pub(crate) prometheus: Option<SocketAddr>,
 
     /// The order of tasks
     #[arg(long, value_name = "COLUMN", default_value = "level")]
     pub(crate) sort: Order,
-
-    /// Only tasks whose names contain this text
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    pub(crate) filter: String,
 }
 
 /// The order of tasks. Values other than names are sorted largest first.
@@ -80,9 +72,9 @@ impl Order {
 
 /// Parses the time between two updates.
 fn interval(text: &str) -> Result<Duration, String> {
-    match seconds(text)? {
-        interval if interval < Duration::from_millis(50) => Err("give at least 0.05 seconds".into()),
-        interval if interval > Duration::from_secs(86_400) => Err("give at most a day".into()),
+    match time(text)? {
+        interval if interval < Duration::from_millis(50) => Err("give at least 50ms".into()),
+        interval if interval > Duration::from_secs(86_400) => Err("give at most 86400s".into()),
         interval => Ok(interval),
     }
 }
@@ -114,8 +106,8 @@ mod tests {
     #[test]
     fn names_flag_of_bad_value() {
         for (line, flag) in [
-            ("punctual top --every 0.01", "--every"),
-            ("punctual top --every nan", "--every"),
+            ("punctual top --every 10ms", "--every"),
+            ("punctual top --every 1", "--every"),
             ("punctual top --count 0", "--count"),
             ("punctual top --sort name", "--sort"),
             ("punctual top --prometheus=here", "--prometheus"),

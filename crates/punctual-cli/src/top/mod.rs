@@ -23,15 +23,13 @@ use std::time::Instant;
 use self::args::Top;
 use self::chosen::Chosen;
 use self::figures::{arranged, rows};
-use crate::output::{is_over, print, say};
-
-/// There is no app to watch, or it cannot be shown.
-const BAD_INPUT: u8 = 2;
+use crate::output::{is_over, note, say};
+use crate::status::BAD_INPUT;
 
 pub(crate) fn run(arguments: &Top) -> ExitCode {
     let ended = match arguments.prometheus {
         Some(address) => prometheus::serve(address, arguments.app.as_deref()),
-        None if arguments.json || arguments.plain || !io::stdout().is_terminal() => lines(arguments),
+        None if arguments.json.json.is_some() || !io::stdout().is_terminal() => lines(arguments),
         None => terminal::run(arguments),
     };
     match ended {
@@ -45,6 +43,7 @@ pub(crate) fn run(arguments: &Top) -> ExitCode {
 
 /// Prints tables or lines of JSON, until there is no reader anymore.
 fn lines(arguments: &Top) -> Result<(), String> {
+    let mut sink = arguments.json.lines()?;
     let mut chosen = Chosen::new(arguments.app.clone());
     // There has to be an app at the start; later it may be absent for a while.
     let mut look = Some(chosen.look()?);
@@ -52,13 +51,17 @@ fn lines(arguments: &Top) -> Result<(), String> {
     let mut said = String::new();
     for number in 1.. {
         if let (Some(look), Some(memory)) = (look.take(), chosen.memory()) {
-            let rows =
-                arranged(rows(&memory.about, &look, chosen.since()), arguments.sort, &arguments.filter);
-            let shown = match arguments.json {
+            let rows = arranged(rows(&memory.about, &look, chosen.since()), arguments.sort, "");
+            let shown = match arguments.json.json.is_some() {
                 true => json::line(memory, &look, &rows),
                 false => text::table(memory, &look, &rows),
             };
-            print(&shown);
+            match arguments.json.file() {
+                Some(path) => {
+                    sink.write(&shown).map_err(|error| format!("--json {}: {error}", path.display()))?
+                }
+                None => note(sink.write(&shown)),
+            }
             chosen.since_mut().next(look);
         }
         if is_over() || arguments.count.is_some_and(|count| number >= count) {

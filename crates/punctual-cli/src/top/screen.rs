@@ -87,7 +87,7 @@ impl Screen {
             notice: None,
             next_miss: None,
             order: arguments.sort,
-            filter: arguments.filter.clone(),
+            filter: String::new(),
             is_typing: false,
             shown: Shown::Response,
             panel: Panel::Histogram,
@@ -166,7 +166,7 @@ impl Screen {
         self.notice = Some(match outcome {
             Outcome::Recorded(file) => {
                 let file = Printable(&file.to_string_lossy()).to_string();
-                format!("{file} ends with the miss: punctual trace report {file} --last 1")
+                format!("{file} ends with the miss: punctual trace report {file} --from -1s")
             }
             Outcome::Failed(why) => format!("the next miss is not recorded: {}", Printable(&why)),
         });

@@ -22,7 +22,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// # Errors
 /// Returns an error if the terminal cannot be used.
 pub(crate) fn run(arguments: &Top) -> Result<(), String> {
-    let unusable = |error: io::Error| format!("the terminal: {error}; print tables with --plain");
+    let unusable =
+        |error: io::Error| format!("the terminal: {error}; print tables with `punctual top | cat`");
     let ends = Arc::new(AtomicBool::new(false));
     // Not SIGHUP: without a terminal there is nothing to restore.
     for signal in [SIGINT, SIGTERM] {

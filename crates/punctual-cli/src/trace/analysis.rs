@@ -11,18 +11,17 @@ use punctual_trace::read::translate::Threads;
 use punctual_trace::recorded::Recorded;
 use punctual_trace::stats::{CapturedJob, Key, MAX_TASKS, TaskStats, Watch};
 
-use super::args::{Analysis, Futex, Suspension};
+use super::args::{Analysis, EVERYTHING, Futex};
 use super::chains::Chains;
 use super::names::NewNames;
-use super::parse::Deadline;
 use crate::output::say;
+use crate::parse::Deadline;
 
 /// Analyses events.
 pub(crate) struct Analyzer {
     watch: Watch,
     names: Names,
     deadlines: Vec<Deadline>,
-    max_response: Option<u64>,
     filter: TaskFilter,
     chains: Chains,
 }
@@ -40,7 +39,7 @@ impl Analyzer {
     ) -> Self {
         let printable = |name: &String| Printable(name).to_string();
         let filter = TaskFilter { tasks: arguments.tasks.iter().map(printable).collect(), history };
-        let select = match (arguments.all, filter.tasks.is_empty()) {
+        let select = match (arguments.shows_everything(), filter.tasks.is_empty()) {
             (true, _) => Select { priorities: Some(i32::MIN..=i32::MAX), ..otherwise },
             (false, true) => otherwise,
             (false, false) => select(&arguments.tasks, otherwise),
@@ -48,11 +47,7 @@ impl Analyzer {
         let select = chains.select(select);
         let config = jobs::Config {
             select,
-            handlers: arguments.handlers,
-            suspension: match arguments.suspension {
-                Suspension::Ends => jobs::Suspension::EndsJob,
-                Suspension::Counts => jobs::Suspension::IsCounted,
-            },
+            handlers: arguments.shows_everything(),
             futex: match arguments.futex {
                 Futex::Auto => FutexWaits::Judged,
                 Futex::Block => FutexWaits::Block,
@@ -61,21 +56,15 @@ impl Analyzer {
             },
             monotonic,
             recorded,
-            longest_schedule: arguments.longest_schedule,
             segments: segments || !chains.is_empty(),
             ..jobs::Config::default()
         };
         // At least one job of each task is captured, because it contains the task's priority.
-        let watch = Watch::new(config, usize::from(arguments.worst).max(keep).max(1));
-        let deadline = |known: &Deadline| Deadline { task: printable(&known.task), ns: known.ns };
+        let mut watch = Watch::new(config, usize::from(arguments.worst).max(keep).max(1));
+        watch.default_deadline(Deadline::of_all(&arguments.deadlines));
+        let deadline = |known: &Deadline| Deadline { task: known.task.as_ref().map(printable), ns: known.ns };
         let (deadlines, names) = (arguments.deadlines.iter().map(deadline).collect(), Names::new());
-        Self { watch, names, deadlines, max_response: None, filter, chains }
-    }
-
-    /// Raises an alarm for jobs that take longer than this, in ns, unless the task has a deadline.
-    pub(crate) fn max_response(&mut self, ns: Option<u64>) {
-        self.max_response = ns;
-        self.watch.max_response(ns);
+        Self { watch, names, deadlines, filter, chains }
     }
 
     /// Captures up to `count` ordinary jobs of each task.
@@ -148,8 +137,8 @@ impl Analyzer {
 
     /// Applies the deadlines of a thread or task that has just been named.
     fn expect(&mut self, actor: Actor, kind: JobKind) {
-        for deadline in self.deadlines.iter().filter(|deadline| called(actor, &deadline.task, &self.names)) {
-            self.watch.deadline(Key { kind, actor }, deadline.ns);
+        if let Some(ns) = Deadline::named(&self.deadlines, |task| called(actor, task, &self.names)) {
+            self.watch.deadline(Key { kind, actor }, ns);
         }
     }
 
@@ -224,10 +213,10 @@ impl Analyzer {
                     || thread.is_some_and(|thread| called(thread, name, &self.names))
             })
         };
-        let deadlines = self.deadlines.iter().map(|deadline| deadline.task.as_str());
+        let deadlines = self.deadlines.iter().filter_map(|deadline| deadline.task.as_deref());
         let chained = self.chains.tasks();
         let named = self.filter.tasks.iter().map(String::as_str).chain(deadlines).chain(chained);
-        named.filter(|name| !has_jobs(name)).collect()
+        named.filter(|name| *name != EVERYTHING && !has_jobs(name)).collect()
     }
 
     /// Warns if there were more tasks than fit.
@@ -243,8 +232,7 @@ impl Analyzer {
     /// Returns the limit of a job's response time, in ns, if there is one.
     pub(crate) fn limit(&self, job: &Job) -> Option<u64> {
         let (actor, names) = (Key::of(job).actor, self.names.at(job.end));
-        let deadline = self.deadlines.iter().find(|deadline| called(actor, &deadline.task, &names));
-        deadline.map(|deadline| deadline.ns).or(self.max_response)
+        Deadline::find(&self.deadlines, |task| called(actor, task, &names))
     }
 
     pub(crate) fn names(&self) -> &Names {

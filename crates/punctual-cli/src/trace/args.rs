@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use punctual_analysis::time::Nanos;
+use punctual_isolate::cpus::Cpus;
 
-use super::parse::{ChainOf, Cpus, Deadline, Events, Priorities, microseconds};
+use super::parse::{ChainOf, Events, Priorities};
 use super::window::Moment;
-use crate::parse::seconds;
+use crate::output::Json;
+use crate::parse::{Deadline, duration, nonzero, time};
 
 /// Show where every microsecond of every job went
 ///
@@ -46,17 +49,13 @@ pub(crate) struct Source {
     #[arg(long = "pid", value_name = "PID")]
     pub(crate) pids: Vec<u32>,
 
-    /// Trace threads with this name; may be repeated
-    #[arg(long = "comm", value_name = "NAME")]
-    pub(crate) comms: Vec<String>,
-
     /// Trace threads with real-time priorities in this range; 99 is the highest
-    #[arg(long = "prio", value_name = "LOW..HIGH")]
+    #[arg(long = "priority", value_name = "LOW..HIGH")]
     pub(crate) priorities: Option<Priorities>,
 
-    /// Stop after this many seconds, ending the command [default: when the command ends, otherwise
-    /// on Ctrl-C]
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    /// Stop after this time, ending the command [default: when the command ends, otherwise on
+    /// Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) duration: Option<Duration>,
 
     /// Event groups to record: sched, irq, irq_vectors, softirq, timer, lock, futex, sleep,
@@ -70,13 +69,9 @@ pub(crate) struct Source {
     #[arg(long = "buffer", value_name = "KIB", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(64..=4_194_304))]
     pub(crate) buffer_kib: u32,
 
-    /// Record only these CPUs, such as 1,3-5
-    #[arg(long, value_name = "LIST")]
+    /// Record only these CPUs, such as 1,3-5; the recorder runs on the others
+    #[arg(long, value_name = "LIST", value_parser = Cpus::checked)]
     pub(crate) cpus: Option<Cpus>,
-
-    /// CPUs for the recorder itself [default: those not recorded, if any]
-    #[arg(long, value_name = "LIST")]
-    pub(crate) housekeeping: Option<Cpus>,
 
     /// Skip scheduler events of threads that are not traced: smaller recordings, but preempting
     /// threads and lock holders may stay unnamed
@@ -91,49 +86,34 @@ pub(crate) struct Source {
 /// Which jobs to show, and how to interpret waits.
 #[derive(Debug, Args)]
 pub(crate) struct Analysis {
-    /// Show this task of a Punctual app, or this thread, by name or TID; `name*` matches a prefix;
-    /// may be repeated [default: real-time threads and tasks of Punctual apps]
+    /// Show this task of a Punctual app, or this thread, by name or TID; `name*` matches a prefix,
+    /// `*` is all threads and interrupt handlers; may be repeated [default: real-time threads and
+    /// tasks of Punctual apps]
     #[arg(long = "task", value_name = "NAME|TID")]
     pub(crate) tasks: Vec<String>,
-
-    /// Show all threads
-    #[arg(long, conflicts_with = "tasks")]
-    pub(crate) all: bool,
-
-    /// Also show interrupt handlers and softirqs, each run as a job
-    #[arg(long)]
-    pub(crate) handlers: bool,
 
     /// Number of longest jobs to explain per task
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub(crate) worst: u16,
 
-    /// Whether a sleep other than a wait for a lock ends the job, or is part of it and counts as
-    /// execution
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = Suspension::Ends)]
-    pub(crate) suspension: Suspension,
-
     /// Which futex waits count as blocking
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Futex::Auto)]
     pub(crate) futex: Futex,
 
-    /// Assume that no entry or exit of the scheduler takes longer than this; narrows the bounds of
-    /// C and SS
-    #[arg(long, value_name = "NS")]
-    pub(crate) longest_schedule: Option<u64>,
-
-    /// Deadline of a task, from release to end; later jobs count as misses; may be repeated
-    #[arg(long = "deadline", value_name = "TASK=US")]
+    /// Deadline from release to end, of a task or of every task without its own; later jobs count
+    /// as misses; may be repeated
+    #[arg(long = "deadline", value_name = "[NAME=]TIME")]
     pub(crate) deadlines: Vec<Deadline>,
 }
 
-/// How to treat sleeps other than waits for a lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Suspension {
-    /// It ends the job
-    Ends,
-    /// It is part of the job
-    Counts,
+/// Selects all threads and interrupt handlers.
+pub(crate) const EVERYTHING: &str = "*";
+
+impl Analysis {
+    /// Returns whether all threads and handlers are shown.
+    pub(crate) fn shows_everything(&self) -> bool {
+        self.tasks.iter().any(|task| task == EVERYTHING)
+    }
 }
 
 /// Which futex waits count as blocking.
@@ -157,7 +137,7 @@ pub(crate) enum Futex {
 #[command(after_help = "\
 Examples:
   punctual trace record -- ./my-app        my-app, until it ends
-  punctual trace record --duration 10      all threads, for 10 s
+  punctual trace record --duration 10s     all threads, for 10 s
   punctual trace record --pid 411          a running process, until Ctrl-C")]
 pub(crate) struct Record {
     /// File to write
@@ -166,6 +146,10 @@ pub(crate) struct Record {
 
     #[command(flatten)]
     pub(crate) source: Source,
+
+    /// Trace threads with this name; may be repeated
+    #[arg(long = "task", value_name = "NAME")]
+    pub(crate) tasks: Vec<String>,
 
     /// Keep only the newest events, as many as fit into the buffers, and write them at the end: a
     /// flight recorder, which may run for days
@@ -182,6 +166,7 @@ pub(crate) struct Record {
 ///
 /// Prints the maximum, the 99.9th and 50th percentile and the mean in µs and the number of jobs,
 /// for every task and term, then explains the longest job of each task, one sentence per term.
+/// JSON is one object per job and line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -189,7 +174,7 @@ Examples:
   punctual trace report trace.dat --task control --worst 3
   punctual trace report trace.dat --html report.html
   punctual trace report trace.dat --chain irq/24-eth0,reader,control
-  punctual trace report trace.dat --from +2.5 --to +3
+  punctual trace report trace.dat --from +2.5s --to +3s
   punctual trace report trace.dat --csv jobs.csv --perfetto jobs.pftrace")]
 pub(crate) struct Report {
     /// A trace.dat, a perf.data with tracepoints, the directory of a kernel trace of LTTng or of an
@@ -197,18 +182,14 @@ pub(crate) struct Report {
     #[arg(value_name = "FILE|DIR")]
     pub(crate) trace: PathBuf,
 
-    /// Report only jobs that end at this time or later, in seconds by the trace's clock, or +S
-    /// after the first event
-    #[arg(long, value_name = "S|+S")]
+    /// Report only jobs that end at this time or later: by the trace's clock, after the first event
+    /// (+2.5s), or before the last one (-1s)
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) from: Option<Moment>,
 
     /// Report only jobs that end by this time
-    #[arg(long, value_name = "S|+S")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) to: Option<Moment>,
-
-    /// Report only jobs that end in the last S seconds of the recording
-    #[arg(long, value_name = "S", value_parser = seconds, conflicts_with_all = ["from", "to"])]
-    pub(crate) last: Option<Duration>,
 
     #[command(flatten)]
     pub(crate) analysis: Analysis,
@@ -222,10 +203,8 @@ pub(crate) struct Report {
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 
-    /// Write one JSON object per job, one per line; `-` writes to standard output instead of the
-    /// tables
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) json: Json,
 
     /// Write a trace for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
@@ -239,15 +218,16 @@ pub(crate) struct Report {
 
 /// Print live statistics and raise alarms, in constant memory
 ///
-/// Prints a line per task at intervals, and the output of `report` at the end. With --max-response
-/// or --deadline, each job that takes longer is explained at once, and the exit status is 1.
+/// Prints a line per task at intervals, and the output of `report` at the end. With --deadline,
+/// each job that takes longer is explained at once, and the exit status is 1. JSON is one object
+/// per line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   punctual trace watch                     all real-time threads, until Ctrl-C
-  punctual trace watch --max-response 500 --stop -- ./my-app
-  punctual trace watch --max-response 500 --exec 'logger \"$PUNCTUAL_SUMMARY\"'
-  punctual trace watch --json --every 60 >> watch.jsonl
+  punctual trace watch --deadline 500us --stop -- ./my-app
+  punctual trace watch --deadline 500us --exec 'logger \"$PUNCTUAL_SUMMARY\"'
+  punctual trace watch --json --every 60s >> watch.jsonl
 
 Environment of the --exec command: PUNCTUAL_TASK, PUNCTUAL_RESPONSE_NS,
 PUNCTUAL_LIMIT_NS, PUNCTUAL_END_NS, PUNCTUAL_SUMMARY (one sentence),
@@ -259,10 +239,6 @@ pub(crate) struct Watch {
     #[command(flatten)]
     pub(crate) analysis: Analysis,
 
-    /// Explain at once every job that takes longer than this, except for tasks with a --deadline
-    #[arg(long, value_name = "US", value_parser = microseconds)]
-    pub(crate) max_response: Option<u64>,
-
     /// Run this shell command for each job that takes too long
     #[arg(long, value_name = "COMMAND")]
     pub(crate) exec: Option<String>,
@@ -271,14 +247,12 @@ pub(crate) struct Watch {
     #[arg(long)]
     pub(crate) stop: bool,
 
-    /// Seconds between status lines
-    #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
+    /// Time between status lines
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub(crate) every: Duration,
 
-    /// Print JSON objects, one per line, instead of text; what the command prints goes to standard
-    /// error
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// Finish a recording that was interrupted, or repair a trace.dat
@@ -313,10 +287,15 @@ pub(crate) struct Convert {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  On the guest:  punctual trace record -o guest.dat -- punctual trace exchange --listen 0.0.0.0:7070
-  On the host:   punctual trace record -o host.dat -- punctual trace exchange guest:7070 --count 2000
-  punctual trace merge host.dat guest.dat -o both.dat
-  punctual trace merge a.dat b.dat --shared-clock 2     both with --clock tai, kept to 2 µs by PTP")]
+  On the guest:
+    punctual trace record -o guest.dat -- \\
+        punctual trace exchange --listen 0.0.0.0:7070
+  On the host:
+    punctual trace record -o host.dat -- \\
+        punctual trace exchange guest:7070 --count 2000
+    punctual trace merge host.dat guest.dat -o both.dat
+  Two recordings with --clock tai, which PTP keeps to 2 µs:
+    punctual trace merge a.dat b.dat --shared-clock 2us")]
 pub(crate) struct Merge {
     /// The recordings, that of the reference first: trace.dat or perf.data files, or directories
     #[arg(value_name = "FILE|DIR", num_args = 2.., required = true)]
@@ -326,9 +305,9 @@ pub(crate) struct Merge {
     #[arg(short, long, value_name = "FILE", default_value = "merged.dat")]
     pub(crate) output: PathBuf,
 
-    /// Treat the clocks as one, to within this many µs
-    #[arg(long, value_name = "US", value_parser = microseconds)]
-    pub(crate) shared_clock: Option<u64>,
+    /// Treat the clocks as one, to within this time
+    #[arg(long, value_name = "TIME", value_parser = nonzero)]
+    pub(crate) shared_clock: Option<Nanos>,
 }
 
 /// Exchange messages with another machine while both record, so that their recordings can be merged
@@ -346,24 +325,16 @@ pub(crate) struct Exchange {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<String>,
 
-    /// Number of messages to send
+    /// Number of messages to send, one every 10 ms
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) count: u32,
-
-    /// Seconds between messages
-    #[arg(long, value_name = "S", default_value = "0.01", value_parser = seconds)]
-    pub(crate) every: Duration,
-
-    /// Mark messages in this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) marker: Option<PathBuf>,
 }
 
 /// Bound the scheduling latency of each CPU, and compare with the longest that was observed
 ///
-/// Needs a recording of the event group preemptirq, from a kernel that provides it: punctual trace
-/// record --events usual,preemptirq. Exits with 1 if a thread waited longer than its bound, or if
-/// no CPU has a bound.
+/// Needs a recording of the event group preemptirq, from a kernel that provides it: `punctual trace
+/// record --events usual,preemptirq`. A thread that waited longer than its bound, or no bound at
+/// all, is a finding.
 #[derive(Debug, Args)]
 pub(crate) struct LatencyArgs {
     /// A trace.dat, or the directory of an unfinished recording

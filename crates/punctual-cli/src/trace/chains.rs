@@ -117,7 +117,7 @@ fn find(trace: &Trace, mut analyzer: Analyzer) -> Result<Vec<Vec<String>>, Failu
     let chains = finder.chains();
     if chains.is_empty() {
         return Err("--chain auto: no thread is mostly woken by another one that is reported; name the tasks of a chain, or choose more \
-                    threads with --task or --all"
+                    threads with --task"
             .into());
     }
     Ok(chains.into_iter().map(|chain| chain.iter().map(u32::to_string).collect()).collect())

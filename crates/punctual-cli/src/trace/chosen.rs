@@ -37,7 +37,7 @@ pub(crate) fn threads(arguments: &Report, trace: &Trace) -> Result<Chosen, Failu
     let tasks = arguments.analysis.tasks.iter().chain(of_chains.flatten());
     let printable = |task: &String| Printable(task).to_string();
     let mut search = Search::new(tasks.filter(|task| task.parse::<Tid>().is_err()).map(printable).collect());
-    if search.tasks.is_empty() || arguments.analysis.all {
+    if search.tasks.is_empty() || arguments.analysis.shows_everything() {
         return Ok(Chosen::default());
     }
     let events = trace.events()?;

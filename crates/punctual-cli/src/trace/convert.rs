@@ -19,8 +19,10 @@ pub(crate) fn run(arguments: &Convert) -> Result<u8, Failure> {
     if identity(output).is_some_and(|file| identity(input) == Some(file)) {
         return Err(unusable(&"this is the input; choose another name"));
     }
+    let found = fs::metadata(input);
+    let found = found.map_err(|error| Failure::usage(format!("{}: {error}", input.display())))?;
+    let is_directory = found.is_dir();
     NewFile::create(output).map_err(|error| unusable(&error))?;
-    let is_directory = input.is_dir();
     if *remove && !is_directory {
         return Err(Failure::usage(format!(
             "--remove: {} is not a directory; remove it by hand",

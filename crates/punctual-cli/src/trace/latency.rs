@@ -15,11 +15,10 @@ use punctual_trace::event::Kind;
 use punctual_trace::jobs::{Actor, Config, Decomposer, Job, JobKind, Select};
 use punctual_trace::latency::{Latency, Longest, Terms};
 use punctual_trace::names::Names;
-use punctual_trace::read::Trace;
 
 use super::args::LatencyArgs;
 use super::names::NameWatch;
-use super::{FAILED, Failure, text};
+use super::{FAILED, Failure, open, text};
 use crate::output::{print, say};
 use crate::rta::trace::observe::Observer;
 
@@ -48,7 +47,7 @@ const LEGEND: &str = "Times in µs. L ≤ max(ST, POID) + PAIE + PSD + interrupt
 
 pub(crate) fn run(arguments: &LatencyArgs) -> Result<u8, Failure> {
     let path = &arguments.trace;
-    let trace = Trace::open(path)?;
+    let trace = open(path)?;
     let recorded = trace.recorded()?;
     if !recorded.has_all_switches() {
         return Err(Failure::usage(text::needs_all_switches(path, &recorded)));

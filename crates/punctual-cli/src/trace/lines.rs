@@ -19,7 +19,7 @@ use serde_json::json;
 use super::analysis::Analyzer;
 use super::args::Watch;
 use super::{Failure, alarm, text};
-use crate::output::try_print;
+use crate::output::Sink;
 
 /// Number of lines after which the column heads are repeated.
 const LINES_PER_HEAD: usize = 40;
@@ -27,6 +27,7 @@ const LINES_PER_HEAD: usize = 40;
 /// Prints in the format of the command line.
 pub(crate) struct Lines {
     json: bool,
+    sink: Sink,
     worst: usize,
     start: Instant,
     /// Lines since the last column heads.
@@ -35,9 +36,9 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn new(arguments: &Watch) -> Self {
-        let worst = usize::from(arguments.analysis.worst);
-        Self { json: arguments.json, worst, start: Instant::now(), since_head: LINES_PER_HEAD, closed: false }
+    pub(crate) fn new(arguments: &Watch, sink: Sink) -> Self {
+        let (json, worst) = (arguments.json.json.is_some(), usize::from(arguments.analysis.worst));
+        Self { json, sink, worst, start: Instant::now(), since_head: LINES_PER_HEAD, closed: false }
     }
 
     /// Returns whether there is no reader anymore.
@@ -46,7 +47,7 @@ impl Lines {
     }
 
     fn print(&mut self, text: &str) -> Result<(), Failure> {
-        match try_print(text) {
+        match self.sink.write(text) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.closed = true,
             Err(error) => {
                 return Err(format!("standard output: {error}; redirect it elsewhere").into());

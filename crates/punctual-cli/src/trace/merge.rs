@@ -3,16 +3,19 @@
 use std::fs::{self, File};
 use std::net::UdpSocket;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use punctual_files::NewFile;
 use punctual_report::format::{format_counted, format_nanos, format_significant};
 use punctual_trace::machines::{self, Relation, THREADS, exchange};
-use punctual_trace::read::Trace;
 
 use super::args::{Exchange, Merge};
 use super::outputs::identity;
-use super::{FAILED, Failure};
+use super::{FAILED, Failure, open};
 use crate::output::say;
+
+/// Interval of messages to another machine.
+const MESSAGE_INTERVAL: Duration = Duration::from_millis(10);
 
 pub(crate) fn merge(arguments: &Merge) -> Result<u8, Failure> {
     let Merge { traces, output, shared_clock } = arguments;
@@ -22,7 +25,7 @@ pub(crate) fn merge(arguments: &Merge) -> Result<u8, Failure> {
         return Err(unusable(&"this is an input; choose another name"));
     }
     NewFile::create(output).map_err(|error| unusable(&error))?;
-    let opened = traces.iter().map(|path| Trace::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let opened = traces.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
     let relation = shared_clock.map_or(Relation::Messages, Relation::Shared);
     let merged = machines::merge(&opened, relation, output)?;
     merged.damage.iter().for_each(|what| say!("warning: {what}"));
@@ -59,7 +62,7 @@ pub(crate) fn merge(arguments: &Merge) -> Result<u8, Failure> {
 }
 
 pub(crate) fn exchange(arguments: &Exchange) -> Result<u8, Failure> {
-    let path = arguments.marker.clone().unwrap_or_else(marker);
+    let path = marker();
     let opened = File::options().write(true).open(&path);
     let marker = opened.map_err(|error| {
         format!(
@@ -73,7 +76,7 @@ pub(crate) fn exchange(arguments: &Exchange) -> Result<u8, Failure> {
             let socket = UdpSocket::bind(address).map_err(|error| format!("--listen {address}: {error}"))?;
             exchange::listen(&socket, &marker)?
         }
-        (None, Some(address)) => exchange::run(address, &marker, arguments.count, arguments.every)
+        (None, Some(address)) => exchange::run(address, &marker, arguments.count, MESSAGE_INTERVAL)
             .map_err(|error| format!("{address}: {error}"))?,
         (None, None) => unreachable!("the command line has one of the two"),
     };

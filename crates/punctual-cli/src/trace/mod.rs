@@ -21,17 +21,16 @@ pub(crate) mod text;
 mod watch;
 mod window;
 
+use std::path::Path;
 use std::process::ExitCode;
+
+use punctual_trace::read;
 
 use self::args::{Command, Trace};
 pub(crate) use self::child::MARKS;
 pub(crate) use self::merge::marker;
 use crate::output::say;
-
-/// A failure during the run.
-const FAILED: u8 = 1;
-/// The command line is invalid.
-const BAD_INPUT: u8 = 2;
+use crate::status::{BAD_INPUT, FINDING as FAILED};
 
 /// Failure of a command: the message and the exit status.
 #[derive(Debug)]
@@ -51,6 +50,11 @@ impl<T: std::fmt::Display> From<T> for Failure {
     fn from(error: T) -> Self {
         Self { message: error.to_string(), code: FAILED }
     }
+}
+
+/// Opens a recording; one that is missing or invalid is an invalid input.
+fn open(path: &Path) -> Result<read::Trace, Failure> {
+    read::Trace::open(path).map_err(|error| Failure::usage(error.to_string()))
 }
 
 pub(crate) fn run(arguments: &Trace) -> ExitCode {

@@ -175,7 +175,7 @@ impl Opening {
     fn all(&mut self, arguments: &Report) -> Result<[Option<(PathBuf, Out)>; 4], Failure> {
         let wanted = [
             ("--csv", &arguments.csv),
-            ("--json", &arguments.json),
+            ("--json", &arguments.json.json),
             ("--perfetto", &arguments.perfetto),
             ("--html", &arguments.html),
         ];

@@ -5,38 +5,6 @@ use std::str::FromStr;
 
 use punctual_trace::record::Group;
 
-/// Maximum number of CPUs supported by Linux.
-const MAX_CPUS: u32 = 8192;
-
-/// A list of CPUs as the kernel writes it: `1,3-5`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cpus(pub(crate) Vec<u32>);
-
-impl FromStr for Cpus {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a list of CPUs, such as 1,3-5");
-        let number = |text: &str| text.parse().ok().filter(|&cpu: &u32| cpu < MAX_CPUS).ok_or_else(wrong);
-        let mut cpus = Vec::new();
-        for part in text.split(',') {
-            match part.split_once('-') {
-                Some((first, last)) => {
-                    let range = number(first)?..=number(last)?;
-                    if range.is_empty() {
-                        return Err(wrong());
-                    }
-                    cpus.extend(range);
-                }
-                None => cpus.push(number(part)?),
-            }
-        }
-        cpus.sort_unstable();
-        cpus.dedup();
-        Ok(Self(cpus))
-    }
-}
-
 /// Real-time priorities: `1..99`, or one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Priorities(pub(crate) RangeInclusive<u8>);
@@ -126,48 +94,9 @@ impl FromStr for ChainOf {
     }
 }
 
-/// The deadline of a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Deadline {
-    pub(crate) task: String,
-    /// From the release, in ns.
-    pub(crate) ns: u64,
-}
-
-impl FromStr for Deadline {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (task, time) = text.rsplit_once('=').filter(|(task, _)| !task.is_empty()).ok_or_else(|| {
-            format!("`{text}` is not a deadline; write TASK=MICROSECONDS, such as control=500")
-        })?;
-        Ok(Self { task: task.to_owned(), ns: microseconds(time)? })
-    }
-}
-
-/// Parses a duration in µs, as ns.
-pub(crate) fn microseconds(text: &str) -> Result<u64, String> {
-    let time: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of µs"))?;
-    let ns = time * 1e3;
-    // A century in ns, so that sums do not overflow.
-    if ns.is_finite() && (1.0..3e18).contains(&ns) {
-        Ok(ns.round() as u64)
-    } else {
-        Err(format!("`{text}` µs is not a valid duration; the minimum is 0.001 (a nanosecond)"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parses_cpu_lists() {
-        assert_eq!("1,3-5,4".parse(), Ok(Cpus(vec![1, 3, 4, 5])));
-        for text in ["", "x", "1,", "5-3", "-1", "8192", "0-99999999999"] {
-            assert!(text.parse::<Cpus>().unwrap_err().contains("1,3-5"), "{text}");
-        }
-    }
 
     #[test]
     fn parses_priority_ranges() {
@@ -205,15 +134,6 @@ mod tests {
         assert_eq!("auto".parse(), Ok(ChainOf::Auto));
         for text in ["", "reader", "a,,b", "a,"] {
             assert!(text.parse::<ChainOf>().unwrap_err().contains("reader,control"), "{text}");
-        }
-    }
-
-    #[test]
-    fn parses_times_and_deadlines() {
-        assert_eq!(microseconds("0.5"), Ok(500));
-        assert_eq!("a=b=80".parse(), Ok(Deadline { task: "a=b".into(), ns: 80_000 }));
-        for text in ["control", "=5", "control=", "control=-1", "control=0", "control=nan", "control=1e30"] {
-            assert!(text.parse::<Deadline>().is_err(), "{text}");
         }
     }
 }

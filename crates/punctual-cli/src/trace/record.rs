@@ -17,28 +17,25 @@ use super::child::{self, HeldChild, Running};
 use super::signals::{Notice, Signals};
 use super::{FAILED, Failure};
 use crate::output::say;
+use crate::parse::numbers;
 
 /// Interval at which the recording is checked for failure.
 const TICK: Duration = Duration::from_millis(200);
 
 impl Source {
     /// Returns the configuration of the recorder, including the child if there is one.
-    pub(crate) fn config(&self, clock: &str, child: Option<u32>) -> Config {
-        let list =
-            |cpus: &Option<super::parse::Cpus>| cpus.as_ref().map_or(Vec::new(), |cpus| cpus.0.clone());
+    pub(crate) fn config(&self, child: Option<u32>) -> Config {
         Config {
             groups: self.events.0.clone(),
             tracepoints: self.events.1.clone(),
             filter: Filter {
                 processes: self.pids.iter().copied().chain(child).collect(),
-                names: self.comms.clone(),
+                names: Vec::new(),
                 priorities: self.priorities.as_ref().map(|range| range.0.clone()),
             },
             narrow: self.narrow,
             buffer_kib: self.buffer_kib,
-            cpus: list(&self.cpus),
-            housekeeping: list(&self.housekeeping),
-            clock: clock.to_owned(),
+            cpus: self.cpus.as_ref().map_or(Vec::new(), numbers),
             ..Config::default()
         }
     }
@@ -65,7 +62,7 @@ pub(crate) fn record(
     command_output: Stdio,
     running: Option<&mut dyn FnMut(u32)>,
 ) -> Result<u8, Failure> {
-    let Record { output, source, newest, clock } = arguments;
+    let Record { output, source, tasks, newest, clock } = arguments;
     let directory = beside(output);
     let unusable = |error| Failure::usage(format!("--output {}: {error}", output.display()));
     NewFile::create(output).map_err(unusable)?;
@@ -81,7 +78,8 @@ pub(crate) fn record(
     let command = held.as_ref().map(HeldChild::pid);
     record::drop_real_time_policy(&[]);
     let signals = Signals::listen()?;
-    let config = Config { newest: *newest, ..source.config(clock, command) };
+    let mut config = Config { newest: *newest, clock: clock.clone(), ..source.config(command) };
+    config.filter.names.clone_from(tasks);
     let started = match buffers {
         Some(buffers) => Recording::start_in(buffers, config, &directory),
         None => Recording::start(config, &directory),
@@ -100,7 +98,7 @@ pub(crate) fn record(
         Err(error) => {
             drop(recording);
             remove(&directory);
-            return Err(error.into());
+            return Err(Failure::usage(error));
         }
     };
     if child.is_none() {

@@ -19,15 +19,15 @@ use super::chosen;
 use super::outputs::Outputs;
 use super::reading::{Batch, Reading};
 use super::window::Window;
-use super::{FAILED, Failure, text};
+use super::{FAILED, Failure, open, text};
 use crate::output::{print, say};
 
 pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
-    let trace = Trace::open(&arguments.trace)?;
+    let trace = open(&arguments.trace)?;
     let damage: Vec<_> =
         trace.damage().iter().map(|what| format!("{}: {what}", arguments.trace.display())).collect();
     damage.iter().for_each(|what| say!("warning: {what}"));
-    let window = Window::of(arguments.from, arguments.to, arguments.last, &trace)?;
+    let window = Window::of(arguments.from, arguments.to, &trace)?;
     if window.is_some_and(|window| window.from > window.to) {
         return Err(Failure::usage("--from is later than --to, so no job can end between them"));
     }
@@ -156,11 +156,13 @@ fn warn_about_missing(analyzer: &Analyzer, recorded: &Recorded, arguments: &Repo
     let trace = arguments.trace.display();
     let unknown = analyzer.unknown();
     for name in &unknown {
-        say!("error: {trace} has no job of a task or thread `{name}`; --all shows every thread with jobs");
+        say!(
+            "error: {trace} has no job of a task or thread `{name}`; --task '*' shows every thread with jobs"
+        );
     }
     let nothing = unknown.is_empty() && analyzer.tasks().is_empty();
     if nothing {
-        let (whose, fix) = match arguments.analysis.all {
+        let (whose, fix) = match arguments.analysis.shows_everything() {
             _ if readable && !recorded.has(Source::Switches) => (
                 "",
                 "there are no context switches in it, so record again with at least sched_switch and sched_waking",
@@ -171,7 +173,10 @@ fn warn_about_missing(analyzer: &Analyzer, recorded: &Recorded, arguments: &Repo
                  another kernel",
             ),
             true => ("", "record for longer, or while the program is busy"),
-            false => (" of a real-time thread or Punctual task", "select others with --task NAME or --all"),
+            false => (
+                " of a real-time thread or Punctual task",
+                "select others with --task NAME, or all with --task '*'",
+            ),
         };
         say!("error: {trace} has no job{whose} that both begins and ends in it; {fix}");
     }

@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_millis(50);
 
 impl Source {
     /// Returns the default selection of jobs: of the traced threads, the real-time ones and those
-    /// of Punctual apps, or else those that are selected by name or priority.
+    /// of Punctual apps, or else those that are selected by priority.
     fn select(&self, child: Option<u32>) -> Select {
         let processes: Vec<_> = self.pids.iter().copied().chain(child).collect();
         let threads = |process: &u32| {
@@ -34,12 +34,11 @@ impl Source {
             tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).collect::<Vec<_>>()
         };
         let threads = processes.iter().flat_map(threads).collect();
-        if self.comms.is_empty() && self.priorities.is_none() {
+        if self.priorities.is_none() {
             return Select { marked: true, among: threads, ..Select::real_time() };
         }
         Select {
             tids: threads,
-            names: self.comms.clone(),
             // The kernel counts in the opposite direction.
             priorities: self
                 .priorities
@@ -52,22 +51,19 @@ impl Source {
 
 pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
     let Watch { source, analysis, .. } = arguments;
-    let has_limit = arguments.max_response.is_some() || !analysis.deadlines.is_empty();
     for (flag, is_set) in [("--exec", arguments.exec.is_some()), ("--stop", arguments.stop)] {
-        if is_set && !has_limit {
+        if is_set && analysis.deadlines.is_empty() {
             return Err(Failure::usage(format!(
-                "{flag} needs a limit; give --max-response US or --deadline TASK=US"
+                "{flag} needs a deadline; give --deadline TIME or --deadline NAME=TIME"
             )));
         }
     }
-    if arguments.every.is_zero() {
-        return Err(Failure::usage("--every: give a time above 0 s"));
-    }
+    let sink = arguments.json.lines().map_err(Failure::usage)?;
     // Each line of our output is an object, and no other output may be in between.
-    let output = if arguments.json { io::stderr().into() } else { Stdio::inherit() };
+    let output = if arguments.json.is_printed() { io::stderr().into() } else { Stdio::inherit() };
     let (held, buffers) = source.hold(output)?.unzip();
     let pid = held.as_ref().map(HeldChild::pid);
-    let config = source.config("mono", pid);
+    let config = source.config(pid);
     record::drop_real_time_policy(&config.housekeeping_cpus());
     let signals = Signals::listen()?;
     let started = match buffers {
@@ -87,10 +83,9 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
         (Chains::default(), None),
     );
     analyzer.learn_listed(live.threads());
-    let mut lines = Lines::new(arguments);
+    let mut lines = Lines::new(arguments, sink);
     lines.missing(&told(analysis, live.recorded()))?;
-    analyzer.max_response(arguments.max_response);
-    let child = held.map(HeldChild::go).transpose()?;
+    let child = held.map(HeldChild::go).transpose().map_err(Failure::usage)?;
     let session = Session {
         analyzer,
         seen: NameWatch::default(),
@@ -236,7 +231,7 @@ impl Session {
         }
         if self.analyzer.tasks().is_empty() {
             say!(
-                "warning: no job of a real-time thread or Punctual task was seen; select others with --task NAME or --all"
+                "warning: no job of a real-time thread or Punctual task was seen; select others with --task NAME, or all with --task '*'"
             );
         }
         self.analyzer.print_omissions();

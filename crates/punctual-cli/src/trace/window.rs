@@ -1,11 +1,11 @@
-//! The reported part of a recording: `--from`, `--to`, `--last`.
+//! The reported part of a recording: `--from` and `--to`.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use punctual_trace::read::{ReadError, Trace};
 
-use crate::parse::seconds;
+use crate::parse::time;
 
 /// A moment of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,26 +14,30 @@ pub(crate) enum Moment {
     At(Duration),
     /// After the first event.
     After(Duration),
+    /// Before the last event.
+    Before(Duration),
 }
 
 impl FromStr for Moment {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix('+') {
-            Some(after) => seconds(after).map(Self::After),
-            None => seconds(text).map(Self::At),
+        match (text.strip_prefix('+'), text.strip_prefix('-')) {
+            (Some(after), _) => time(after).map(Self::After),
+            (_, Some(before)) => time(before).map(Self::Before),
+            _ => time(text).map(Self::At),
         }
     }
 }
 
 impl Moment {
-    fn ns(self, first: u64) -> u64 {
-        let (start, time) = match self {
-            Self::At(time) => (0, time),
-            Self::After(time) => (first, time),
-        };
-        start.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    fn ns(self, (first, last): (u64, u64)) -> u64 {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        match self {
+            Self::At(time) => ns(time),
+            Self::After(time) => first.saturating_add(ns(time)),
+            Self::Before(time) => last.saturating_sub(ns(time)),
+        }
     }
 }
 
@@ -49,19 +53,15 @@ impl Window {
     pub(crate) fn of(
         from: Option<Moment>,
         to: Option<Moment>,
-        last: Option<Duration>,
         trace: &Trace,
     ) -> Result<Option<Self>, ReadError> {
-        if from.is_none() && to.is_none() && last.is_none() {
+        if from.is_none() && to.is_none() {
             return Ok(None);
         }
         // Only the end of the data determines the end of the recording.
-        let (first, end) = span(trace, last.is_some())?;
-        let to = to.map_or(u64::MAX, |to| to.ns(first));
-        let from = match last {
-            Some(last) => end.saturating_sub(Moment::At(last).ns(0)),
-            None => from.map_or(0, |from| from.ns(first)),
-        };
+        let whole = [from, to].iter().any(|moment| matches!(moment, Some(Moment::Before(_))));
+        let span = span(trace, whole)?;
+        let (from, to) = (from.map_or(0, |from| from.ns(span)), to.map_or(u64::MAX, |to| to.ns(span)));
         Ok(Some(Self { from, to }))
     }
 }
@@ -88,11 +88,12 @@ mod tests {
 
     #[test]
     fn accepts_absolute_and_relative_instants() {
-        let ns = |text: &str| text.parse::<Moment>().map(|moment| moment.ns(1_000_000_007));
-        assert_eq!(ns("26493.915051916"), Ok(26_493_915_051_916));
-        assert_eq!(ns("+0.5"), Ok(1_500_000_007));
-        assert_eq!(ns("0"), Ok(0));
-        for text in ["", "+", "-1", "soon", "+-1", "nan"] {
+        let ns = |text: &str| text.parse::<Moment>().map(|moment| moment.ns((1_000_000_007, 9_000_000_000)));
+        assert_eq!(ns("26493.915051916s"), Ok(26_493_915_051_916));
+        assert_eq!(ns("+0.5s"), Ok(1_500_000_007));
+        assert_eq!(ns("0s"), Ok(0));
+        assert_eq!(ns("-1.5s"), Ok(7_500_000_000));
+        for text in ["", "+", "-1", "1", "soon", "+-1s", "nan"] {
             assert!(ns(text).is_err(), "{text}");
         }
     }

@@ -113,7 +113,7 @@ fn writes_page_and_json_next_to_the_text() {
     let (page, json) = (scratch.file("c.html"), scratch.file("c.json"));
     let trace = recording();
     let mut command = punctual(&["check", "--trace", &trace, "--deadline", "control=200us"]);
-    command.arg("--html").arg(&page).arg("--json").arg(&json);
+    command.arg("--html").arg(&page).arg(format!("--json={}", json.display()));
     let output = command.output_within(TEST_LIMIT).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).starts_with("no: `control/101` missed"), "{}", text(&output.stdout));

@@ -108,6 +108,16 @@ fn examines_recordings_of_other_machines() {
     assert_eq!(text(&here.stdout), text(&there.stdout));
 }
 
+/// Fixes the machine in a tree, with answers to the questions.
+fn answered(root: &Path, answers: &str) -> Output {
+    let mut command = Command::new(program());
+    command.args(["doctor", "--fix", "--root"]).arg(root);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(answers.as_bytes()).unwrap();
+    child.output_within(TEST_LIMIT).unwrap()
+}
+
 #[test]
 fn fixes_leave_the_report_until_undone() {
     let scratch = Scratch::new("doctor-fix");
@@ -119,7 +129,7 @@ fn fixes_leave_the_report_until_undone() {
     };
     let (before, first) = (contents(&root), doctor(&[]));
     assert!(text(&first.stdout).contains("check  interrupts"));
-    let fixed = doctor(&["--fix", "--yes"]);
+    let fixed = answered(&root, &"y\n".repeat(9));
     assert_eq!(fixed.status.code(), Some(0), "{}", text(&fixed.stderr));
     let report = text(&fixed.stdout);
     assert!(report.contains("changed: /proc/irq/24/smp_affinity_list: `0-3` to `0-2`\n"), "{report}");
@@ -140,13 +150,7 @@ fn changes_only_confirmed_settings() {
     let scratch = Scratch::new("doctor-ask");
     let root = tree(&scratch);
     let before = contents(&root);
-    let answer = |answer: &str| {
-        let mut command = Command::new(program());
-        command.args(["doctor", "--fix", "--root"]).arg(&root).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
-        child.output_within(TEST_LIMIT).unwrap()
-    };
+    let answer = |answer: &str| answered(&root, answer);
     assert!(text(&answer("").stdout).contains("nothing was changed"));
     assert_eq!(contents(&root), before);
     // The worst first.

@@ -10,6 +10,7 @@ mod rta;
 mod rta_trace;
 mod shell;
 mod standard_output;
+mod status;
 #[path = "../support/mod.rs"]
 mod support;
 mod trace_convert;

@@ -22,7 +22,7 @@ fn root() -> PathBuf {
 #[test]
 fn creates_crate_from_each_template() {
     let scratch = Scratch::new("new");
-    for template in ["plain", "gimbal", "ros2", "bare"] {
+    for template in ["plain", "gimbal", "ros2", "raspi4b"] {
         let name = format!("my-{template}");
         let output = new(&[&name, "--template", template], &scratch.0).output_within(TEST_LIMIT).unwrap();
         assert!(output.status.success(), "{}", text(&output.stderr));
@@ -37,7 +37,7 @@ fn creates_crate_from_each_template() {
             manifest.contains(&format!("name = \"{name}\"")) && manifest.contains("\npunctual = "),
             "{manifest}"
         );
-        if template == "bare" {
+        if template == "raspi4b" {
             continue;
         }
         let unit = fs::read_to_string(directory.join(format!("{name}.service"))).unwrap();
@@ -56,8 +56,7 @@ fn keeps_existing_files() {
         (&["2x"], "cannot be the name of a crate"),
         (&["punctual"], "the name of another crate"),
         (&["ours", "--path", "mine"], "not a checkout of Punctual"),
-        (&["ours", "--board", "raspi3b"], "add --template bare"),
-        (&["ours", "--template", "none"], "possible values: plain, gimbal, ros2, bare"),
+        (&["ours", "--template", "none"], "possible values: plain, gimbal, ros2, raspi"),
     ] {
         let output = new(arguments, &scratch.0).output_within(TEST_LIMIT).unwrap();
         let error = text(&output.stderr);
@@ -79,9 +78,7 @@ fn selects_target_and_features_of_each_board() {
         ("virt-a72", "aarch64-unknown-none"),
     ] {
         let name = format!("my-{board}");
-        let status = new(&[&name, "--template", "bare", "--board", board], &scratch.0)
-            .status_within(TEST_LIMIT)
-            .unwrap();
+        let status = new(&[&name, "--template", board], &scratch.0).status_within(TEST_LIMIT).unwrap();
         assert!(status.success());
         let file = |path: &str| fs::read_to_string(scratch.file(&name).join(path)).unwrap();
         let manifest = file("Cargo.toml");

@@ -55,7 +55,7 @@ fn shows_and_sets_parameters_of_running_app() {
     let mut app = app("whole");
     let name = app.name.clone();
     assert_eq!(output(&["get", &name]), LISTED);
-    assert_eq!(output(&["set", "--list", &app.process()]), LISTED);
+    assert_eq!(output(&["get", &app.process()]), LISTED);
     assert!(output(&["get"]).contains(&name));
     let changed = output(&["set", &name, "pid.kp=2.5", "window=16", "enabled=false"]);
     assert_eq!(changed, "pid.kp: 1.2 -> 2.5\nwindow: 8 -> 16\nenabled: true -> false\n");

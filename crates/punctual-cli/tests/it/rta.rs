@@ -195,7 +195,7 @@ fn combined(name: &str, model: &str, profile: &str) -> Output {
     let scratch = Scratch::new(&format!("rta-{name}"));
     fs::write(scratch.file("m.json"), model).unwrap();
     fs::write(scratch.file("p.json"), profile).unwrap();
-    let mut command = punctual(&["rta", "--json", "--model"]);
+    let mut command = punctual(&["rta", "--json"]);
     command
         .arg(scratch.file("m.json"))
         .arg("--profile")
@@ -253,7 +253,7 @@ fn error_names_missing_parts_of_a_profile() {
 fn closes_documented_gimbal_loop() {
     let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let scratch = Scratch::new("rta-gimbal");
-    let mut command = punctual(&["rta", "--without", "steer", "--model"]);
+    let mut command = punctual(&["rta", "--without", "steer"]);
     command.arg(docs.join("gimbal-model.json")).arg("--profile").arg(docs.join("gimbal-profile.json"));
     let output = command.arg("--html").arg(scratch.file("page.html")).output_within(TEST_LIMIT).unwrap();
     assert_eq!(text(&output.stdout), fs::read_to_string(docs.join("gimbal.txt")).unwrap());
@@ -270,7 +270,7 @@ fn response_above_bound_is_a_model_defect() {
     let scratch = Scratch::new("rta-defect");
     fs::write(scratch.file("m.json"), MODEL).unwrap();
     fs::write(scratch.file("p.json"), profile).unwrap();
-    let mut command = punctual(&["rta", "--model"]);
+    let mut command = punctual(&["rta"]);
     let output = command
         .arg(scratch.file("m.json"))
         .arg("--profile")
@@ -379,7 +379,7 @@ fn names_term_missing_in_handwritten_set() {
     let (code, _) = compared(run_of_it(seen, known, none, 0, 0).replace("\"high\"", "\"hi\""));
     assert_eq!(code, Some(2));
     let output = punctual(&["rta", "--profile", "p.json"]).output_within(TEST_LIMIT).unwrap();
-    assert!(text(&output.stderr).contains("--profile requires --model"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("--profile requires the model"), "{}", text(&output.stderr));
 }
 
 /// An app that writes the recorded files.
@@ -410,7 +410,7 @@ fn runs_app_to_measure_it() {
     };
     assert_eq!(bounds(&["--", app, "ends"]), Ok(()));
     // On a busy machine the app may be asked to end before it handles signals.
-    let tries = ["0.2", "2", "20"].map(|seconds| ["--seconds", seconds, "--", app]);
+    let tries = ["200ms", "2s", "20s"].map(|length| ["--duration", length, "--", app]);
     assert!(tries.iter().any(|run| bounds(run).is_ok()), "{:?}", bounds(&tries[2]));
     let output = punctual(&["rta", "--", app, "ends", "silently"]).output_within(TEST_LIMIT).unwrap();
     assert_eq!(output.status.code(), Some(2));

@@ -75,7 +75,7 @@ fn infers_interference_of_the_machine() {
     let scratch = Scratch::new("rta-truth");
     let trace = scratch.file("trace.dat");
     write(&scratch, &trace, &documented(), &NAMES, None);
-    let (out, err, code) = rta(&trace, &["--json", "--deadline", "control=400"]);
+    let (out, err, code) = rta(&trace, &["--json", "--deadline", "control=400us"]);
     assert_eq!((err.as_str(), code), ("", 0));
     let report: Value = serde_json::from_str(&out).unwrap();
     let thread = |name: &str| {
@@ -153,11 +153,11 @@ fn judges_by_deadlines_of_command_line() {
     let scratch = Scratch::new("rta-deadlines");
     let trace = scratch.file("trace.dat");
     write(&scratch, &trace, &documented(), &NAMES, None);
-    let (out, _, code) = rta(&trace, &["--deadline", "control=400", "--deadline", "102=5000"]);
+    let (out, _, code) = rta(&trace, &["--deadline", "control=400us", "--deadline", "102=5ms"]);
     assert!(code == 0 && out.contains("schedulable; every C may grow by"), "{out}");
-    let (out, _, code) = rta(&trace, &["--deadline", "control/101=100"]);
+    let (out, _, code) = rta(&trace, &["--deadline", "control/101=100us"]);
     assert!(code == 1 && out.contains("not schedulable: `control/101` misses its deadline"), "{out}");
-    let (_, err, code) = rta(&trace, &["--deadline", "nobody=100"]);
+    let (_, err, code) = rta(&trace, &["--deadline", "nobody=100us"]);
     assert!(code == 2 && err.contains("nobody"), "{err}");
 }
 
@@ -168,7 +168,7 @@ fn escapes_hostile_names() {
     let names = [(101, "a\u{1b}[2J\nb`<b>"), (102, "\u{202e}txt"), (103, "--json"), (104, "")];
     write(&scratch, &trace, &documented(), &names, None);
     let page = scratch.file("page.html");
-    for options in [&[][..], &["--explain"], &["--json"], &["--html", page.to_str().unwrap()]] {
+    for options in [&[][..], &["--json"], &["--html", page.to_str().unwrap()]] {
         let (out, err, code) = rta(&trace, options);
         assert_eq!((err.as_str(), code), ("", 0));
         assert!(!out.contains(['\u{1b}', '\u{202e}']) && !out.contains("\nb`"), "{out}");
@@ -205,7 +205,7 @@ fn json_is_as_documented() {
     let events = documented().into_iter().filter(machine::is_sched).collect::<Vec<_>>();
     write(&scratch, &sched, &events, &NAMES, Some(&["sched:sched_switch", "sched:sched_waking"]));
     for (trace, option) in [
-        (&whole, "--explain"),
+        (&whole, "--jobs=auto"),
         (&whole, "--jobs=timers"),
         (&whole, "--pwcet=1e-9"),
         (&sched, "--jobs=sleeps"),
@@ -259,7 +259,7 @@ fn adds_recorded_figures_to_model_and_profile() {
     fs::write(scratch.file("m.json"), MODEL).unwrap();
     fs::write(scratch.file("p.json"), profile(1_500_000)).unwrap();
     fs::write(scratch.file("short.json"), profile(1_200_000)).unwrap();
-    let with = |profile| ["--model", "m.json", "--profile", profile, "--explain"];
+    let with = |profile| ["m.json", "--profile", profile];
     let (out, err, code) = rta(&trace, &with("p.json"));
     assert_eq!(code, 0, "{out}{err}");
     assert!(out.contains("`local_timer, CPU 0` interrupts it"), "{out}");

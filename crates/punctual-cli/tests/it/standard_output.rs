@@ -29,7 +29,7 @@ const PRINTING: [&[&str]; 12] = [
     &["trace", "report", "t.dat", "--csv", "-"],
     &["trace", "report", "t.dat", "--perfetto", "-"],
     &["trace", "report", "t.dat", "--html", "-"],
-    &["trace", "report", "t.dat", "--json", "-"],
+    &["trace", "report", "t.dat", "--json"],
     &["doctor", "--json", "--machine", FIT],
     &["isolate", "boot", "--cpus", "1"],
     &["help", "rta"],
@@ -37,9 +37,9 @@ const PRINTING: [&[&str]; 12] = [
 
 /// Commands that need the kernel's tracing.
 const WATCHING: [&[&str]; 3] = [
-    &["trace", "watch", "--all", "--every", "0.01", "--duration", "0.2"],
-    &["trace", "watch", "--all", "--every", "0.01", "--json", "--", "sleep", "0.2"],
-    &["trace", "record", "-o", "recorded.dat", "--duration", "0.05"],
+    &["trace", "watch", "--task", "*", "--every", "10ms", "--duration", "200ms"],
+    &["trace", "watch", "--task", "*", "--every", "10ms", "--json", "--", "sleep", "0.2"],
+    &["trace", "record", "-o", "recorded.dat", "--duration", "50ms"],
 ];
 
 /// Creates a directory with `t.dat`, whose output job by job exceeds a pipe's capacity.
@@ -171,7 +171,7 @@ fn never_panics_without_standard_streams() {
         (&["--no-such-option"], 2),
         (&[], 2),
         (&["bench", "--samples", "0"], 2),
-        (&["trace", "report", "missing.dat"], 1),
+        (&["trace", "report", "missing.dat"], 2),
         (&["trace", "watch", "--stop"], 2),
     ];
     for (arguments, code) in wrong {
@@ -198,7 +198,7 @@ fn stops_measuring_at_broken_pipe() {
     }
     // Unless the results also go elsewhere.
     let mut command =
-        start(&scratch, &[&arguments[..], &["--only", "thread switch", "--json", "b.json"]].concat());
+        start(&scratch, &[&arguments[..], &["--only", "thread switch", "--json=b.json"]].concat());
     command.stdout(unread());
     let (said, code) = end(command);
     assert_eq!(code, Some(0), "{said}");
@@ -211,9 +211,9 @@ fn reports_unwritable_file() {
     // So few jobs that their output is only written when the file ends.
     let scratch = place_with("output-files", 3);
     let bench = ["bench", "rtos", "--only", "thread switch", "--samples", "1"];
-    let files = ["--json", "--html"].map(|flag| [&bench[..], &[flag, "/dev/full"]].concat());
-    let report = ["--csv", "--json", "--perfetto", "--html"]
-        .map(|flag| vec!["trace", "report", "t.dat", flag, "/dev/full"]);
+    let files = ["--json=/dev/full", "--html=/dev/full"].map(|flag| [&bench[..], &[flag]].concat());
+    let report = ["--csv=/dev/full", "--json=/dev/full", "--perfetto=/dev/full", "--html=/dev/full"]
+        .map(|flag| vec!["trace", "report", "t.dat", flag]);
     for arguments in files.iter().chain(&report) {
         let (said, code) = end(start(&scratch, arguments));
         assert_eq!(code, Some(1), "{arguments:?}: {said}");
@@ -227,7 +227,7 @@ fn keeps_writing_files_when_reader_goes_away() {
     let mut alone = start(&scratch, &["trace", "report", "t.dat", "--csv", "alone.csv"]);
     alone.stdout(Stdio::null());
     assert_eq!(end(alone).1, Some(0));
-    let mut beside = start(&scratch, &["trace", "report", "t.dat", "--json", "-", "--csv", "beside.csv"]);
+    let mut beside = start(&scratch, &["trace", "report", "t.dat", "--json", "--csv", "beside.csv"]);
     beside.stdout(unread());
     let (said, code) = end(beside);
     assert_eq!((said.as_str(), code), ("", Some(0)));
@@ -258,7 +258,8 @@ fn ends_watch_and_record_without_panic() {
         assert_eq!(end(command).1, Some(0), "{arguments:?}");
     }
     // The command is ended when its output has no reader, without SIGTERM's status 143.
-    let mut command = start(&scratch, &["trace", "watch", "--all", "--every", "0.01", "--", "sleep", "1000"]);
+    let mut command =
+        start(&scratch, &["trace", "watch", "--task", "*", "--every", "10ms", "--", "sleep", "1000"]);
     command.stdout(unread());
     let (said, code) = end(command);
     assert_eq!(code, Some(0), "{said}");

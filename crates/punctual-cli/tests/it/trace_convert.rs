@@ -57,7 +57,7 @@ fn names_fix_for_bad_input() {
     assert_eq!(run(&scratch, &["raw", "-o", "t.dat"]).1, Some(0));
     let _listener = UnixListener::bind(scratch.file("socket")).unwrap();
     for (arguments, code, message) in [
-        (&["missing"][..], 1, "missing: No such file"),
+        (&["missing"][..], 2, "missing: No such file"),
         (&["t.dat", "-o", "./t.dat"], 2, "this is the input"),
         (&["t.dat", "--remove"], 2, "t.dat is not a directory"),
         (&["raw", "-o", "/no/such/place"], 2, "--output /no/such/place"),

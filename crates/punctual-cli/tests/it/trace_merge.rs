@@ -36,7 +36,7 @@ fn reports_jobs_of_both_machines_from_one_file() {
     let scratch = Scratch::new("merge");
     recording(&scratch, "a", "control");
     recording(&scratch, "b", "motor");
-    let (_, err, code) = run(&scratch, &["merge", "a", "b", "-o", "both.dat", "--shared-clock", "2.5"]);
+    let (_, err, code) = run(&scratch, &["merge", "a", "b", "-o", "both.dat", "--shared-clock", "2.5us"]);
     assert_eq!(code, Some(0), "{err}");
     assert!(
         err.contains("b: its clock is shared, ± 2.50 µs; its threads have numbers 10000000 higher"),
@@ -56,14 +56,17 @@ fn error_names_events_that_relate_clocks() {
     for (arguments, code, message) in [
         (&["merge", "a"][..], 2, "2 values required"),
         (&["merge", "a", "b"], 1, "punctual trace exchange"),
-        (&["merge", "a", "missing"], 1, "missing: No such file"),
+        (&["merge", "a", "missing"], 2, "missing: No such file"),
         (&["merge", "a", "b", "-o", "/no/such/place"], 2, "--output /no/such/place"),
         (&["exchange"], 2, "HOST:PORT"),
-        (&["exchange", "127.0.0.1:9", "--marker", "/no/such/marker"], 1, "punctual trace record --"),
     ] {
         let (_, err, found) = run(&scratch, arguments);
         assert_eq!(found, Some(code), "{arguments:?}: {err}");
         assert!(err.contains(message), "{arguments:?}: {err}");
     }
+    let mut exchange = punctual(&["trace", "exchange", "127.0.0.1:9"]);
+    let output = exchange.env("PUNCTUAL_TRACE", "/no/such/marker").output_within(TEST_LIMIT).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("punctual trace record --"), "{}", text(&output.stderr));
     assert!(!scratch.file("merged.dat").exists());
 }

@@ -55,7 +55,7 @@ fn decomposes_worked_jobs_of_paper() {
         expect(expected, &out);
         assert!(out.lines().all(|line| line.chars().count() <= 100), "{out}");
     }
-    let files = ["--csv", "jobs.csv", "--json", "jobs.json", "--perfetto", "jobs.perfetto"];
+    let files = ["--csv", "jobs.csv", "--json=jobs.json", "--perfetto", "jobs.perfetto"];
     let (out, err, code) = report(&scratch.0, &[&["concurrent.dat", "--task", "839"], &files[..]].concat());
     assert_eq!((err.as_str(), code), ("", 0));
     assert!(out.ends_with("\nwritten: jobs.csv\nwritten: jobs.json\nwritten: jobs.perfetto\n"), "{out}");
@@ -156,7 +156,7 @@ fn reports_same_figures_for_every_selection() {
         let is_of = |part: &&str| part.contains("worker/7, ") && part.contains("  R  response");
         out.split("\n\n").find(is_of).unwrap_or_else(|| panic!("{choice:?}: {out}")).trim_end().to_owned()
     };
-    let all = table(&["--all"]);
+    let all = table(&["--task", "*"]);
     assert!(all.contains("flawed"), "{all}");
     for choice in [["--task", "worker"], ["--task", "wor*"], ["--task", "7"], ["--task", "worker/7"]] {
         assert_eq!(table(&choice), all, "{choice:?}");
@@ -176,7 +176,7 @@ fn writes_lines_and_columns_as_documented() {
     file(&scratch, "open.dat", &script);
     let schema = Schema::new(include_str!("../../../../docs/trace-schema.json"));
     for (trace, jobs) in [("concurrent.dat", 2), ("open.dat", 3)] {
-        let (out, _, code) = report(&scratch.0, &[trace, "--handlers", "--json", "-"]);
+        let (out, _, code) = report(&scratch.0, &[trace, "--json"]);
         assert!(code == 0 && out.lines().count() >= jobs - 1, "{out}");
         for line in out.lines() {
             schema.assert(&serde_json::from_str(line).unwrap());
@@ -206,7 +206,7 @@ fn names_unfinished_jobs() {
     script.switch(6_000, 0, SwitchOut::Sleeping, IDLE).at(900_001_000, 0, Kind::IrqEntry { irq: 3 });
     file(&scratch, "deadlock.dat", &script);
     let (out, err, code) =
-        report(&scratch.0, &["deadlock.dat", "--deadline", "worker=500", "--html", "page.html"]);
+        report(&scratch.0, &["deadlock.dat", "--deadline", "worker=500us", "--html", "page.html"]);
     assert!(code == 0 && err.is_empty(), "{err}");
     assert!(out.contains("worker/7 had not ended"), "{out}");
     assert!(out.contains("took at least 900 ms") && out.contains("blocked on futex 0x1000"), "{out}");
@@ -219,12 +219,18 @@ fn names_unfinished_jobs() {
 fn counts_misses_and_selects_tasks() {
     let scratch = Scratch::new("deadlines");
     file(&scratch, "t.dat", &worked::concurrent_activation());
-    let (out, _, code) =
-        report(&scratch.0, &["t.dat", "--deadline", "pi/839=448", "--deadline", "838=366", "--worst", "0"]);
+    let (out, _, code) = report(
+        &scratch.0,
+        &["t.dat", "--deadline", "pi/839=448us", "--deadline", "838=366us", "--worst", "0"],
+    );
     assert_eq!(code, 0);
     assert!(out.contains("pi/839, priority 49, 1 job, 1 deadline missed\n"), "{out}");
     assert!(out.contains("pi/838, priority 39, 1 job\n"), "{out}");
     assert!(!out.contains("longest job"), "{out}");
+    // One deadline for every task without its own.
+    let (out, ..) = report(&scratch.0, &["t.dat", "--deadline", "100us", "--deadline", "838=366us"]);
+    assert!(out.contains("pi/839, priority 49, 1 job, 1 deadline missed\n"), "{out}");
+    assert!(out.contains("pi/838, priority 39, 1 job\n"), "{out}");
     // As in the tables, by name, by prefix.
     for (name, tasks) in [("pi/838", 1), ("838", 1), ("pi", 2), ("p*", 2)] {
         let (out, err, code) = report(&scratch.0, &["t.dat", "--task", name, "--csv", "-"]);
@@ -275,26 +281,26 @@ fn names_fix_for_bad_input() {
     Synthetic::create(&scratch.file("empty")).unwrap().finish().unwrap();
     let cases: &[(&[&str], i32, &str)] = &[
         (&[], 2, "<FILE|DIR>"),
-        (&["missing.dat"], 1, "missing.dat: No such file or directory (os error 2); give a trace.dat"),
+        (&["missing.dat"], 2, "missing.dat: No such file or directory (os error 2); give a trace.dat"),
         (
             &["text"],
-            1,
+            2,
             "text: byte 0: this is neither a trace.dat nor a perf.data; give a file of `punctual \
              trace record`",
         ),
-        (&["short.dat"], 1, "short.dat"),
-        (&["damaged.dat"], 1, "damaged.dat"),
-        (&["empty"], 1, "empty: there are no scheduler events in it; record again"),
+        (&["short.dat"], 2, "short.dat"),
+        (&["damaged.dat"], 2, "damaged.dat"),
+        (&["empty"], 2, "empty: there are no scheduler events in it; record again"),
         (&["idle.dat"], 1, "has no job of a real-time thread or Punctual task"),
-        (&["idle.dat", "--all"], 1, "record for longer"),
-        (&["good.dat", "--task", "nobody"], 1, "no job of a task or thread `nobody`; --all shows"),
-        (&["good.dat", "--deadline", "nobody=5"], 1, "no job of a task or thread `nobody`"),
-        (&["good.dat", "--deadline", "pi"], 2, "control=500"),
+        (&["idle.dat", "--task", "*"], 1, "record for longer"),
+        (&["good.dat", "--task", "nobody"], 1, "no job of a task or thread `nobody`; --task '*' shows"),
+        (&["good.dat", "--deadline", "nobody=5us"], 1, "no job of a task or thread `nobody`"),
+        (&["good.dat", "--deadline", "pi=5"], 2, "has no unit"),
         (&["good.dat", "--futex", "maybe"], 2, "mutexes-block"),
         (&["good.dat", "--worst", "many"], 2, "--worst"),
-        (&["good.dat", "--json", "good.dat"], 2, "--json good.dat: this is the trace"),
-        (&["good.dat", "--csv", "a", "--json", "./a"], 2, "--json ./a: this is the trace or another output"),
-        (&["good.dat", "--csv", "-", "--json", "-"], 2, "another format already goes to standard output"),
+        (&["good.dat", "--json=good.dat"], 2, "--json good.dat: this is the trace"),
+        (&["good.dat", "--csv", "a", "--json=./a"], 2, "--json ./a: this is the trace or another output"),
+        (&["good.dat", "--csv", "-", "--json"], 2, "another format already goes to standard output"),
         (&["good.dat", "--csv", "/no/such/place"], 2, "--csv /no/such/place: No such file"),
     ];
     for (arguments, code, message) in cases {
@@ -306,18 +312,17 @@ fn names_fix_for_bad_input() {
     assert_eq!(fs::read(&good).unwrap(), bytes, "what is read is never written");
     assert!(!scratch.0.join("a").exists(), "refused outputs leave nothing behind");
     fs::write(scratch.0.join("old"), "kept").unwrap();
-    let refused =
-        report(&scratch.0, &["good.dat", "--csv", "old", "--json", "a", "--html", "/no/such/place"]);
+    let refused = report(&scratch.0, &["good.dat", "--csv", "old", "--json=a", "--html", "/no/such/place"]);
     assert_eq!(refused.2, 2, "{}", refused.1);
     assert_eq!(fs::read_to_string(scratch.0.join("old")).unwrap(), "kept");
     assert!(!scratch.0.join("a").exists());
     assert_eq!(report(&scratch.0, &["good.dat", "--csv", "old"]).2, 0);
     let replaced = fs::read_to_string(scratch.0.join("old")).unwrap();
     assert!(replaced.len() > 100 && !replaced.contains("kept"), "{replaced}");
-    let null = ["good.dat", "--csv", "/dev/null", "--json", "/dev/null", "--perfetto", "/dev/null"];
+    let null = ["good.dat", "--csv", "/dev/null", "--json=/dev/null", "--perfetto", "/dev/null"];
     assert_eq!(report(&scratch.0, &null).2, 0, "a device is not a file that two outputs would spoil");
     if Path::new("/dev/full").exists() {
-        let (_, err, code) = report(&scratch.0, &["good.dat", "--json", "/dev/full"]);
+        let (_, err, code) = report(&scratch.0, &["good.dat", "--json=/dev/full"]);
         assert_eq!(code, 1);
         assert!(err.contains("/dev/full: No space left on device") && err.contains("not complete"), "{err}");
     }
@@ -334,10 +339,10 @@ fn ends_quietly_when_reader_stops() {
         script.switch(t + 1_000, 0, SwitchOut::Sleeping, IDLE);
     }
     let file = file(&scratch, "t.dat", &script);
-    for format in ["--json", "--csv"] {
+    for format in ["--json", "--csv -"] {
         let program = env!("CARGO_BIN_EXE_punctual");
         let script = format!(
-            "{program} trace report {} {format} - | head -n 1 | wc -l; exit ${{PIPESTATUS[0]}}",
+            "{program} trace report {} {format} | head -n 1 | wc -l; exit ${{PIPESTATUS[0]}}",
             file.display()
         );
         let output = Command::new("bash")
@@ -352,7 +357,7 @@ fn ends_quietly_when_reader_stops() {
     let mut nobody = punctual(&["trace", "report", "missing.dat"]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    assert_eq!(nobody.stderr(writer).status_within(TEST_LIMIT).unwrap().code(), Some(1));
+    assert_eq!(nobody.stderr(writer).status_within(TEST_LIMIT).unwrap().code(), Some(2));
 }
 
 /// A longer recording would not help.
@@ -367,11 +372,11 @@ fn error_names_unreadable_format() {
         (text.replace("next_pid", "next_number"), "next_pid", 0),
     ] {
         fs::write(&format, damaged).unwrap();
-        let (out, err, code) = report(&scratch.0, &["good.dat.raw", "--all"]);
+        let (out, err, code) = report(&scratch.0, &["good.dat.raw", "--task", "*"]);
         assert_eq!(code, status, "{out}{err}");
         assert!(err.contains(why) && !err.contains("for longer"), "{err}");
         dat::write(&scratch.file("good.dat.raw"), &scratch.file("bad.dat")).unwrap();
-        let (out, err, code) = report(&scratch.0, &["bad.dat", "--all"]);
+        let (out, err, code) = report(&scratch.0, &["bad.dat", "--task", "*"]);
         assert_eq!(code, status, "{out}{err}");
         assert!(err.contains(why) && !err.contains("for longer"), "{err}");
     }
@@ -386,7 +391,7 @@ fn does_not_ask_to_record_unreadable_events() {
     file(&scratch, "switches.dat", &script);
     let format = scratch.file("switches.dat.raw/events/sched/sched_switch/format");
     fs::write(&format, fs::read_to_string(&format).unwrap().replace("offset:", "place:")).unwrap();
-    let (out, err, code) = report(&scratch.0, &["switches.dat.raw", "--all"]);
+    let (out, err, code) = report(&scratch.0, &["switches.dat.raw", "--task", "*"]);
     assert_eq!(code, 1, "{out}{err}");
     assert!(err.contains("some of its events cannot be read") && !err.contains("for longer"), "{err}");
 }
@@ -401,15 +406,10 @@ fn reports_missing_switches() {
     script.at(1_000, 0, Kind::IrqEntry { irq: 3 }).at(2_000, 0, Kind::IrqExit { irq: 3 });
     script.events.iter().for_each(|event| synthetic.push(event).unwrap());
     synthetic.finish().unwrap();
-    for arguments in [&["raw"][..], &["raw", "--all"]] {
-        let (out, err, code) = report(&scratch.0, arguments);
-        assert_eq!(code, 1, "{out}{err}");
-        assert!(out.contains("context switches: there are no jobs of threads"), "{out}");
-        assert!(
-            err.contains("record again with at least sched_switch") && !err.contains("for longer"),
-            "{err}"
-        );
-    }
+    let (out, err, code) = report(&scratch.0, &["raw"]);
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(out.contains("context switches: there are no jobs of threads"), "{out}");
+    assert!(err.contains("record again with at least sched_switch") && !err.contains("for longer"), "{err}");
 }
 
 /// Any user can choose the name of a thread.
@@ -426,7 +426,7 @@ fn prints_no_terminal_escapes_and_no_line_breaks_of_names() {
     synthetic.finish().unwrap();
     fs::write(scratch.file("raw/uname"), "Linux \x1b[31m").unwrap();
     fs::write(scratch.file("raw/saved_cmdlines"), "838 \x1b[2J\n").unwrap();
-    let outputs = [&["raw"][..], &["raw", "--csv", "-"], &["raw", "--json", "-"], &["raw", "--html", "-"]];
+    let outputs = [&["raw"][..], &["raw", "--csv", "-"], &["raw", "--json"], &["raw", "--html", "-"]];
     for arguments in outputs.into_iter().chain([&["raw", "--task", "\x1b[2J"][..]]) {
         let (out, err, _) = report(&scratch.0, arguments);
         let active = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
@@ -495,7 +495,7 @@ fn applies_names_of_threads_from_their_events_on() {
         assert!(err.is_empty() && code == 0 && out.contains("longest job"), "{chosen}: {out}{err}");
     }
     // A deadline applies to the thread, not to later threads with its ID.
-    let (out, _, _) = report(&scratch.0, &["raw", "--deadline", "aaa=0.05"]);
+    let (out, _, _) = report(&scratch.0, &["raw", "--deadline", "aaa=50ns"]);
     let missed = |row: &str| {
         let line = out.lines().find(|line| line.starts_with(row)).unwrap();
         line.split_whitespace().last().unwrap().to_owned()
@@ -524,15 +524,15 @@ fn reports_part_of_recording() {
         let end = |line: &str| line.split(',').nth(15).unwrap().parse::<u64>().unwrap() / 1_000_000_000;
         out.lines().skip(1).map(end).collect::<Vec<_>>()
     };
-    assert_eq!(ends(&["--from", "8"]), [8, 9, 10]);
-    assert_eq!(ends(&["--from", "+7"]), [8, 9, 10], "the first event is at 1 s");
-    assert_eq!(ends(&["--to", "3.001"]), [1, 2, 3]);
-    assert_eq!(ends(&["--from", "2.5", "--to", "+3.5"]), [3, 4]);
-    assert_eq!(ends(&["--last", "1.5"]), [9, 10]);
-    let (out, err, code) = report(&scratch.0, &["t.dat", "--from", "2.5", "--to", "+3.5"]);
+    assert_eq!(ends(&["--from", "8s"]), [8, 9, 10]);
+    assert_eq!(ends(&["--from", "+7s"]), [8, 9, 10], "the first event is at 1 s");
+    assert_eq!(ends(&["--to", "3.001s"]), [1, 2, 3]);
+    assert_eq!(ends(&["--from", "2.5s", "--to", "+3.5s"]), [3, 4]);
+    assert_eq!(ends(&["--from", "-1.5s"]), [9, 10]);
+    let (out, err, code) = report(&scratch.0, &["t.dat", "--from", "2.5s", "--to", "+3.5s"]);
     assert_eq!((err.as_str(), code), ("", 0));
     assert!(out.contains("2 jobs") && out.contains("jobs that end from 2.5"), "{out}");
-    for wrong in [&["--from", "soon"][..], &["--last", "1", "--to", "2"], &["--from", "+3", "--to", "+2"]] {
+    for wrong in [&["--from", "soon"][..], &["--from", "1"], &["--from", "+3s", "--to", "+2s"]] {
         assert_eq!(report(&scratch.0, &[&["t.dat"], wrong].concat()).2, 2, "{wrong:?}");
     }
 }
@@ -556,7 +556,7 @@ fn reports_chains_in_text_json_and_page() {
     let scratch = Scratch::new("chains");
     file(&scratch, "t.dat", &chained());
     for chain in ["pi,worker", "838,7", "auto"] {
-        let arguments = ["t.dat", "--chain", chain, "--json", "t.json", "--html", "t.html"];
+        let arguments = ["t.dat", "--chain", chain, "--json=t.json", "--html", "t.html"];
         let (out, err, code) = report(&scratch.0, &arguments);
         assert_eq!((err.as_str(), code), ("", 0));
         let (_, out) = out.split_once("\nchain pi/838 → worker/7, 5 crossings\n").unwrap();

@@ -9,7 +9,7 @@ pub mod boot;
 mod plan;
 
 pub use self::account::{Account, Row};
-pub use self::plan::{Plan, Refusal, Request, Step};
+pub use self::plan::{Plan, Refusal, Step};
 
 use crate::change::{Journal, JournalError, Settings, Store};
 

@@ -11,15 +11,6 @@ use crate::facts::Machine;
 const GROUP: &str = "punctual-isolated";
 const SYSTEM: &str = "punctual-system";
 
-/// A request for isolation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
-    /// The CPUs to isolate.
-    pub cpus: Cpus,
-    /// `true` if hardware threads of the same cores may be taken offline.
-    pub park: bool,
-}
-
 /// The reason CPUs cannot be isolated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -30,9 +21,6 @@ pub enum Refusal {
     /// No CPU would be left.
     #[error("isolating {0} would leave no CPU for the rest of the system: leave at least one of {1}")]
     NothingLeft(String, Cpus),
-    /// A sibling hardware thread of its core would stay in use.
-    #[error("CPU {0} shares a core with {1}: isolate all of them, or take the others offline with --park")]
-    Sibling(usize, String),
     /// Another program has isolated the CPU.
     #[error("{0} in an isolated partition of another program: remove that partition first")]
     Partitioned(String),
@@ -72,12 +60,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans the isolation of CPUs.
+    /// Plans the isolation of CPUs. Other hardware threads of their cores are taken offline.
     ///
     /// # Errors
     /// The CPUs cannot be isolated.
-    pub fn new(machine: &Machine, request: &Request) -> Result<Self, Refusal> {
-        let cpus = &request.cpus;
+    pub fn new(machine: &Machine, cpus: &Cpus) -> Result<Self, Refusal> {
         let online = &machine.topology.online;
         let is_or_are =
             |cpus: &Cpus| format!("{} {}", cpus.named(), if cpus.len() == 1 { "is" } else { "are" });
@@ -92,11 +79,7 @@ impl Plan {
         }
         let mut parked = Cpus::default();
         for cpu in machine.topology.cpus.iter().filter(|cpu| cpus.has(cpu.number)) {
-            let siblings = cpu.siblings.common(online).without(cpus);
-            if !siblings.is_empty() && !request.park {
-                return Err(Refusal::Sibling(cpu.number, siblings.named()));
-            }
-            parked = parked.and(&siblings);
+            parked = parked.and(&cpu.siblings.common(online).without(cpus));
         }
         let others = online.without(cpus).without(&parked);
         if others.is_empty() {

@@ -15,10 +15,6 @@ fn machine(name: &str) -> Machine {
     Machine::look(Tree::parse(&std::fs::read_to_string(path).unwrap()))
 }
 
-fn request(cpus: &str) -> Request {
-    Request { cpus: Cpus::of_list(cpus), park: false }
-}
-
 /// A version 2 machine of four CPUs.
 fn small() -> Tree {
     Tree::parse(
@@ -110,7 +106,7 @@ fn scratch(name: &str) -> (Store, std::path::PathBuf) {
 
 #[test]
 fn plan_isolates_all_movable_work() {
-    let plan = Plan::new(&Machine::look(small()), &request("3")).unwrap();
+    let plan = Plan::new(&Machine::look(small()), &Cpus::of_list("3")).unwrap();
     assert_eq!(
         plan.text(),
         "isolating CPU 3, leaving CPUs 0-2 to the rest of the system
@@ -140,14 +136,15 @@ note: CPU 3 keeps the tick, which only boot parameters remove (punctual isolate 
 
 #[test]
 fn plan_rejects_unavailable_cpus() {
-    let refused =
-        |tree: Tree, cpus: &str| Plan::new(&Machine::look(tree), &request(cpus)).unwrap_err().to_string();
+    let refused = |tree: Tree, cpus: &str| {
+        Plan::new(&Machine::look(tree), &Cpus::of_list(cpus)).unwrap_err().to_string()
+    };
     assert_eq!(refused(small(), "3-4"), "CPU 4 is not online; online: 0-3");
     assert!(refused(small(), "0-3").contains("leave no CPU"));
-    let siblings = small().with("/sys/devices/system/cpu/cpu3/topology/thread_siblings_list", "1,3");
+    let siblings = small().with("/sys/devices/system/cpu/cpu3/topology/thread_siblings_list", "0-3");
     assert_eq!(
         refused(siblings, "3"),
-        "CPU 3 shares a core with CPU 1: isolate all of them, or take the others offline with --park"
+        "isolating CPUs 0-3 would leave no CPU for the rest of the system: leave at least one of 0-3"
     );
     let taken = small().with("/sys/fs/cgroup/cpuset.cpus.isolated", "3");
     assert!(refused(taken, "2-3").starts_with("CPU 3 is in an isolated partition"));
@@ -155,16 +152,16 @@ fn plan_rejects_unavailable_cpus() {
 }
 
 #[test]
-fn plan_parks_siblings_if_it_may() {
+fn plan_takes_siblings_offline() {
     let tree = small().with("/sys/devices/system/cpu/cpu3/topology/thread_siblings_list", "1,3");
-    let plan = Plan::new(&Machine::look(tree), &Request { park: true, ..request("3") }).unwrap();
+    let plan = Plan::new(&Machine::look(tree), &Cpus::of_list("3")).unwrap();
     assert_eq!(plan.steps[0].change, Change::file("/sys/devices/system/cpu/cpu1/online", "0"));
     assert_eq!(plan.others, Cpus::from([0, 2]));
 }
 
 #[test]
 fn plan_omits_partition_for_boot_isolated_cpus() {
-    let plan = Plan::new(&machine("rt-guest-isolated"), &request("3")).unwrap();
+    let plan = Plan::new(&machine("rt-guest-isolated"), &Cpus::of_list("3")).unwrap();
     assert_eq!(plan.group, None);
     assert!(plan.steps.iter().all(|step| matches!(step.change.setting, Setting::File(_))));
 }
@@ -173,12 +170,12 @@ fn plan_omits_partition_for_boot_isolated_cpus() {
 fn plan_accepts_boot_isolated_cpus_in_partition_list() {
     let listed = small().with("/sys/fs/cgroup/cpuset.cpus.isolated", "3");
     let booted = listed.with("/sys/devices/system/cpu/isolated", "3");
-    assert_eq!(Plan::new(&Machine::look(booted), &request("3")).unwrap().group, None);
+    assert_eq!(Plan::new(&Machine::look(booted), &Cpus::of_list("3")).unwrap().group, None);
 }
 
 #[test]
 fn plan_uses_cgroup_v1_if_it_has_controller() {
-    let plan = Plan::new(&machine("guest"), &request("1")).unwrap();
+    let plan = Plan::new(&machine("guest"), &Cpus::of_list("1")).unwrap();
     assert_eq!(plan.group.as_deref(), Some("/sys/fs/cgroup/cpuset/punctual-isolated"));
     let moved = Setting::Members("/sys/fs/cgroup/cpuset/punctual-system".into());
     assert!(plan.steps.iter().any(|step| step.change.setting == moved));
@@ -191,7 +188,7 @@ fn restores_everything_after_kill_at_any_write() {
             .into_iter()
             .enumerate()
     {
-        let plan = Plan::new(&machine, &request(cpus)).unwrap();
+        let plan = Plan::new(&machine, &Cpus::of_list(cpus)).unwrap();
         let before = Fake::of(&plan, &machine);
         let (store, path) = scratch(&format!("kill-{number}"));
         let mut at = 0;
@@ -217,7 +214,7 @@ fn restores_everything_after_kill_at_any_write() {
 #[test]
 fn undoes_everything_if_required_setting_is_refused() {
     let machine = Machine::look(small());
-    let plan = Plan::new(&machine, &request("3")).unwrap();
+    let plan = Plan::new(&machine, &Cpus::of_list("3")).unwrap();
     let before = Fake::of(&plan, &machine);
     let (store, path) = scratch("refused");
     let partition = Setting::File(format!("{GROUP}/cpuset.cpus.partition"));

@@ -9,7 +9,7 @@
 //! let (control, idle) = (Task { id: 7, priority: 10 }, Task { id: 0, priority: 120 });
 //! let event = |time, by, kind| Event { time, cpu: 0, by, kind };
 //! let mut watch = Watch::new(Config::default(), 3);
-//! watch.max_response(Some(1_000));
+//! watch.default_deadline(Some(1_000));
 //!
 //! let mut alarms = 0;
 //! for (release, length) in [(10_000, 500), (20_000, 2_500), (30_000, 600)] {

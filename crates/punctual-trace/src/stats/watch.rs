@@ -29,7 +29,7 @@ struct Tasks {
     sample: usize,
     recent: EventRing,
     deadlines: HashMap<Key, u64>,
-    max_response: Option<u64>,
+    default_deadline: Option<u64>,
     /// The open jobs that raised an alarm, by their releases or starts.
     alarmed: HashMap<Key, u64>,
     since: u64,
@@ -48,17 +48,17 @@ impl Watch {
             sample: 0,
             recent,
             deadlines: HashMap::new(),
-            max_response: None,
+            default_deadline: None,
             alarmed: HashMap::new(),
             since: 0,
         };
         Self { decomposer: Decomposer::new(config), tasks }
     }
 
-    /// Raises an alarm for each job that certainly took longer than this, in ns, if its task has no
-    /// declared deadline: at the end of the job, and with [`overdue`](Self::overdue) while it runs.
-    pub fn max_response(&mut self, ns: Option<u64>) {
-        self.tasks.max_response = ns;
+    /// Sets the deadline of tasks without their own, in ns from the release: see
+    /// [`deadline`](Self::deadline).
+    pub fn default_deadline(&mut self, ns: Option<u64>) {
+        self.tasks.default_deadline = ns;
     }
 
     /// Samples up to `count` jobs of each task in addition to the worst, evenly spaced over the
@@ -68,7 +68,8 @@ impl Watch {
     }
 
     /// Sets the deadline of a task's jobs, in ns from the release. Jobs that certainly missed it
-    /// raise an alarm and count as [misses](TaskStats::misses).
+    /// count as [misses](TaskStats::misses) and raise an alarm, with [`overdue`](Self::overdue)
+    /// before they end.
     pub fn deadline(&mut self, task: Key, ns: u64) {
         self.tasks.deadlines.insert(task, ns);
     }
@@ -123,7 +124,7 @@ impl Watch {
     /// alarm.
     pub fn overdue(&mut self, now: u64, alarm: &mut dyn FnMut(&CapturedJob)) {
         let tasks = &mut self.tasks;
-        let Some(shortest) = tasks.deadlines.values().copied().chain(tasks.max_response).min() else {
+        let Some(shortest) = tasks.deadlines.values().copied().chain(tasks.default_deadline).min() else {
             return;
         };
         self.decomposer.open_jobs(now, shortest, &mut |job| {
@@ -177,7 +178,7 @@ impl Tasks {
 
     /// Returns whether a job certainly exceeded its limit.
     fn is_late(&self, job: &Job) -> bool {
-        self.deadline(Key::of(job)).or(self.max_response).is_some_and(|limit| beyond(job, limit))
+        self.deadline(Key::of(job)).or(self.default_deadline).is_some_and(|limit| beyond(job, limit))
     }
 
     fn record(&mut self, job: &Job, alarm: &mut dyn FnMut(&CapturedJob)) {
@@ -200,7 +201,8 @@ impl Tasks {
             }
         };
         let certain = job.complete() || job.flaw == Some(Flaw::Cut);
-        let limit = self.deadline(key).or(job.reservation.map(|reservation| reservation.deadline));
+        let reserved = job.reservation.map(|reservation| reservation.deadline);
+        let limit = self.deadline(key).or(reserved).or(self.default_deadline);
         let missed = certain && limit.is_some_and(|limit| beyond(job, limit));
         let stats = &mut self.stats[index];
         if missed {

@@ -103,7 +103,7 @@ fn raises_alarms_for_missed_deadlines_and_counts_them() {
     let mut watch = Watch::new(Config::default(), 2);
     let key = Key { kind: JobKind::Thread, actor: Actor::Thread(7) };
     watch.deadline(key, 500);
-    watch.max_response(Some(1_000));
+    watch.default_deadline(Some(1_000));
     let mut late = Vec::new();
     for event in &s.events {
         watch.feed(event, &mut |_| {}, &mut |whole| late.push((whole.job.end, whole.events.len())));

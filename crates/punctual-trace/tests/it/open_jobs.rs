@@ -36,7 +36,7 @@ fn unended(events: &Script, select: Select) -> Vec<Job> {
 #[test]
 fn raises_alarm_while_job_lasts_and_when_it_ends() {
     let mut watch = Watch::new(Config::default(), 1);
-    watch.max_response(Some(1_000));
+    watch.default_deadline(Some(1_000));
     let mut script = deadlock();
     script
         .events

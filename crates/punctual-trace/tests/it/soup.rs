@@ -125,7 +125,7 @@ fn never_panics_on_random_events() {
         let mut watch = Watch::new(config, 2);
         watch.name(3, "irq/3");
         watch.name(4, "ksoftirqd/0");
-        watch.max_response(Some(500));
+        watch.default_deadline(Some(500));
         let mut csv = Csv::new(std::io::sink()).unwrap();
         let mut perfetto = Perfetto::new(std::io::sink()).unwrap();
         let mut soup = Soup { random, wide: seed % 2 == 1, time: 0 };

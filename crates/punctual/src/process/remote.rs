@@ -1,6 +1,6 @@
 //! Access to the program on a CPU that Linux gave up, for a program on Linux.
 //!
-//! `punctual isolate run --offline --cpu N -- BARE LINUX` starts both. They share memory, in which
+//! `punctual isolate run --offline --cpus N -- BARE LINUX` starts both. They share memory, in which
 //! the bare program places structures of [`shared`](punctual_sync::shared) and this one attaches to
 //! them in the same order, and a doorbell in each direction. Both are ordinary programs: neither
 //! knows more of the other one than these types.
@@ -68,7 +68,7 @@ impl fmt::Display for RemoteError {
             Self::NotStarted => write!(
                 f,
                 "cannot reach the program on the other CPU: {VARIABLE} is not set; start both by `punctual isolate run --offline \
-                 --cpu N -- BARE THIS`"
+                 --cpus N -- BARE THIS`"
             ),
             Self::Variable(value) => write!(
                 f,

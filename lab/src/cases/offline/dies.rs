@@ -26,7 +26,7 @@ pub(super) fn dies() -> Case {
     let (punctual, bare, linux) = (program("punctual"), image("level"), companion("level_ui"));
     let script = format!(
         "cd /tmp
-        run=\"{punctual} isolate run --offline --heartbeat 30000 --grace 2000 --cpu 2 -- {bare} {linux}\"
+        run=\"{punctual} isolate run --offline --heartbeat 30s --grace 2s --cpus 2 -- {bare} {linux}\"
         now() {{ read up idle </proc/uptime; echo $((${{up%.*}}${{up#*.}}0)); }}
         until_said() {{ until grep -q \"$1\" out || ! kill -0 $command; do usleep 20000; done; }}
         begin() {{ : >out; $run $1 >out 2>&1 & command=$!; until_said \"ui: $2\"; linux=$(pidof level_ui); from=$(now); }}

@@ -16,7 +16,7 @@ pub(super) fn seen() -> Case {
     let (punctual, bare, linux) = (program("punctual"), image("level"), companion("level_ui"));
     let script = format!(
         "cd /tmp
-        run=\"{punctual} isolate run --offline --heartbeat 30000 --grace 10000 --cpu 2 -- {bare} {linux}\"
+        run=\"{punctual} isolate run --offline --heartbeat 30s --grace 10s --cpus 2 -- {bare} {linux}\"
         {punctual} trace record -o t.dat -- $run ends >out 2>&1; echo \"recorded $?\"
         {punctual} trace report t.dat --csv t.csv >report 2>&1; grep LOST report
         head -n 1 t.csv; grep ',offline,' t.csv | grep ',control,' | head -n 50; echo \"on Linux: $(grep -c ',show,' t.csv)\"

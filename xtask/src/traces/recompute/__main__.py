@@ -196,7 +196,7 @@ def main():
         chosen = sorted({summary.choice(task) for task in some if task not in of_handlers})
         choice = [word for task in chosen for word in ("--task", task)]
         if of_handlers & set(some):
-            choice += ["--handlers"]
+            choice += ["--task", "*"]
         more = subprocess.run(command + choice, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         tables += "\n\n" + only(more.stdout.decode(), set(some))
     cells, same, unmatched = summary.check(jobs, tables, bounds_of)

@@ -1,4 +1,4 @@
-//! `punctual rta --trace --model --profile`: adds a recording to the declarations and measurements
+//! `punctual rta MODEL --profile --trace`: adds a recording to the declarations and measurements
 //! of an app.
 
 use std::collections::HashSet;

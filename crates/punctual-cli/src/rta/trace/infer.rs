@@ -12,12 +12,13 @@ use punctual_trace::jobs::Actor;
 use punctual_trace::names::Names;
 
 use super::super::args::{Jobs, Rta};
-use super::super::{BAD_INPUT, MISSED, page};
+use super::super::page;
 use super::observe::{On, Whose};
 use super::read::{Recording, read};
 use super::{json, text};
-use crate::output::{print, say};
-use crate::trace::parse::Deadline;
+use crate::output::{self, say};
+use crate::parse::Deadline;
+use crate::status::{BAD_INPUT, FINDING};
 
 /// The inferred model of a recording, and its analysis.
 pub(crate) struct Result {
@@ -60,21 +61,14 @@ pub(in super::super) fn run(arguments: &Rta, path: &std::path::Path) -> std::res
             path.display()
         ));
     }
-    if arguments.json {
-        print(&format!("{}\n", json::json(&result)));
-    } else {
-        print(&text::report(&result, arguments.explain));
+    let mut is_written = arguments.json.write(|| text::report(&result), || json::json(&result));
+    is_written &= output::write("--html", arguments.html.as_deref(), || {
+        page::page(&result.inferred.system, &result.analysis, &result.margins)
+    });
+    match verdict(arguments, &result) {
+        0 if !is_written => Ok(FINDING),
+        code => Ok(code),
     }
-    if let Some(path) = &arguments.html
-        && let Err(error) = punctual_files::write(
-            path,
-            page::page(&result.inferred.system, &result.analysis, &result.margins).as_bytes(),
-        )
-    {
-        say!("error: --html {}: {error}", path.display());
-        return Ok(MISSED);
-    }
-    Ok(verdict(arguments, &result))
 }
 
 /// Interpretation of a recording.
@@ -107,15 +101,16 @@ pub(crate) fn infer(
             Jobs::Timers => Reading::Timers,
         };
         let names = observer.names_of(*whose, &names);
-        let called = |deadline: &&Deadline| is_called(*whose, thread, &deadline.task, &names);
-        thread.deadline = arguments.deadlines.iter().find(called).map(|deadline| deadline.ns);
+        let deadline = Deadline::find(arguments.deadlines, |task| is_called(*whose, thread, task, &names));
+        thread.deadline = deadline;
     }
-    let is_used = |deadline: &&Deadline| {
+    let is_used = |task: &&str| {
         let names = |whose| observer.names_of(whose, &names);
-        found.iter().any(|(whose, thread)| is_called(*whose, thread, &deadline.task, &names(*whose)))
+        found.iter().any(|(whose, thread)| is_called(*whose, thread, task, &names(*whose)))
     };
-    if let Some(stray) = arguments.deadlines.iter().find(|deadline| !is_used(deadline)) {
-        return Err(format!("--deadline {}: the recording has no job of such a thread", stray.task));
+    let mut tasks = arguments.deadlines.iter().filter_map(|deadline| deadline.task.as_deref());
+    if let Some(stray) = tasks.find(|task| !is_used(task)) {
+        return Err(format!("--deadline {stray}: the recording has no job of such a thread"));
     }
     let mut waits: Vec<Wait> = observer
         .waits
@@ -195,7 +190,7 @@ fn verdict(arguments: &Rta, result: &Result) -> u8 {
     }
     let has_all = inferred.unbounded.iter().all(|(at, _)| threads[*at].deadline.is_none());
     if !has_all || !analysis.is_schedulable(&inferred.system) || !contradictions(result).is_empty() {
-        return MISSED;
+        return FINDING;
     }
     match arguments.fail_under {
         Some(least) if result.margins.all.percent() < least => {
@@ -203,7 +198,7 @@ fn verdict(arguments: &Rta, result: &Result) -> u8 {
                 "error: --fail-under: every C may grow by {:.1} %, less than {least} %",
                 result.margins.all.percent()
             );
-            MISSED
+            FINDING
         }
         _ => 0,
     }

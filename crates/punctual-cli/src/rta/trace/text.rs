@@ -12,7 +12,7 @@ use punctual_report::table::{Cell, Column, Table};
 use punctual_report::text::wrapped;
 use punctual_trace::priority::Priority;
 
-use super::super::text::{LEGEND, bounds_of, explanations, limits, reservations, verdict};
+use super::super::text::{LEGEND, bounds_of, explanation, limits, reservations, verdict};
 use super::infer::{Fit, Result, Wait, contradictions};
 use super::observe::MAX_CALLS;
 use crate::trace::text::{fitted, width};
@@ -23,7 +23,7 @@ const MANY: usize = 8;
 const MAX_WAITS: usize = 3;
 
 /// Formats all output.
-pub(super) fn report(result: &Result, all: bool) -> String {
+pub(super) fn report(result: &Result) -> String {
     let Result { inferred, analysis, margins, .. } = result;
     let system = &inferred.system;
     let count = inferred.threads.len();
@@ -72,16 +72,13 @@ pub(super) fn report(result: &Result, all: bool) -> String {
     out += &if has_deadline {
         wrapped("", &verdict(system, analysis, margins.all), 0, width())
     } else {
-        wrapped("", "A recording contains no deadlines: give --deadline NAME=US.", 0, width())
+        wrapped("", "A recording contains no deadlines: give --deadline NAME=TIME.", 0, width())
     };
     // Without deadlines none is the tightest: the one that is displaced most is the most
     // informative.
-    let explained: Vec<usize> = if all {
-        (0..count).collect()
-    } else {
-        tightest(system, analysis).or_else(|| most_displaced(result)).into_iter().collect()
-    };
-    out += &explanations(system, analysis, explained);
+    if let Some(at) = tightest(system, analysis).or_else(|| most_displaced(result)) {
+        out += &explanation(system, analysis, at);
+    }
     out + &reservations(system, contradictions(result))
 }
 

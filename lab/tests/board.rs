@@ -23,7 +23,7 @@ struct Server {
     /// A directory created for sshd, if it did not exist.
     made: Option<PathBuf>,
     port: u16,
-    /// One at a time: they share `/tmp`, and the directory for sshd.
+    /// One at a time: they share the directory for sshd.
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -54,7 +54,8 @@ impl Server {
         let place = directory.display();
         let configuration = format!(
             "ListenAddress 127.0.0.1\nPort {port}\nHostKey {place}/host\nAuthorizedKeysFile {place}/user.pub\n\
-             StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\nPidFile none\n"
+             StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\nPidFile none\n\
+             SetEnv TMPDIR={place}\n"
         );
         fs::write(directory.join("config"), configuration).unwrap();
         let sshd = Command::new(sshd)
@@ -93,6 +94,13 @@ impl Server {
         command
     }
 
+    /// Fails if a run has left a directory on the board.
+    fn has_nothing_left(&self) {
+        let entries = fs::read_dir(&self.directory).unwrap().flatten();
+        let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        assert_eq!(names.find(|name| name.starts_with("punctual-lab-")), None);
+    }
+
     fn ran(&self, words: &[&str]) -> Ran {
         Ran::new(self.lab("user", words).output_within(TEST_LIMIT).expect("the binary was built"))
     }
@@ -126,16 +134,9 @@ impl Ran {
     }
 }
 
-/// Returns the directories that runs have created on the board, which is this machine.
-fn ours() -> Vec<PathBuf> {
-    let entries = fs::read_dir("/tmp").expect("the board has one").flatten().map(|entry| entry.path());
-    entries.filter(|path| path.display().to_string().starts_with("/tmp/punctual-lab-")).collect()
-}
-
 #[test]
 fn runs_on_board() {
     let Some(server) = Server::start("runs_on_board") else { return };
-    let before = ours();
     let results = server.directory.join("results");
     let results = results.display().to_string();
 
@@ -154,12 +155,13 @@ fn runs_on_board() {
     fs::write(&program, "#!/bin/sh\necho \"$0 $1\"\n").unwrap();
     let ran = server.ran(&["run", "--host", "127.0.0.1", "--", &program.display().to_string(), "a b"]);
     ran.ends_with(0);
-    assert!(ran.stdout.starts_with("/tmp/punctual-lab-") && ran.stdout.ends_with("/bin/hello a b\n"));
+    let staged = format!("{}/punctual-lab-", server.directory.display());
+    assert!(ran.stdout.starts_with(&staged) && ran.stdout.ends_with("/bin/hello a b\n"), "{}", ran.stdout);
 
     let ran = server.ran(&["run", "--host", "127.0.0.1", "--timeout", "1", "--", "sleep", "100"]);
     ran.ends_with(124);
     assert!(ran.stderr.contains("within 1 s (--timeout)"), "{}", ran.stderr);
-    assert_eq!(ours(), before, "a directory is left");
+    server.has_nothing_left();
 }
 
 #[test]
@@ -177,7 +179,6 @@ fn error_explains_unreachable_board() {
 #[test]
 fn runs_suite_on_board() {
     let Some(server) = Server::start("runs_suite_on_board") else { return };
-    let before = ours();
     // Cases with almost no build, whose results depend on this machine.
     let ran = server.ran(&["test", "--host", "127.0.0.1", "--only", "kernel is"]);
     let real_time = fs::read_to_string("/proc/version").unwrap().contains("PREEMPT_RT");
@@ -190,5 +191,5 @@ fn runs_suite_on_board() {
     ran.ends_with(0);
     assert!(ran.stdout.contains("SKIPPED: it needs boot parameters"), "{}", ran.stdout);
     assert!(ran.stdout.contains("*** SKIPPED: 1 case ***"), "{}", ran.stdout);
-    assert_eq!(ours(), before, "a directory is left");
+    server.has_nothing_left();
 }

@@ -93,7 +93,10 @@ fn prints_table_without_terminal() {
 fn reattaches_to_restarted_app() {
     let _alone = test_skip::alone();
     let first = App::start("watched_program");
-    let mut watch = top(&["watched", "--json", "--every", "50ms"]);
+    // By the program, since apps of other programs may have the same name.
+    let program = std::env::current_exe().unwrap();
+    let program = program.file_name().unwrap().to_str().unwrap();
+    let mut watch = top(&[program, "--json", "--every", "50ms"]);
     let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines().map(Result::unwrap);
     let process = |line: String| serde_json::from_str::<Value>(&line).unwrap()["process"].to_string();
@@ -126,23 +129,27 @@ fn does_not_find_app_without_shared_data() {
 
 #[test]
 fn rejects_memory_of_other_programs() {
+    // Another test looks for an app of this program.
+    let _alone = test_skip::alone();
     for (name, bytes, why) in [
         ("empty", &b""[..], "too short for a header"),
         ("noise", &[0x5a; 70_000][..], "does not begin with the mark"),
         ("open", &[0x5a; 70_000][..], "its size is not sealed"),
     ] {
+        let is_sealed = name != "open";
+        let name = format!("{name}-{}", std::process::id());
         let mut file = File::from(
             memfd_create(format!("punctual:{name}"), MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
                 .unwrap(),
         );
         file.write_all(bytes).unwrap();
-        if name != "open" {
+        if is_sealed {
             fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW).unwrap();
         }
-        let output = top(&[name, "--count", "1"]).output_within(TEST_LIMIT).unwrap();
+        let output = top(&[&name, "--count", "1"]).output_within(TEST_LIMIT).unwrap();
         assert_eq!(output.status.code(), Some(2));
         let error = text(&output.stderr);
-        assert!(error.contains(why) && error.contains(name), "{error}");
+        assert!(error.contains(why) && error.contains(&name), "{error}");
     }
 }
 

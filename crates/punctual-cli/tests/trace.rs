@@ -25,11 +25,11 @@ use xtask_support::schema::Schema;
 /// Environment variable of this program: the thread and the number of jobs to run, instead of
 /// testing.
 const JOBS: &str = "PUNCTUAL_TEST_JOBS";
-/// The names of these threads. Each test has one, because recordings also contain those of other
-/// tests.
-const RECORDED: &str = "recorded one";
-const SIGNALLED: &str = "signalled one";
-const WATCHED: &str = "watched one";
+/// Returns the name of these threads in one test. It contains the process number, because recordings
+/// contain the threads of all processes; the kernel keeps 15 letters.
+fn worker(test: &str) -> String {
+    format!("{test} {:x}", std::process::id())
+}
 
 /// Returns whether this machine permits tracing; if not, prints a notice.
 fn can_trace(scratch: &Scratch) -> bool {
@@ -86,9 +86,9 @@ fn run(mut command: Command) -> (String, String, Option<i32>) {
 }
 
 /// Returns the worker's jobs in a file, after its first sleep.
-fn worker_jobs(file: &Path) -> Vec<Value> {
+fn worker_jobs(worker: &str, file: &Path) -> Vec<Value> {
     let (out, err, code) = run({
-        let mut report = punctual(&["trace", "report", "--task", RECORDED, "--json"]);
+        let mut report = punctual(&["trace", "report", "--task", worker, "--json"]);
         report.arg(file);
         report
     });
@@ -139,7 +139,8 @@ fn records_command_from_first_instruction_and_returns_its_status() {
         return;
     }
     let file = scratch.file("trace.dat");
-    let (out, err, code) = run(traced(RECORDED, 50, &["record", "-o", file.to_str().unwrap()]));
+    let recorded = worker("recorded");
+    let (out, err, code) = run(traced(&recorded, 50, &["record", "-o", file.to_str().unwrap()]));
     assert_eq!(code, Some(7), "{out}{err}");
     let told = out.split_once("\nready ").and_then(|(_, rest)| rest.split_once(' ')).map(|(marks, _)| marks);
     let is_told = told.is_some_and(|marks| marks == "1" || marks.starts_with('/'));
@@ -150,7 +151,7 @@ fn records_command_from_first_instruction_and_returns_its_status() {
     if !whole(&file) {
         return;
     }
-    let jobs = worker_jobs(&file);
+    let jobs = worker_jobs(&recorded, &file);
     // Each sleep has an end, and the last job ends with the thread. If the host takes the CPU away,
     // a timer can expire before the thread sleeps, and two jobs are one.
     assert!((40..=60).contains(&jobs.len()), "{} jobs", jobs.len());
@@ -173,7 +174,7 @@ fn records_command_from_first_instruction_and_returns_its_status() {
         // Some kernels occasionally omit a switch.
         assert!(err.is_empty() || err.contains("did not count as lost"), "{err}");
         assert_eq!(code, Some(0));
-        assert!(out.contains(&format!("\n{RECORDED}/")) && out.contains("longest job"), "{out}");
+        assert!(out.contains(&format!("\n{recorded}/")) && out.contains("longest job"), "{out}");
     }
     // The other tool has to read as many events as were recorded.
     let events = Trace::open(&file).unwrap().events().unwrap().filter(|event| event.is_ok()).count();
@@ -189,7 +190,8 @@ fn keeps_newest_events_only() {
     }
     let file = scratch.file("newest.dat");
     let arguments = ["record", "--newest", "--buffer", "64", "-o", file.to_str().unwrap()];
-    let (out, err, code) = run(traced(RECORDED, 1_500, &arguments));
+    let newest = worker("newest");
+    let (out, err, code) = run(traced(&newest, 1_500, &arguments));
     assert_eq!(code, Some(7), "{out}{err}");
     assert!(err.contains(": the newest of ") && !err.contains("LOST"), "{err}");
     assert_clean(&scratch, 0);
@@ -209,7 +211,7 @@ fn keeps_newest_events_only() {
     // The program has run for a second and a half; the reach of the buffers depends on other
     // activity.
     assert!(last - first.values().min().unwrap() < 1_400_000_000, "{first:?} to {last}");
-    let jobs = worker_jobs(&file);
+    let jobs = worker_jobs(&newest, &file);
     assert!(!whole(&file) || !jobs.is_empty());
 }
 
@@ -245,8 +247,11 @@ fn forwards_signals_to_command() {
     for how in ["record", "watch"] {
         let file = scratch.file("trace.dat");
         let output = ["-o", file.to_str().unwrap()];
-        let mut command =
-            traced(SIGNALLED, 20_000, &[&[how][..], if how == "record" { &output } else { &[] }].concat());
+        let mut command = traced(
+            &worker("signaled"),
+            20_000,
+            &[&[how][..], if how == "record" { &output } else { &[] }].concat(),
+        );
         let mut recorder = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(recorder.stdout.take().unwrap());
         let is_ready = out.by_ref().lines().any(|line| line.unwrap().starts_with("ready"));
@@ -267,21 +272,22 @@ fn explains_alarms_and_runs_command() {
     if !can_trace(&scratch) {
         return;
     }
-    let deadline = format!("{WATCHED}=500ns");
-    let task = ["watch", "--task", WATCHED];
+    let watched = worker("watched");
+    let deadline = format!("{watched}=500ns");
+    let task = ["watch", "--task", &watched];
     // No job takes less than half a microsecond.
     let (out, err, code) =
-        run(traced(WATCHED, 400, &[&task[..], &["--deadline", &deadline, "--every", "10ms"]].concat()));
+        run(traced(&watched, 400, &[&task[..], &["--deadline", &deadline, "--every", "10ms"]].concat()));
     if too_few_switches(&err, code) {
         return;
     }
     assert_eq!(code, Some(1), "{out}{err}");
-    assert!(out.contains("  ALARM: watched one/") && out.contains("the limit is 500 ns"), "{out}");
+    assert!(out.contains(&format!("  ALARM: {watched}/")) && out.contains("the limit is 500 ns"), "{out}");
     assert!(out.contains("    C   ") && out.contains("\n    time  task, times"), "{out}");
     assert!(out.contains(" deadlines missed") && out.contains("  longest job"), "{out}");
 
     let (out, err, code) =
-        run(traced(WATCHED, 500, &[&task[..], &["--deadline", "500ns", "--stop"]].concat()));
+        run(traced(&watched, 500, &[&task[..], &["--deadline", "500ns", "--stop"]].concat()));
     if too_few_switches(&err, code) {
         return;
     }
@@ -290,7 +296,7 @@ fn explains_alarms_and_runs_command() {
     let list = scratch.file("list");
     let exec = format!("echo \"$PUNCTUAL_SUMMARY|$PUNCTUAL_LIMIT_NS|$PUNCTUAL_JOB\" >> {}", list.display());
     let arguments = ["--deadline", "500ns", "--exec", &exec, "--json", "--worst", "2"];
-    let (out, err, code) = run(traced(WATCHED, 30, &[&task[..], &arguments].concat()));
+    let (out, err, code) = run(traced(&watched, 30, &[&task[..], &arguments].concat()));
     assert_eq!(code, Some(7), "the command's own, as alarms are handled: {out}{err}");
     if !list.exists() && too_few_switches(&err, code) {
         return;
@@ -298,7 +304,7 @@ fn explains_alarms_and_runs_command() {
     let lines = fs::read_to_string(&list).unwrap();
     let line = lines.lines().next().unwrap();
     let parts: Vec<&str> = line.splitn(3, '|').collect();
-    assert!(parts[0].starts_with("watched one/") && parts[1] == "500", "{line}");
+    assert!(parts[0].starts_with(&format!("{watched}/")) && parts[1] == "500", "{line}");
     assert_eq!(serde_json::from_str::<Value>(parts[2]).unwrap()["sort"], "thread");
 
     let objects = out.lines().filter(|line| line.starts_with('{'));

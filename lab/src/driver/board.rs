@@ -1,7 +1,7 @@
 //! `--host user@board`: the same programs and cases on a real machine, over ssh.
 //!
-//! Nothing is installed there. The programs are in a directory in the machine's `/tmp`, which is
-//! removed afterwards, even if the run is interrupted. ssh never asks for a password: a key must be
+//! Nothing is installed there. The programs are in a directory in the machine's `/tmp`, or in its
+//! `TMPDIR`, which is removed afterwards, even if the run is interrupted. ssh never asks for a password: a key must be
 //! set up.
 
 use std::env;
@@ -55,18 +55,24 @@ impl<'a> Board<'a> {
             cpus: 0,
         };
         let said = board.ask(
-            "set -e; umask 077; directory=$(mktemp -d /tmp/punctual-lab-XXXXXX); \
+            "set -e; umask 077; directory=$(mktemp -d ${TMPDIR:-/tmp}/punctual-lab-XXXXXX); \
              mkdir $directory/bin $directory/results $directory/tmp; \
              echo $directory; uname -srm; nproc",
         )?;
         let mut lines = said.lines();
         let mut next = || lines.next().unwrap_or_default().trim().to_owned();
-        board.directory = next();
+        let directory = next();
         board.system = next();
         board.cpus = next().parse().unwrap_or(1);
-        if !board.directory.starts_with("/tmp/punctual-lab-") {
+        // Shells expand it without quotes, and it is removed at the end.
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/-_.".contains(letter);
+        if !(directory.starts_with('/')
+            && directory.contains("/punctual-lab-")
+            && directory.chars().all(is_plain))
+        {
             return Err(format!("{host} does not answer like a Linux machine: {said}").into());
         }
+        board.directory = directory;
         Ok(board)
     }
 

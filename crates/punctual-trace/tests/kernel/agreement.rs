@@ -64,7 +64,8 @@ impl Perf {
         let mut child = perf.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
         // It starts its workload after its set-up.
         let children = PathBuf::from(format!("/proc/{0}/task/{0}/children", child.id()));
-        for _ in 0..500 {
+        let end = Instant::now() + TEST_LIMIT;
+        while Instant::now() < end {
             if child.try_wait().unwrap().is_some() {
                 return None;
             }

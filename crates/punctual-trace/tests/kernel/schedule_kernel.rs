@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 
@@ -28,14 +28,16 @@ fn programs_of(process: u32) -> BTreeSet<u32> {
 
 /// Waits until the kernel has freed these programs, shortly after their last user; bounded.
 fn gone(programs: &BTreeSet<u32>) -> bool {
-    (0..500).any(|_| {
-        let loaded = aya::programs::loaded_programs().map(|program| program.unwrap().id());
-        let none = loaded.collect::<BTreeSet<_>>().is_disjoint(programs);
-        if !none {
-            std::thread::sleep(Duration::from_millis(10));
+    let end = Instant::now() + TEST_LIMIT;
+    loop {
+        // A program of another process may disappear between two calls.
+        let loaded = aya::programs::loaded_programs().flatten().map(|program| program.id());
+        let is_gone = loaded.collect::<BTreeSet<_>>().is_disjoint(programs);
+        if is_gone || Instant::now() > end {
+            return is_gone;
         }
-        none
-    })
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
@@ -58,12 +60,10 @@ fn leaves_nothing_in_kernel() {
     let mut victim = child("schedule_kernel::leaves_nothing_in_kernel", "victim").spawn().unwrap();
     let mut programs = BTreeSet::new();
     // The loop ends with the victim's action, or with its failure.
-    for _ in 0..1_000 {
-        programs = programs_of(victim.id());
-        if programs.len() == 4 || victim.try_wait().unwrap().is_some() {
-            break;
-        }
+    let end = Instant::now() + TEST_LIMIT;
+    while programs.len() < 4 && victim.try_wait().unwrap().is_none() && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(10));
+        programs = programs_of(victim.id());
     }
     victim.kill().unwrap();
     victim.status_within(TEST_LIMIT).unwrap();

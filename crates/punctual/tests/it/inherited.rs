@@ -57,12 +57,13 @@ mod app {
         punctual::shutdown();
     }
 
-    /// Keeps its CPU busy, which must not delay jobs.
+    /// Keeps its CPU busy until enough jobs have run, which it must not delay.
     #[idle(shared = [ticks])]
     fn idle(mut cx: idle::Context) {
         let begun = Instant::now();
-        while begun.elapsed() < Duration::from_millis(300) {
-            std::hint::spin_loop();
+        while cx.shared.ticks.lock(|ticks| *ticks) < 100 && begun.elapsed() < Duration::from_secs(10) {
+            // Most of the time without a lock, which would delay jobs.
+            (0..1_000).for_each(|_| std::hint::spin_loop());
         }
         println!("TICKS {}", cx.shared.ticks.lock(|ticks| *ticks));
         print_state("idle");
@@ -190,9 +191,8 @@ fn drops_inherited_real_time_policy_and_reports_it() {
         assert!(ended.output.contains(&format!("note: the program was started with {name} priority 80")));
         let ticks =
             ended.output.lines().find_map(|line| line.split_once("TICKS ")).expect("idle prints it").1;
-        // On a busy machine the host may take the CPU away; at FIFO 80, `idle` would leave no CPU
-        // time.
-        assert!(ticks.parse::<u32>().expect("a number") > 100, "{ticks} of 300 releases: {}", ended.output);
+        // At FIFO 80, `idle` would leave no CPU time.
+        assert!(ticks.parse::<u32>().expect("a number") >= 100, "{ticks} jobs in 10 s: {}", ended.output);
     }
 }
 

@@ -15,8 +15,6 @@ use punctual_process::child::{BoundedChild, TEST_LIMIT};
 use rustix::process::{Pid, Signal, kill_process};
 use test_skip::{Need, skip};
 
-/// Bound on idle states that no other test uses, in µs.
-const BOUND: i32 = 1_234_567;
 /// Maximum time until an app is killed, from its start or from its first job.
 const MAX_DELAY: Duration = Duration::from_millis(100);
 
@@ -68,6 +66,11 @@ mod app {
     fn polled(_: polled::Context) {}
 }
 
+/// Returns the bound on idle states of these tests, in µs. No other process uses it.
+fn bound() -> i32 {
+    1_000_000 + std::process::id().cast_signed() * 2
+}
+
 #[test]
 #[ignore = "a program of another test"]
 fn program() {
@@ -77,7 +80,7 @@ fn program() {
 
 fn command() -> Command {
     let mut command = process::program("killed::program");
-    command.env("PUNCTUAL_WAKE_LATENCY", BOUND.to_string());
+    command.env("PUNCTUAL_WAKE_LATENCY", bound().to_string());
     privileges::no_runaways(&mut command);
     command
 }
@@ -96,8 +99,8 @@ fn kill(mut command: Command, ready: bool, after: Duration) -> Vec<String> {
     assert_eq!(status.code(), None, "it ended by itself: {status:?}");
     let mut left = before.left_by(child.id());
     left.extend(leftovers::instances(&[child.id()]).iter().map(|path| format!("instance {path:?}")));
-    if leftovers::wake_latency() == Some(BOUND) {
-        left.push(format!("a bound of {BOUND} µs on idle states"));
+    if leftovers::wake_latency() == Some(bound()) {
+        left.push(format!("a bound of {} µs on idle states", bound()));
     }
     left
 }
@@ -155,7 +158,7 @@ fn finds_leftovers() {
 /// Checks that a bound missed above would be detected.
 #[test]
 fn limit_applies_while_a_guard_exists() {
-    let bound = BOUND - 1;
+    let bound = bound() - 1;
     let device = File::options().write(true).open("/dev/cpu_dma_latency");
     match device.and_then(|mut file| file.write_all(&bound.to_ne_bytes()).map(|()| file)) {
         // Other processes may have set a lower one.

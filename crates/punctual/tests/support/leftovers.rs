@@ -2,8 +2,8 @@
 //!
 //! Other programs and other tests run at the same time. So a process is identified by a mark in its
 //! environment, which its children inherit, and other objects by the process ID in their name, or
-//! by the name of the project. Of other processes, only the scheduling of those that no other
-//! program changes is checked.
+//! by the name of the project unless they belong to a running process. Of other processes, only the
+//! scheduling of those that no other program changes is checked.
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use std::collections::BTreeSet;
@@ -135,17 +135,23 @@ fn marked(mark: &str) -> Vec<String> {
     is_left.map(|path| format!("process {} ({})", path.display(), name(&path))).collect()
 }
 
-/// Returns whether the name shows that this process, or another one of this project, has created
-/// it.
+/// Returns whether the name shows that this process has created it, or one of this project that has
+/// ended: other tests may run programs of this project.
 fn is_of(path: &Path, process: u32) -> bool {
+    let is_running = |number: u32| Path::new("/proc").join(number.to_string()).exists();
     has_number(path, process)
         || path.file_name().is_some_and(|name| name.to_string_lossy().contains("punctual"))
+            && !numbers(path).into_iter().any(is_running)
 }
 
 fn has_number(path: &Path, process: u32) -> bool {
+    numbers(path).contains(&process)
+}
+
+/// Returns the numbers in a file name.
+fn numbers(path: &Path) -> Vec<u32> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut numbers = name.split(|letter: char| !letter.is_ascii_digit());
-    numbers.any(|number| number.parse() == Ok(process))
+    name.split(|letter: char| !letter.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
 
 fn entries(directory: &Path) -> Vec<PathBuf> {

@@ -17,6 +17,12 @@ pub(super) const ENVIRONMENT: [(&str, &str); 2] = [("PUNCTUAL_TOOLS", "required"
 /// Fast parts come first, so that a defect shows early.
 pub(super) const PARTS: &[Part] = &[
     Part {
+        name: "readme",
+        purpose: "the commands that the README names, as a newcomer runs them",
+        limit_min: 60,
+        commands: &["cargo run --release -p gimbal", "cargo test --workspace"],
+    },
+    Part {
         name: "release",
         purpose: "every crate can be published",
         limit_min: 60,
@@ -175,6 +181,17 @@ mod tests {
     fn names_each_part_once() {
         let names: BTreeSet<_> = PARTS.iter().map(|part| part.name).collect();
         assert_eq!(names.len(), PARTS.len());
+    }
+
+    #[test]
+    fn runs_the_commands_of_the_readme() {
+        let readme = std::fs::read_to_string(crate::cargo::root().join("README.md")).unwrap();
+        let part = PARTS.iter().find(|part| part.name == "readme").unwrap();
+        let start = readme.split("\n## ").find(|section| section.starts_with("Quick start")).unwrap();
+        let first = start.split("\n\n").find(|block| block.starts_with("    ")).unwrap();
+        let commands: Vec<&str> =
+            first.lines().map(|line| line.split('#').next().unwrap_or_default().trim()).collect();
+        assert_eq!(commands, part.commands);
     }
 
     #[test]

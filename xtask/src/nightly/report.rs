@@ -1,7 +1,7 @@
 //! Results of the parts, stored between runs.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::fs::{self, File};
 use std::hash::Hasher;
 use std::io::Write as _;
@@ -18,9 +18,16 @@ use crate::process::{TOOL_LIMIT, git};
 const PAGE_INTRODUCTION: &str = "\
 # Nightly checks
 
-`cargo xtask nightly` runs the checks that take longer than a merge can wait. The last full run:
+`cargo xtask nightly` runs the checks that take longer than a merge can wait; `--list` shows their
+commands. Each row is the last recorded result of a part. `cargo xtask nightly --record` replaces
+the rows of the parts that have run on the present sources. A commit with `+` had further changes.
 
 ";
+
+const TABLE_HEAD: &str = "| part | checks | result | time | date | commit |\n|---|---|---|--:|---|---|\n";
+
+/// Cells of a part without a result.
+const NOT_RUN: &str = "not run | – | – | –";
 
 /// Result of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +56,7 @@ pub(super) struct Record {
     seconds: u64,
     /// Date of the end of the run, as in `2026-11-26`.
     date: String,
-    /// Commit that was checked out, abbreviated.
+    /// Commit that was checked out, abbreviated, with `+` if there were uncommitted changes.
     commit: String,
     /// Digest of the commit and of uncommitted changes.
     sources: u64,
@@ -59,6 +66,12 @@ impl Record {
     pub(super) fn new(part: &str, outcome: Outcome, seconds: u64) -> Result<Self> {
         let (date, commit) = (today()?, String::new());
         Ok(Self { part: part.to_owned(), outcome, seconds, date, commit, sources: 0 })
+    }
+
+    /// Returns the cells of a row, without those that the part determines.
+    fn cells(&self) -> String {
+        let Self { outcome, seconds, date, commit, .. } = self;
+        format!("{outcome} | {} min | {date} | {commit}", seconds.div_ceil(60))
     }
 }
 
@@ -72,8 +85,8 @@ pub(super) struct Report {
 
 impl Report {
     /// Reads the results of earlier runs. Ignores an incomplete line, which a killed run leaves
-    /// behind.
-    pub(super) fn open(directory: &Path) -> Result<Self> {
+    /// behind. Changes of the file `page` do not count as changes of the sources.
+    pub(super) fn open(directory: &Path, page: &str) -> Result<Self> {
         let path = directory.join("results.jsonl");
         let text = fs::read_to_string(&path).unwrap_or_default();
         let records = text.lines().filter_map(|line| serde_json::from_str::<Record>(line).ok());
@@ -83,10 +96,12 @@ impl Report {
             file.write_all(b"\n")?;
         }
         let commit = git(&["rev-parse", "HEAD"])?;
+        let changes = git(&["diff", "HEAD", "--", ".", &format!(":(exclude){page}")])?;
         let mut hasher = fnv::FnvHasher::default();
         hasher.write(&commit);
-        hasher.write(&git(&["diff", "HEAD"])?);
-        let commit = String::from_utf8_lossy(&commit).chars().take(12).collect();
+        hasher.write(&changes);
+        let mut commit: String = String::from_utf8_lossy(&commit).chars().take(12).collect();
+        commit.extend((!changes.is_empty()).then_some('+'));
         Ok(Self { file, records, commit, sources: hasher.finish() })
     }
 
@@ -115,36 +130,47 @@ impl Report {
         current.filter(|record| record.outcome != Outcome::Passed).count()
     }
 
-    /// Returns the page of the book with the results of all parts.
-    pub(super) fn page(&self, parts: &[Part]) -> Result<String> {
-        let missing: Vec<&str> =
-            parts.iter().map(|part| part.name).filter(|name| self.current(name).is_none()).collect();
-        if !missing.is_empty() {
-            return Err(
-                format!("cannot record a partial run: no current result of {}", missing.join(", ")).into()
-            );
+    /// Returns the page with the results on the current sources.
+    pub(super) fn record(&self, page: &str, parts: &[Part]) -> Result<String> {
+        if parts.iter().all(|part| self.current(part.name).is_none()) {
+            return Err("cannot record a result: no part has run on the present sources".into());
         }
-        Ok(format!("{PAGE_INTRODUCTION}{}", self.table(parts)))
+        Ok(page_with(parts, |name| match self.current(name) {
+            Some(record) => record.cells(),
+            None => recorded(page, name),
+        }))
     }
 
     /// Returns all parts in Markdown, with the latest result of each.
     pub(super) fn table(&self, parts: &[Part]) -> String {
-        let mut table =
-            String::from("| part | checks | result | time | date | commit |\n|---|---|---|--:|---|---|\n");
-        for Part { name, purpose, .. } in parts {
-            let result = match self.records.get(*name) {
-                None => "not run | | |".to_owned(),
-                Some(Record { outcome, seconds, date, commit, sources, .. }) => {
-                    let stale = if *sources == self.sources { "" } else { " (stale)" };
-                    let minutes = seconds.div_ceil(60);
-                    format!("{outcome}{stale} | {minutes} min | {date} | {commit}")
-                }
-            };
-            // Writing to a string cannot fail.
-            let _ = writeln!(table, "| {name} | {purpose} | {result} |");
-        }
-        table
+        rows(parts, |name| match self.records.get(name) {
+            Some(record) if record.sources == self.sources => record.cells(),
+            Some(record) => format!("{}, on other sources", record.cells()),
+            None => NOT_RUN.to_owned(),
+        })
     }
+}
+
+/// Returns the page for these parts, with the results that it has.
+#[cfg(test)]
+pub(super) fn page(page: &str, parts: &[Part]) -> String {
+    page_with(parts, |name| recorded(page, name))
+}
+
+fn page_with(parts: &[Part], cells: impl Fn(&str) -> String) -> String {
+    format!("{PAGE_INTRODUCTION}{}", rows(parts, cells))
+}
+
+fn rows(parts: &[Part], cells: impl Fn(&str) -> String) -> String {
+    let row = |part: &Part| format!("| {} | {} | {} |\n", part.name, part.purpose, cells(part.name));
+    TABLE_HEAD.to_owned() + &parts.iter().map(row).collect::<String>()
+}
+
+/// Returns the result of a part on the page.
+fn recorded(page: &str, name: &str) -> String {
+    let mut rows = page.lines().map(|line| line.split(" | ").collect::<Vec<_>>());
+    let row = rows.find(|row| row.len() == 6 && row[0].strip_prefix("| ") == Some(name));
+    row.map_or(NOT_RUN.to_owned(), |row| row[2..].join(" | ").trim_end_matches(" |").to_owned())
 }
 
 /// Returns the current date.
@@ -163,14 +189,21 @@ mod tests {
         Part { name: "b", purpose: "another", limit_min: 1, commands: &[] },
     ];
 
+    /// Returns the report in a directory, after further results of parts.
+    fn report(scratch: &Scratch, results: &[(&str, Outcome)]) -> Report {
+        let mut report = Report::open(scratch.path(), "page").unwrap();
+        for (part, outcome) in results {
+            let record = Record::new(part, *outcome, 61).unwrap();
+            report.add(Record { date: "2026-11-26".to_owned(), ..record }).unwrap();
+        }
+        report
+    }
+
     #[test]
     fn resumes_after_parts_passed_on_same_sources() {
         let scratch = Scratch::new("nightly-test").unwrap();
-        let mut report = Report::open(scratch.path()).unwrap();
-        report.add(Record::new("a", Outcome::Passed, 61).unwrap()).unwrap();
-        report.add(Record::new("b", Outcome::Failed, 5).unwrap()).unwrap();
-
-        let mut report = Report::open(scratch.path()).unwrap();
+        report(&scratch, &[("a", Outcome::Passed), ("b", Outcome::Failed)]);
+        let mut report = report(&scratch, &[]);
         assert!(report.has_passed("a") && !report.has_passed("b"));
         assert_eq!(report.failures(PARTS), 1);
         report.sources += 1;
@@ -181,40 +214,50 @@ mod tests {
     #[test]
     fn reads_results_with_incomplete_last_line() {
         let scratch = Scratch::new("nightly-torn").unwrap();
-        Report::open(scratch.path()).unwrap().add(Record::new("a", Outcome::Passed, 1).unwrap()).unwrap();
+        report(&scratch, &[("a", Outcome::Passed)]);
         let path = scratch.path().join("results.jsonl");
         fs::write(&path, fs::read_to_string(&path).unwrap() + "{\"part\":\"b\"").unwrap();
-        let mut report = Report::open(scratch.path()).unwrap();
-        report.add(Record::new("b", Outcome::Passed, 1).unwrap()).unwrap();
-        let report = Report::open(scratch.path()).unwrap();
+        report(&scratch, &[("b", Outcome::Passed)]);
+        let report = report(&scratch, &[]);
         assert!(report.has_passed("a") && report.has_passed("b"));
     }
 
     #[test]
     fn table_has_row_for_every_part() {
         let scratch = Scratch::new("nightly-table").unwrap();
-        let mut report = Report::open(scratch.path()).unwrap();
-        report
-            .add(Record { date: "2026-11-26".to_owned(), ..Record::new("a", Outcome::TimedOut, 61).unwrap() })
-            .unwrap();
+        let mut report = report(&scratch, &[("a", Outcome::TimedOut)]);
         let table = report.table(PARTS);
         let expected = format!("| a | one thing | TIMED OUT | 2 min | 2026-11-26 | {} |", report.commit);
         assert_eq!(
             table.lines().skip(2).collect::<Vec<_>>(),
-            [expected.as_str(), "| b | another | not run | | | |"]
+            [expected.as_str(), "| b | another | not run | – | – | – |"]
         );
         report.sources += 1;
-        assert!(report.table(PARTS).contains("TIMED OUT (stale)"));
+        assert!(report.table(PARTS).contains(&format!("{}, on other sources |", report.commit)));
     }
 
     #[test]
-    fn records_only_full_runs() {
+    fn records_results_on_present_sources_and_keeps_others() {
         let scratch = Scratch::new("nightly-page").unwrap();
-        let mut report = Report::open(scratch.path()).unwrap();
-        report.add(Record::new("a", Outcome::Passed, 1).unwrap()).unwrap();
-        let error = report.page(PARTS).unwrap_err().to_string();
-        assert_eq!(error, "cannot record a partial run: no current result of b");
-        report.add(Record::new("b", Outcome::Failed, 1).unwrap()).unwrap();
-        assert!(report.page(PARTS).unwrap().contains("| b | another | FAILED |"));
+        let empty = super::page("", PARTS);
+        assert!(report(&scratch, &[]).record(&empty, PARTS).is_err(), "no part has run");
+        let old = report(&scratch, &[("a", Outcome::Passed), ("b", Outcome::Failed)]);
+        let (page, commit) = (old.record(&empty, PARTS).unwrap(), &old.commit);
+        let rows = |page: &str| {
+            page.lines()
+                .skip_while(|line| !line.starts_with("|---"))
+                .skip(1)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let row = |name: &str, purpose: &str, cells: &str| {
+            format!("| {name} | {purpose} | {cells} | 2 min | 2026-11-26 | {commit} |")
+        };
+        assert_eq!(rows(&page), [row("a", "one thing", "passed"), row("b", "another", "FAILED")]);
+
+        let later = Scratch::new("nightly-later").unwrap();
+        let page = report(&later, &[("b", Outcome::Passed)]).record(&page, PARTS).unwrap();
+        assert_eq!(rows(&page), [row("a", "one thing", "passed"), row("b", "another", "passed")]);
+        assert_eq!(super::page(&page, PARTS), page, "the page reproduces itself");
     }
 }

@@ -46,8 +46,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Run `cargo test --workspace`, retry failures once, and count the results; or run tests in
-    /// another environment
+    /// Run all tests of the workspace and count the results; or run tests in another environment
     Test {
         #[command(subcommand)]
         environment: Option<Environment>,
@@ -158,7 +157,10 @@ impl Chore {
             Self::Mutants(options) => mutants::run(options),
             Self::Fuzz { target } => fuzz::run(target.as_ref()),
             // The exit status may be that of the program that it has run.
-            Self::Lab { words } => std::process::exit(lab::run(words.iter().cloned())),
+            Self::Lab { words } => {
+                let status = lab::run(words.iter().cloned());
+                return Ok(u8::try_from(status).map_or(ExitCode::FAILURE, ExitCode::from));
+            }
             Self::Bare(chore) => return bare::run(chore),
             Self::Nightly(options) => nightly::run(options),
         }?;
@@ -179,6 +181,8 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     /// Panics unless `cargo xtask` accepts these words.
@@ -189,5 +193,73 @@ mod tests {
             "{words:?}: {}",
             parsed.err().map(|error| error.to_string()).unwrap_or_default()
         );
+    }
+
+    /// Commands that run a part of a check, each with a filter that matches nothing, and its error.
+    const FILTERED: [(&str, &str, &str); 14] = [
+        ("bare test", "typo", "no program is named `typo`"),
+        ("bless examples", "typo", "no example is named `typo`"),
+        ("check examples", "typo", "no example is named `typo`"),
+        ("check slowdowns", "--seed typo", "no seed is named `typo`"),
+        ("fuzz machines", "typo", "there is no fuzz target `typo`"),
+        ("fuzz models", "typo", "there is no fuzz target `typo`"),
+        ("fuzz traces", "typo", "there is no fuzz target `typo`"),
+        ("lab test", "--only typo", "the lab ends with status 125"),
+        ("loom", "--seed typo", "no seed is named `typo`"),
+        ("loom", "--package typo", "typo: it is none of"),
+        ("mutants", "--file typo.rs", "--file typo.rs: it has no mutations"),
+        ("mutants --logic", "--file typo.rs", "--file typo.rs: no source has this name"),
+        ("nightly", "typo", "the parts are"),
+        ("test sanitize", "--test typo", "no test executable is named `typo`"),
+    ];
+
+    /// Runs a command line of `cargo xtask`.
+    fn run(words: &str) -> Result<(), String> {
+        if let Some(words) = words.strip_prefix("lab ") {
+            return match lab::run(words.split_whitespace().map(OsString::from)) {
+                0 => Ok(()),
+                status => Err(format!("the lab ends with status {status}")),
+            };
+        }
+        let parsed = Arguments::try_parse_from(["xtask"].into_iter().chain(words.split_whitespace()));
+        let run = parsed.map_err(Into::into).and_then(|arguments| arguments.chore.run());
+        run.map(drop).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn filters_that_match_nothing_fail() {
+        for (command, filter, error) in FILTERED {
+            let said = run(&format!("{command} {filter}")).expect_err(command);
+            assert!(said.contains(error), "{command} {filter}: {said}");
+        }
+    }
+
+    #[test]
+    fn commands_with_filters_have_lists() {
+        // Cargo-mutants, which need not be installed, lists the mutations of logic.
+        for (command, ..) in FILTERED.iter().filter(|(command, ..)| *command != "mutants --logic") {
+            assert_eq!(run(&format!("{command} --list")), Ok(()), "{command}");
+        }
+    }
+
+    /// A command that takes names has to be in the table above. Other lists are no filters.
+    #[test]
+    fn commands_with_filters_are_known() {
+        const NO_FILTERS: [&str; 2] = ["bare debug", "fuzz apps"];
+        let mut open = vec![(String::new(), Arguments::command())];
+        while let Some((path, command)) = open.pop() {
+            let takes_names = command.get_arguments().any(|argument| {
+                !argument.is_last_set() && matches!(argument.get_action(), clap::ArgAction::Append)
+            });
+            let path = path.trim().to_owned();
+            if takes_names && path != "lab" && !NO_FILTERS.contains(&path.as_str()) {
+                assert!(FILTERED.iter().any(|(known, ..)| *known == path), "{path} takes names");
+            }
+            open.extend(
+                command
+                    .get_subcommands()
+                    .map(|inner| (format!("{path} {}", inner.get_name()), inner.clone())),
+            );
+        }
     }
 }

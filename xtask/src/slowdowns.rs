@@ -24,12 +24,20 @@ pub(crate) struct Options {
     /// Slow-down to find; may be repeated [default: all]
     #[arg(long = "seed", value_name = "NAME")]
     names: Vec<String>,
+
+    /// List the slow-downs with their rows instead of finding them
+    #[arg(long)]
+    list: bool,
 }
 
 pub(crate) fn run(options: &Options) -> Result {
     let mut table = table()?;
     seeds::check_names(&options.names, [&table])?;
     table.choose(&options.names, None);
+    if options.list {
+        table.seeds.iter().for_each(|seed| println!("{}: {}", seed.name, seed.test().1));
+        return Ok(());
+    }
     let gate = lab::Gate::new()?;
     let copy = WorkingCopy::new("slowdowns", &[lab::PROGRAM])?;
     let began = Instant::now();

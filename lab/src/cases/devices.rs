@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use xtask_support::Result;
-use xtask_support::cargo::{self, Artifact, Purpose};
+use xtask_support::cargo::{self, Purpose};
 use xtask_support::process::{End, Outcome};
 
-use super::{Case, PROGRAMS, Setup, demand, find};
+use super::{Built, Case, PROGRAMS, Setup, demand, find};
 use crate::driver::stage::in_guest;
 use crate::kernels::modules;
 
@@ -21,7 +21,7 @@ pub(super) const MODULES_COUNTED: &[Setup] = &[Setup::Counted, Setup::ProbeCount
 pub(super) const NO_MODULES: &str = "a module of the lab's own";
 
 /// The cases of this file.
-pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
+pub(super) fn cases(built: Built<'_>) -> Result<Vec<Case>> {
     let program = |name: &str| find(built, Purpose::Example, PROGRAMS, name);
     Ok(vec![
         edge(program("gpio_responder")?),

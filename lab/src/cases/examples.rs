@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::cargo::Purpose;
 use xtask_support::golden::Port;
 use xtask_support::golden::{Golden, Order};
 use xtask_support::process::{End, Outcome};
 use xtask_support::{Result, golden};
 
-use super::{Case, Setup, demand, find};
+use super::{Built, Case, Setup, demand, find};
 use crate::driver::stage::in_guest;
 
 /// A selection of examples: one for each executor and for each kind of waiting.
@@ -26,7 +26,7 @@ const EXAMPLES: [&str; 9] = [
 ];
 
 /// The cases of this file.
-pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
+pub(super) fn cases(built: Built<'_>) -> Result<Vec<Case>> {
     let example = |name: &str| find(built, Purpose::Example, golden::PACKAGE, name);
     let mut cases = Vec::new();
     for golden in golden::examples()? {

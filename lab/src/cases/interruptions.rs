@@ -5,10 +5,9 @@
 use std::path::Path;
 
 use xtask_support::Result;
-use xtask_support::cargo::Artifact;
 use xtask_support::process::Outcome;
 
-use super::{CGROUPS, Case, Setup, demand, punctual};
+use super::{Built, CGROUPS, Case, Setup, demand, punctual};
 use crate::driver::stage::in_guest;
 
 /// The duration of the loop, in s.
@@ -17,7 +16,7 @@ const SECONDS: u64 = 10;
 const TICKS: u64 = 250;
 
 /// The cases of this file.
-pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case>> {
+pub(super) fn cases(built: Built<'_>, bench: Option<&Path>) -> Result<Vec<Case>> {
     let punctual = punctual(built, bench)?;
     Ok(vec![taken(punctual), booted(punctual)])
 }

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::cargo::Purpose;
 use xtask_support::process::{End, Outcome};
 use xtask_support::{Result, golden};
 
-use super::{CGROUPS, Case, Setup, demand, find, punctual};
+use super::{Built, CGROUPS, Case, Setup, demand, find, punctual};
 use crate::driver::stage::in_guest;
 
 /// Isolates the second of two CPUs: from the scheduler, the tick, RCU callbacks and interrupts.
@@ -21,7 +21,7 @@ const SECONDS: u32 = 3;
 const PART: u64 = 20;
 
 /// The cases of this file.
-pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case>> {
+pub(super) fn cases(built: Built<'_>, bench: Option<&Path>) -> Result<Vec<Case>> {
     let punctual = punctual(built, bench)?;
     let periodic = find(built, Purpose::Example, golden::PACKAGE, "periodic")?;
     let polling = find(built, Purpose::Example, golden::PACKAGE, "polling")?;

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::cargo::Purpose;
 use xtask_support::process::{End, Outcome};
 use xtask_support::{Result, golden};
 
-use super::{Case, Setup, demand, find};
+use super::{Built, Case, Setup, demand, find};
 use crate::driver::stage::in_guest;
 
 /// The cases of this file.
-pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
+pub(super) fn cases(built: Built<'_>) -> Result<Vec<Case>> {
     let stress = find(built, Purpose::Test, golden::PACKAGE, "stress")?;
     Ok(vec![
         stressed(&[Setup::One], 4, "sole:: global::", 4, stress),

@@ -4,16 +4,16 @@
 use std::path::Path;
 
 use xtask_support::Result;
-use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::cargo::Purpose;
 use xtask_support::process::{End, Outcome};
 
 use super::devices::{MODULES_COUNTED, NO_MODULES};
-use super::{Case, PROGRAMS, Setup, demand, find};
+use super::{Built, Case, PROGRAMS, Setup, demand, find};
 use crate::driver::stage::in_guest;
 use crate::kernels::modules;
 
 /// The cases of this file.
-pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
+pub(super) fn cases(built: Built<'_>) -> Result<Vec<Case>> {
     let contention = find(built, Purpose::Example, PROGRAMS, "lock_contention")?;
     let mut cases = vec![inversion(find(built, Purpose::Test, "punctual-sync", "it")?)];
     cases.extend(HOLDERS.map(|lock| contended(lock, contention)));

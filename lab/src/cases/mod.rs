@@ -220,7 +220,7 @@ impl Case {
 
 /// Returns all cases, with the executables in `built` and the benchmark at `bench`; `bless` makes
 /// measured figures the expected ones. Without a benchmark, cases that need it cannot run.
-pub(crate) fn all(built: &[Artifact], bench: Option<&Path>, bless: bool) -> Result<Vec<Case>> {
+pub(crate) fn all(built: Built<'_>, bench: Option<&Path>, bless: bool) -> Result<Vec<Case>> {
     let measures = bench.unwrap_or(Path::new("punctual"));
     let mut cases = vec![kernel()];
     cases.extend(examples::cases(built)?);
@@ -258,7 +258,12 @@ pub(crate) fn counts() -> PathBuf {
 /// The directory of the package of programs for the lab.
 const PROGRAMS: &str = "programs";
 
-fn find<'a>(built: &'a [Artifact], purpose: Purpose, package: &str, target: &str) -> Result<&'a Path> {
+/// The executables that cargo has built, or `None` before the build, when only the names of the
+/// cases are needed.
+pub(crate) type Built<'a> = Option<&'a [Artifact]>;
+
+fn find<'a>(built: Built<'a>, purpose: Purpose, package: &str, target: &str) -> Result<&'a Path> {
+    let Some(built) = built else { return Ok(Path::new("not-built")) };
     let wanted = |artifact: &&Artifact| {
         artifact.purpose == purpose && artifact.package == package && artifact.target == target
     };
@@ -268,7 +273,7 @@ fn find<'a>(built: &'a [Artifact], purpose: Purpose, package: &str, target: &str
 
 /// Returns the command's path. The benchmark is a release build of the same program, and a guest
 /// can have only one program with a name.
-fn punctual<'a>(built: &'a [Artifact], bench: Option<&'a Path>) -> Result<&'a Path> {
+fn punctual<'a>(built: Built<'a>, bench: Option<&'a Path>) -> Result<&'a Path> {
     bench.map_or_else(|| find(built, Purpose::Other, "punctual-cli", "punctual"), Ok)
 }
 

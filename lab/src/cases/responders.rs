@@ -5,16 +5,16 @@
 use std::path::Path;
 
 use xtask_support::Result;
-use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::cargo::Purpose;
 use xtask_support::process::{End, Outcome};
 
 use super::devices::{MODULES, MODULES_COUNTED, NO_MODULES, REMOVED, SIMULATED, STRICT};
-use super::{Case, PROGRAMS, Setup, demand, find};
+use super::{Built, Case, PROGRAMS, Setup, demand, find};
 use crate::driver::stage::in_guest;
 use crate::kernels::modules;
 
 /// The cases of this file.
-pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
+pub(super) fn cases(built: Built<'_>) -> Result<Vec<Case>> {
     let program = |name: &str| find(built, Purpose::Example, PROGRAMS, name);
     let (responder, pulses, trains) =
         (program("gpio_responder")?, program("gpio_pulses")?, program("gpio_trains")?);

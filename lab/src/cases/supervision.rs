@@ -6,14 +6,14 @@
 use std::path::Path;
 
 use xtask_support::Result;
-use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::cargo::Purpose;
 use xtask_support::process::Outcome;
 
-use super::{CGROUPS, Case, Setup, demand, find, punctual};
+use super::{Built, CGROUPS, Case, Setup, demand, find, punctual};
 use crate::driver::stage::in_guest;
 
 /// The cases of this file.
-pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case>> {
+pub(super) fn cases(built: Built<'_>, bench: Option<&Path>) -> Result<Vec<Case>> {
     let punctual = punctual(built, bench)?;
     // One of the command's tests is the misbehaving app.
     Ok(vec![misbehaves(punctual, find(built, Purpose::Test, "punctual-cli", "supervise")?)])

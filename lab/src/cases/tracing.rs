@@ -7,10 +7,10 @@
 use std::path::Path;
 
 use xtask_support::Result;
-use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::cargo::Purpose;
 use xtask_support::process::{End, Outcome};
 
-use super::{Case, PROGRAMS, Setup, demand, find, punctual};
+use super::{Built, Case, PROGRAMS, Setup, demand, find, punctual};
 use crate::driver::stage::in_guest;
 use crate::kernels::debs::RT_TESTS;
 
@@ -18,7 +18,7 @@ use crate::kernels::debs::RT_TESTS;
 const PACKAGE: &str = "punctual-trace";
 
 /// The cases of this file.
-pub(super) fn cases(built: &[Artifact], bench: Option<&Path>) -> Result<Vec<Case>> {
+pub(super) fn cases(built: Built<'_>, bench: Option<&Path>) -> Result<Vec<Case>> {
     let test = |name: &str| find(built, Purpose::Test, PACKAGE, name);
     let punctual = punctual(built, bench)?;
     Ok(vec![

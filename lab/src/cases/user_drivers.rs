@@ -4,11 +4,11 @@
 use std::path::Path;
 
 use xtask_support::Result;
-use xtask_support::cargo::{Artifact, Purpose};
+use xtask_support::cargo::Purpose;
 use xtask_support::process::{End, Outcome};
 
 use super::devices::STRICT;
-use super::{Case, PROGRAMS, Setup, demand, find};
+use super::{Built, Case, PROGRAMS, Setup, demand, find};
 use crate::driver::stage::in_guest;
 use crate::kernels::modules;
 
@@ -23,7 +23,7 @@ const NO_DEVICES: &str = "the devices of QEMU's PC";
 const COUNT: u32 = 200;
 
 /// The cases of this file.
-pub(super) fn cases(built: &[Artifact]) -> Result<Vec<Case>> {
+pub(super) fn cases(built: Built<'_>) -> Result<Vec<Case>> {
     let program = |name: &str| find(built, Purpose::Example, PROGRAMS, name);
     let parallel = program("parallel_port")?;
     let module = modules::in_guest("punctual_parallel");

@@ -14,7 +14,7 @@ use xtask_support::process::{End, Outcome};
 use xtask_support::{Result, cargo, counted, process};
 
 use crate::arch::Arch;
-use crate::cases::{self, Case, Setup};
+use crate::cases::{self, Built, Case, Setup};
 use crate::driver::board::{Board, cross_cargo};
 use crate::driver::console;
 use crate::driver::guest::{Ended, Guest, Stream};
@@ -43,6 +43,21 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
         return board(host, selection);
     }
     let quick = selection.quick;
+    let bench = cargo::target_dir().join("release/punctual");
+    // Programs of the workspace, as built here, do not run on another processor.
+    let is_foreign = selection.flavour.is_some_and(|flavour| flavour.arch() != Arch::Amd64);
+    let cases = |built: Built<'_>| {
+        if is_foreign {
+            return Ok(cases::foreign());
+        }
+        // Quick runs have no measurements, so they need no release build.
+        cases::all(built, (!quick).then_some(bench.as_path()), selection.bless)
+    };
+    let chosen = |case: &Case| selection.has(case) && selection.machines().any(|on| case.runs_on(on, quick));
+    // First, because this needs neither a lab nor a build.
+    if selection.lists(cases(None)?.iter().filter(|case| chosen(case)))? {
+        return Ok(0);
+    }
     let skip = |error| without_lab(error, tools::is_required());
     if let Err(error) = tools::require([tools::QEMU, "setpriv", "busybox", "ldd"]) {
         return skip(error);
@@ -59,21 +74,14 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
         other => other?,
     };
     let fetched = begun.elapsed();
-    let bench = cargo::target_dir().join("release/punctual");
-    let cases = if selection.flavour.is_some_and(|flavour| flavour.arch() != Arch::Amd64) {
-        // Programs of the workspace, as built here, do not run there.
-        cases::foreign()
+    // Everything at once: a selection of targets could be built with other features, and therefore
+    // again.
+    let built = if is_foreign {
+        Vec::new()
     } else {
-        // Everything at once: a selection of targets could be built with other features, and
-        // therefore again.
-        let built = cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?;
-        // Quick runs have no measurements, so they need no release build.
-        cases::all(&built, (!quick).then_some(bench.as_path()), selection.bless)?
+        cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?
     };
-    let chosen = |case: &Case| selection.has(case) && selection.machines().any(|on| case.runs_on(on, quick));
-    if selection.lists(cases.iter().filter(|case| chosen(case)))? {
-        return Ok(0);
-    }
+    let cases = cases(Some(&built))?;
     let programs: Vec<&PathBuf> =
         cases.iter().filter(|case| chosen(case)).flat_map(|case| &case.programs).collect();
     if programs.contains(&&bench) {
@@ -158,17 +166,18 @@ fn kernels(selection: &Selection, interrupt: &Interrupt) -> Result<(Kernels, Vec
 
 /// Runs the cases on a real machine.
 fn board(host: &str, selection: &Selection) -> Result<i32> {
+    // Cases that need the benchmark also need the lab.
+    let cases = |built| cases::all(built, None, false);
+    let on_board = |case: &&Case| selection.has(case) && case.cpus(selection.quick).is_some();
+    if selection.lists(cases(None)?.iter().filter(on_board))? {
+        return Ok(0);
+    }
     let interrupt = Interrupt::install()?;
     let board = Board::connect(host, &interrupt)?;
     let name = format!("{host}, {}, {}", board.system, counted(board.cpus as usize, "CPU"));
     println!("lab: {name}");
     let built = cargo::build(cross_cargo(board.architecture())?.args(["test", "--workspace", "--no-run"]))?;
-    // Cases that need the benchmark also need the lab.
-    let cases = cases::all(&built, None, false)?;
-    let on_board = |case: &&Case| selection.has(case) && case.cpus(selection.quick).is_some();
-    if selection.lists(cases.iter().filter(on_board))? {
-        return Ok(0);
-    }
+    let cases = cases(Some(&built))?;
     let mut verdicts = Verdicts::new()?;
     let mut chosen: Vec<&Case> = Vec::new();
     for case in cases.iter().filter(|case| selection.has(case)) {

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use clap::{Args, value_parser};
 use punctual_process::child::BoundedCommand;
+use serde::Deserialize;
 
 use crate::Result;
 use crate::cargo::{self, Artifact};
@@ -55,20 +56,26 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = value_parser!(u32).range(1..))]
     seconds: u32,
 
+    /// List the targets instead of fuzzing them
+    #[arg(long)]
+    list: bool,
+
     /// Targets to fuzz [default: all]
     #[arg(value_name = "TARGET")]
     targets: Vec<String>,
 }
 
 pub(super) fn run(package: &str, options: &Options) -> Result {
-    let built = build(package)?;
-    let wanted = |target: &str| options.targets.is_empty() || options.targets.iter().any(|t| t == target);
-    if let Some(unknown) =
-        options.targets.iter().find(|&t| !built.iter().any(|artifact| artifact.target == *t))
-    {
-        let known = built.iter().map(|artifact| artifact.target.as_str()).collect::<Vec<_>>().join(", ");
-        return Err(format!("there is no fuzz target `{unknown}`; there are {known}").into());
+    let known = names(package)?;
+    if let Some(unknown) = options.targets.iter().find(|&target| !known.contains(target)) {
+        return Err(format!("there is no fuzz target `{unknown}`; there are {}", known.join(", ")).into());
     }
+    if options.list {
+        known.iter().for_each(|name| println!("{name}"));
+        return Ok(());
+    }
+    let built = build(package)?;
+    let wanted = |target: &String| options.targets.is_empty() || options.targets.contains(target);
     let chosen: Vec<&Artifact> = built.iter().filter(|artifact| wanted(&artifact.target)).collect();
     println!("targets run at once: {}, for {} s each", chosen.len(), options.seconds);
 
@@ -81,6 +88,21 @@ pub(super) fn run(package: &str, options: &Options) -> Result {
     });
     let failed: Vec<String> = verdicts.into_iter().filter_map(Result::err).collect();
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n").into()) }
+}
+
+/// Returns the names of a package's targets.
+fn names(package: &str) -> Result<Vec<String>> {
+    #[derive(Deserialize)]
+    struct Manifest {
+        bin: Vec<Target>,
+    }
+    #[derive(Deserialize)]
+    struct Target {
+        name: String,
+    }
+    let manifest = fs::read_to_string(cargo::root().join(package).join("Cargo.toml"))?;
+    let Manifest { bin } = toml::from_str(&manifest)?;
+    Ok(bin.into_iter().map(|target| target.name).collect())
 }
 
 /// Builds the targets in a separate directory, because every crate is instrumented.

@@ -8,7 +8,7 @@ use std::process::Command;
 use punctual_process::child::BoundedCommand;
 use serde::Deserialize;
 
-use super::{Options, REQUIRED, is_enough};
+use super::{Options, REQUIRED, is_enough, is_named, sources};
 use crate::process::{RUN_LIMIT, TOOL_LIMIT};
 use crate::working_copy::PREEMPTIONS_VARIABLE;
 use crate::{Result, cargo};
@@ -28,6 +28,14 @@ struct Outcomes {
 }
 
 pub(super) fn run(options: &Options) -> Result {
+    let mut sources = Vec::new();
+    for package in options.packages() {
+        sources.extend(sources::of(&cargo::root().join("crates").join(package))?);
+    }
+    let is_source = |name: &String| sources.iter().any(|source| is_named(&source.file, name));
+    if let Some(name) = options.files.iter().find(|name| !is_source(name)) {
+        return Err(format!("--file {name}: no source has this name").into());
+    }
     let probe = Command::new("cargo").args(["mutants", "--version"]).output_within(TOOL_LIMIT);
     if !probe.is_ok_and(|output| output.status.success()) {
         return Err(format!("cannot run cargo-mutants: it is not installed; {INSTALL}").into());

@@ -6,6 +6,7 @@
 //! a nightly toolchain with its sources. `leak.supp` in this directory lists the false reports of
 //! leaks, each with its reason; ThreadSanitizer reports nothing.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -56,6 +57,10 @@ pub(crate) struct Options {
     /// Only test executables of this name; may be repeated
     #[arg(long = "test", value_name = "NAME")]
     tests: Vec<String>,
+
+    /// List the test executables instead of running them
+    #[arg(long)]
+    list: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -103,18 +108,24 @@ impl Sanitizer {
 pub(crate) fn run(options: &Options) -> Result {
     let chosen = options.sanitizers.as_slice();
     let sanitizers = if chosen.is_empty() { Sanitizer::value_variants() } else { chosen };
+    let mut names = BTreeSet::from(["lib".to_owned()]);
+    for package in PACKAGES {
+        names.extend(working_copy::test_targets(package)?);
+    }
+    names.remove(LEFT_OUT);
+    if let Some(name) = options.tests.iter().find(|&name| !names.contains(name)) {
+        return Err(format!("no test executable is named `{name}`").into());
+    }
+    names.retain(|name| options.tests.is_empty() || options.tests.contains(name));
+    if options.list {
+        names.iter().for_each(|name| println!("{name}"));
+        return Ok(());
+    }
     check_sources(&sysroot()?)?;
     let mut failed = 0;
     for &sanitizer in sanitizers {
-        let mut tests = build(sanitizer)?;
-        let is = |test: &Artifact, name: &str| working_copy::target_name(test) == name;
-        if let Some(name) = options.tests.iter().find(|name| !tests.iter().any(|test| is(test, name))) {
-            return Err(format!("no test executable is named `{name}`").into());
-        }
-        tests.retain(|test| options.tests.is_empty() || options.tests.iter().any(|name| is(test, name)));
-        tests.retain(|test| test.target != LEFT_OUT);
-        for test in tests {
-            failed += usize::from(!passes(sanitizer, &test)?);
+        for test in build(sanitizer)?.iter().filter(|test| names.contains(working_copy::target_name(test))) {
+            failed += usize::from(!passes(sanitizer, test)?);
         }
     }
     if failed > 0 {

@@ -57,8 +57,8 @@ pub fn metadata_of(command: &mut Command) -> Result<Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// Runs a `cargo test` command, and fails if its filter matches no test: a renamed test must not
-/// disappear from a check unnoticed.
+/// Runs a `cargo test` command, and fails if one of its filters matches no test: a renamed test must
+/// not disappear from a check unnoticed.
 pub fn test(command: &mut Command) -> Result {
     if has_tests(command)? {
         process::succeed(command)
@@ -67,7 +67,8 @@ pub fn test(command: &mut Command) -> Result {
     }
 }
 
-/// Builds the tests of a `cargo test` command, and returns whether its filter matches any.
+/// Builds the tests of a `cargo test` command, and returns whether there are any, and some for each of
+/// its filters. The filters follow `--`, among options without values.
 pub fn has_tests(command: &Command) -> Result<bool> {
     let mut list = Command::new(command.get_program());
     list.args(command.get_args());
@@ -88,7 +89,17 @@ pub fn has_tests(command: &Command) -> Result<bool> {
     if !output.status.success() {
         return Err(format!("{} from {list:?}", output.status).into());
     }
-    Ok(String::from_utf8_lossy(&output.stdout).lines().any(|line| line.ends_with(": test")))
+    let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
+    Ok(are_matched(&arguments, &String::from_utf8_lossy(&output.stdout)))
+}
+
+/// Returns whether a list of tests has some for each filter in the arguments of a `cargo test` command.
+fn are_matched(arguments: &[impl AsRef<str>], listed: &str) -> bool {
+    let arguments = arguments.iter().map(AsRef::as_ref);
+    let mut filters =
+        arguments.skip_while(|argument| *argument != "--").filter(|argument| !argument.starts_with('-'));
+    let tests: Vec<&str> = listed.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+    !tests.is_empty() && filters.all(|filter| tests.iter().any(|test| test.contains(filter)))
 }
 
 /// The purpose of an executable.
@@ -177,6 +188,15 @@ mod tests {
     fn skips_messages_without_executable() {
         assert_eq!(artifact(r#"{"reason":"compiler-artifact","executable":null}"#).unwrap(), None);
         assert_eq!(artifact(r#"{"reason":"build-finished","success":true}"#).unwrap(), None);
+    }
+
+    #[test]
+    fn requires_tests_for_each_filter() {
+        let listed = "a::one: test\nb::two: test\n";
+        assert!(are_matched(&["test", "--test", "it"], listed));
+        assert!(are_matched(&["test", "--test", "it", "--", "--nocapture", "a::", "b::two"], listed));
+        assert!(!are_matched(&["test", "--test", "it", "--", "--ignored", "a::", "c::"], listed));
+        assert!(!are_matched(&["test"], ""));
     }
 
     #[test]

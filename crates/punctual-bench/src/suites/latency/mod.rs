@@ -6,17 +6,16 @@
 //! both.
 
 mod cyclictest;
-mod delays;
 mod edges;
 mod events;
 mod inversion;
 mod locking;
 mod partitions;
 mod periods;
-mod pulses;
 mod round_trip;
 mod split;
 mod switching;
+mod timed;
 pub(crate) mod timers;
 
 use std::sync::Arc;
@@ -52,8 +51,7 @@ fn steps(plan: &Plan) -> Vec<Step> {
         steps.extend(round_trip::steps(condition));
         steps.extend(inversion::steps(condition));
         steps.extend(edges::steps(condition));
-        steps.extend(delays::steps(plan, condition));
-        steps.extend(pulses::steps(plan, condition));
+        steps.extend(timed::steps(condition));
     }
     steps.extend(events::steps(Condition::Thrashed));
     steps.extend(events::isolated(plan));

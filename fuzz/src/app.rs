@@ -4,9 +4,8 @@ use std::sync::OnceLock;
 
 use punctual::{Config, Duration, Report, SpawnHandle, StartError};
 
-use crate::arguments::Arguments;
 use crate::ledger::{LEVELS, RELAXED, ledger};
-use crate::token::{Kind, Token};
+use crate::token::{Arguments, Kind, Token};
 
 impl App {
     /// Whether every level has a partition of its own.

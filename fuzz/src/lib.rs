@@ -9,13 +9,11 @@
 //! what is checked at the end in `verdict` and [`runner`].
 
 pub mod app;
-pub mod arguments;
 pub mod child;
 mod foreign;
 pub mod generate;
 pub mod job;
 pub mod ledger;
-mod limits;
 pub mod random;
 pub mod runner;
 pub mod script;

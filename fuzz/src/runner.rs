@@ -2,14 +2,13 @@
 
 mod case;
 mod options;
-mod patience;
+mod process;
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::app::App;
 use crate::child::{self, Time};
-use crate::limits;
 use crate::script::Script;
 
 use case::{Case, Ended, Verdict};
@@ -101,7 +100,7 @@ fn cases(app: &'static App, script: &Script, options: &Options) -> Vec<Case> {
     let wanted = |case: &Case| {
         options.time.is_none_or(|time| time == case.time)
             && options.privileged.is_none_or(|privileged| privileged == case.privileged)
-            && (case.privileged || limits::is_root())
+            && (case.privileged || process::is_root())
     };
     all.into_iter().filter(wanted).collect()
 }

@@ -249,3 +249,40 @@ pub(crate) fn unaccounted_jobs(first: u32, of: u8) -> u64 {
     };
     made(first).filter(lost).count() as u64
 }
+
+/// The arguments of a job of a message task.
+#[derive(Debug)]
+pub struct Arguments {
+    /// Identifies the job.
+    first: Token,
+    second: Option<Token>,
+}
+
+impl From<Token> for Arguments {
+    fn from(first: Token) -> Self {
+        Self { first, second: None }
+    }
+}
+
+impl From<(Token, Token)> for Arguments {
+    fn from((first, second): (Token, Token)) -> Self {
+        Self { first, second: Some(second) }
+    }
+}
+
+// Both functions record the outcome of the job before they drop a token: a destructor may panic.
+impl Arguments {
+    /// Records that the spawn returned them.
+    pub(crate) fn refused(self) {
+        let Self { first, second } = self;
+        first.refused();
+        drop(second);
+    }
+
+    /// Records that they were taken back before the job ran.
+    pub(crate) fn cancelled(self) {
+        let Self { first, second } = self;
+        first.cancelled();
+        drop(second);
+    }
+}

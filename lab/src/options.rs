@@ -115,14 +115,8 @@ impl Boot {
         if append.len() > 1500 {
             return Err("--append: the kernel takes no more than 2048 bytes in all".into());
         }
-        Ok(Machine {
-            cpus: self.cpus,
-            memory: self.memory,
-            counted: false,
-            network: self.network,
-            other: false,
-            append,
-        })
+        let Self { cpus, memory, network, .. } = *self;
+        Ok(Machine { cpus, memory, network, append, ..Machine::default() })
     }
 }
 
@@ -179,14 +173,7 @@ mod tests {
     fn passes_words_after_options_to_the_command() {
         let run = parse("--kernel stock --cpus 2 --memory 256 --timeout 9 -- ls -l --cpus 3").unwrap();
         assert_eq!((run.boot.kernel, run.boot.timeout), (Flavour::Stock, Duration::from_secs(9)));
-        let machine = Machine {
-            cpus: 2,
-            memory: 256,
-            counted: false,
-            network: false,
-            other: false,
-            append: String::new(),
-        };
+        let machine = Machine { cpus: 2, memory: 256, ..Machine::default() };
         assert_eq!(run.boot.machine().unwrap(), machine);
         assert_eq!(run.command, ["ls", "-l", "--cpus", "3"]);
         assert_eq!(parse("ls -l --cpus 3").unwrap().command, ["ls", "-l", "--cpus", "3"]);

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -98,36 +98,34 @@ impl Interrupt {
 
     /// The same with `input`.
     pub(crate) fn run_with(&self, command: &mut Command, input: Stdio) -> Result<ExitStatus> {
-        let spawned = command.stdin(input).spawn();
-        // We must not keep the program's pipe ends open: it has to see the end of its input.
-        command.stdin(Stdio::null());
-        let cannot = |error| format!("cannot run {}: {error}", command.get_program().display());
-        let mut child = spawned.map_err(cannot)?;
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = child.try_wait()? {
-                self.check()?;
-                return Ok(status);
-            }
-            if let Err(interrupted) = self.check() {
-                child.end_at_once()?;
-                return Err(interrupted);
-            }
-            if begun.elapsed() > RUN_LIMIT {
-                child.end_at_once()?;
-                return Err(late(command));
-            }
-            thread::sleep(POLL);
-        }
+        self.wait(command, input, &mut || {}, |child| child.end_at_once().map(drop))
     }
 
     /// The same for a program that starts others: if interrupted, it is ended together with them.
     /// `tick` is called periodically, and once at the end.
     pub(crate) fn run_all(&self, command: &mut Command, tick: &mut dyn FnMut()) -> Result<ExitStatus> {
-        let spawned = command.stdin(Stdio::null()).process_group(0).spawn();
-        let mut child =
-            spawned.map_err(|error| format!("cannot run {}: {error}", command.get_program().display()))?;
-        let group = Pid::from_child(&child);
+        self.wait(command.process_group(0), Stdio::null(), tick, |child| {
+            // Each signal fails only if all have ended.
+            let group = Pid::from_child(child);
+            let _ = kill_process_group(group, Signal::TERM);
+            child.wait_within(END_TIMEOUT)?;
+            let _ = kill_process_group(group, Signal::KILL);
+            child.end_at_once().map(drop)
+        })
+    }
+
+    fn wait(
+        &self,
+        command: &mut Command,
+        input: Stdio,
+        tick: &mut dyn FnMut(),
+        end: impl Fn(&mut Child) -> io::Result<()>,
+    ) -> Result<ExitStatus> {
+        let spawned = command.stdin(input).spawn();
+        // We must not keep the program's pipe ends open: it has to see the end of its input.
+        command.stdin(Stdio::null());
+        let cannot = |error| format!("cannot run {}: {error}", command.get_program().display());
+        let mut child = spawned.map_err(cannot)?;
         let begun = Instant::now();
         loop {
             let ended = child.try_wait()?;
@@ -141,11 +139,7 @@ impl Interrupt {
                 checked => checked,
             };
             if let Err(why) = stopped {
-                // Each fails only if all have ended.
-                let _ = kill_process_group(group, Signal::TERM);
-                child.wait_within(END_TIMEOUT)?;
-                let _ = kill_process_group(group, Signal::KILL);
-                child.end_at_once()?;
+                end(&mut child)?;
                 return Err(why);
             }
             thread::sleep(POLL);

@@ -13,7 +13,6 @@ mod examples;
 mod fuzz;
 mod instructions;
 mod loom;
-mod miri;
 mod mutants;
 mod nightly;
 mod pycpa;
@@ -34,7 +33,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask_support::{Result, cargo, golden, process, scratch};
+use xtask_support::{Result, cargo, files, golden, process, scratch};
 
 /// The development commands of the workspace.
 #[derive(Parser)]
@@ -108,7 +107,7 @@ enum Check {
     Pycpa(pycpa::Options),
     /// With trace-cmd and babeltrace2: recordings published by others are read as those tools do
     Recordings(traces::Options),
-    /// Every crate can be published, and used from a registry: manifests, documentation, oldest
+    /// Every crate can be published, and used as packaged: manifests, documentation, oldest
     /// compiler, interface, installation and templates
     Release(release::Options),
     /// The figures of the lab show slow-downs that are inserted into the runtime one by one
@@ -132,7 +131,7 @@ impl Chore {
         match self {
             Self::Test { environment: None } => test::run(),
             Self::Test { environment: Some(environment) } => match environment {
-                Environment::Miri => miri::run(),
+                Environment::Miri => sanitize::miri(),
                 Environment::Sanitize(options) => sanitize::run(options),
                 Environment::Transports => transports::run(),
                 Environment::Unprivileged(options) => unprivileged::run(options),

@@ -16,10 +16,10 @@ use rustix::fs::FlockOperation;
 use serde_json::Value;
 use toml::Table;
 
-use crate::Result;
 use crate::cargo::{self, Artifact};
 use crate::confined::{self, Limits};
 use crate::process::Outcome;
+use crate::{Result, files};
 
 /// Preemptions per execution that are explored by default; most concurrency bugs need at most two.
 pub(crate) const PREEMPTIONS: &str = "3";
@@ -275,26 +275,14 @@ fn slim(package: &Path) -> Result<String> {
     manifest.remove("bench");
     let mut sources = String::new();
     for directory in ["src", "tests"] {
-        read_all(&package.join(directory), &mut sources)?;
+        for path in files::below(&package.join(directory), &["rs"])? {
+            sources.push_str(&files::read(&path)?);
+        }
     }
     if let Some(needed) = manifest.get_mut("dev-dependencies").and_then(toml::Value::as_table_mut) {
         needed.retain(|name, _| sources.contains(&name.replace('-', "_")));
     }
     Ok(toml::to_string(&manifest)?)
-}
-
-fn read_all(directory: &Path, text: &mut String) -> Result {
-    if directory.is_dir() {
-        for entry in fs::read_dir(directory)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                read_all(&path, text)?;
-            } else if path.extension() == Some(OsStr::new("rs")) {
-                text.push_str(&fs::read_to_string(&path)?);
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Makes `to` a copy of `from`, except for manifest, benchmarks and build results; does not touch

@@ -1,8 +1,7 @@
 //! The source of what bodies do.
 
 use super::model::{Model, Step, Wait};
-use super::source::Names;
-use super::text::Text;
+use super::source::{Names, Text};
 
 /// What a body is that steps are in: its partition and level, and what its kept things must be.
 #[derive(Clone, Copy)]

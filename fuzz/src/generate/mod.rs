@@ -2,16 +2,12 @@
 
 mod body;
 mod choose;
-mod description;
 mod model;
-mod package;
 mod source;
 mod steps;
-mod text;
 
 pub use choose::choose;
 pub use model::{Executor, Model};
-pub use package::write;
 pub use source::source;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The source of an app.
 
+use std::fmt;
+
 use super::body::{self, Place};
-use super::description;
 use super::model::{Access, Executor, Idle, Kind, Manner, Model, Overrun, Step, Task, Wait};
-use super::text::Text;
 
 /// The numbers of the two local resources of a task or `idle`, which are in their names too.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ pub fn source(model: &Model) -> String {
     text.line(format_args!("#[punctual::app({})]", arguments(model)));
     text.block("pub mod app {", "}", |text| module(text, model));
     text.line("");
-    description::write(&mut text, model);
+    description(&mut text, model);
     text.finish()
 }
 
@@ -309,4 +309,95 @@ fn hook(text: &mut Text, model: &Model) {
             text.line("job.point();");
         }
     });
+}
+
+/// Writes the description of the app for the runner.
+fn description(text: &mut Text, model: &Model) {
+    let Model { seed, monitored, .. } = model;
+    let idle = match &model.idle {
+        Some(Idle { manner: Manner::Stubborn, .. }) => {
+            format!("Idle::Stubborn {{ in_common: {}, locks: {} }}", model.in_common(), model.idle_locks())
+        }
+        _ => "Idle::Tame".to_owned(),
+    };
+    let (hook, executor) = (model.hook.is_some(), model.executor);
+    text.block("pub static APP: App = App {", "};", |text| {
+        text.line(format_args!("name: \"app_{seed}\","));
+        text.line(format_args!("seed: {seed},"));
+        text.line("run: app::run,");
+        text.block("tasks: &[", "],", |text| {
+            for (number, task) in model.tasks.iter().enumerate() {
+                let name = format!("t{number}");
+                let door = match task.kind {
+                    Kind::Message { arguments, .. } => {
+                        let a = if arguments == 1 { "a" } else { "a, Token::new(Kind::Extra)" };
+                        format!(
+                            "Door::Message {{ spawn: |a| app::{name}::spawn({a}).map_err(|error| error.into_inner().into()), \
+                             after: |time, a| app::{name}::spawn_after(time, {a}).map(|handle| Box::new(handle) as Box<dyn Handle>)\
+                             .map_err(|error| error.into_inner().into()) }}"
+                        )
+                    }
+                    Kind::Async => {
+                        format!("Door::Async(|a| app::{name}::spawn(a).map_err(|error| error.into_inner().into()))")
+                    }
+                    Kind::Bound => format!("Door::Pend(|| app::{name}::pend())"),
+                    Kind::Periodic { .. } | Kind::Local | Kind::Handler { .. } => "Door::Closed".to_owned(),
+                };
+                let unseen = match task.kind {
+                    Kind::Message { .. } => 0,
+                    Kind::Periodic { overrun: Overrun::Queue(capacity), .. } => 1 + capacity,
+                    Kind::Periodic { .. } | Kind::Bound => 1,
+                    // One that is dropped when its turn comes counts once more at the end.
+                    Kind::Async | Kind::Local => 2,
+                    Kind::Handler { capacity } => capacity,
+                };
+                let counted = !task.kind.is_async();
+                let is_local = task.kind == Kind::Local;
+                let stops = matches!(task.kind, Kind::Periodic { overrun: Overrun::Stop, .. });
+                text.line(format_args!(
+                    "Task {{ name: \"{name}\", spot: T{number}, door: {door}, is_local: {is_local}, counted: {counted}, unseen: {unseen}, stops: {stops} }},"
+                ));
+            }
+        });
+        text.line(format_args!("monitored: {monitored},"));
+        text.line(format_args!("hook: {hook},"));
+        text.line(format_args!("idle: {idle},"));
+        text.line(format_args!("executor: \"{executor}\","));
+    });
+}
+
+/// Lines of source.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    text: String,
+    depth: usize,
+}
+
+impl Text {
+    /// A line.
+    pub(super) fn line(&mut self, line: impl fmt::Display) {
+        let line = line.to_string();
+        let indent = if line.is_empty() { 0 } else { self.depth * 4 };
+        self.text.push_str(&" ".repeat(indent));
+        self.text.push_str(&line);
+        self.text.push('\n');
+    }
+
+    /// A line, further ones within it, and the line that ends it.
+    pub(super) fn block(
+        &mut self,
+        begin: impl fmt::Display,
+        end: impl fmt::Display,
+        within: impl FnOnce(&mut Self),
+    ) {
+        self.line(begin);
+        self.depth += 1;
+        within(self);
+        self.depth -= 1;
+        self.line(end);
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.text
+    }
 }

@@ -10,10 +10,9 @@ use std::sync::OnceLock;
 use crate::app::{App, Idle};
 use crate::child::{SKIPPED, Time};
 use crate::ledger::{self, Ledger, RELAXED};
-use crate::limits;
 use crate::script::Script;
 
-use super::patience::{self, LIMIT};
+use super::process::{self, LIMIT};
 
 /// The first word to a child.
 pub(super) const CHILD: &str = "child";
@@ -109,15 +108,15 @@ impl Case {
             _ => command.stderr(File::create("/dev/full").map_err(failed("/dev/full"))?),
         };
         if !self.privileged {
-            limits::no_privileges(&mut command);
+            process::no_privileges(&mut command);
         }
-        limits::no_runaways(&mut command);
+        process::no_runaways(&mut command);
         let mut child = match urgent {
-            true => limits::before_others(|| command.spawn()),
+            true => process::before_others(|| command.spawn()),
             false => command.spawn(),
         }
         .map_err(failed("starting a child"))?;
-        let end = patience::wait(&mut child).map_err(failed("waiting for a child"))?;
+        let end = process::wait(&mut child).map_err(failed("waiting for a child"))?;
         let mut text = String::new();
         output.rewind().and_then(|()| output.read_to_string(&mut text)).map_err(failed("the output"))?;
         let jobs = ledger.tasks.iter().map(|jobs| u64::from(jobs.runs.load(RELAXED))).sum();
@@ -133,7 +132,7 @@ impl Case {
         Ok(ended)
     }
 
-    fn judge(&self, end: patience::End, ledger: &Ledger, output: &str) -> Verdict {
+    fn judge(&self, end: process::End, ledger: &Ledger, output: &str) -> Verdict {
         let mut violations = ledger.violations();
         if let Some(line) = output.lines().find(|line| line.contains("`the executor` panicked")) {
             violations.push(line.to_owned());

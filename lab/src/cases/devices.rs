@@ -63,7 +63,7 @@ fn edge(responder: &Path) -> Case {
         demand(outcome, outcome.stdout == "ready\nshut down after 5 edges\n", "other jobs ran than expected")
     };
     let on = &[Setup::ProbeCounted, Setup::ProbeTwo];
-    Case::new("GPIO edge releases a task", on, script, Some(responder), Box::new(judge))
+    Case::new("GPIO edge releases a task", on, script, Some(responder), judge)
 }
 
 /// Creates a chip with two simulated lines: `$chip` is its name, `$lines` the directory of its
@@ -91,7 +91,7 @@ fn spi(program: &Path) -> Case {
         demand(outcome, outcome.end == End::Exited(0), "the app failed")?;
         demand(outcome, outcome.stdout == "shut down after 50 exchanges\n", "exchanges are missing")
     };
-    Case::new("SPI exchange through spidev", MODULES, script, Some(program), Box::new(judge))
+    Case::new("SPI exchange through spidev", MODULES, script, Some(program), judge)
         .quick(MODULES_COUNTED)
         .lacking(NO_MODULES)
 }
@@ -121,7 +121,7 @@ fn far_end(gimbal: &Path, plant: &Path) -> Case {
         gimbal = in_guest(gimbal),
         plant = in_guest(plant),
     );
-    Case::new("a gimbal behind spidev", &[Setup::Counted], script, Some(gimbal), Box::new(behind_spidev))
+    Case::new("a gimbal behind spidev", &[Setup::Counted], script, Some(gimbal), behind_spidev)
         .with(plant)
         .lacking(NO_MODULES)
 }
@@ -172,8 +172,7 @@ fn can(program: &Path) -> Case {
         demand(outcome, outcome.end == End::Exited(0), "the app failed")?;
         demand(outcome, outcome.stdout == "shut down after 50 frames\n", "frames are missing")
     };
-    Case::new("CAN frame releases a task", MODULES, script, Some(program), Box::new(judge))
-        .quick(MODULES_COUNTED)
+    Case::new("CAN frame releases a task", MODULES, script, Some(program), judge).quick(MODULES_COUNTED)
 }
 
 #[cfg(test)]

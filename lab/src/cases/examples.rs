@@ -54,7 +54,7 @@ fn expected_output(golden: Golden, program: &Path) -> Case {
         Order::Exact => Ok(()),
         Order::Any => Err("it ran without real-time scheduling".into()),
     };
-    Case::new(&name, on, script, Some(program), Box::new(judge)).quick(quick)
+    Case::new(&name, on, script, Some(program), judge).quick(quick)
 }
 
 /// An example for one CPU prints the same lines on machines with more. Counted CPUs take turns of
@@ -64,7 +64,7 @@ fn expected_lines(golden: Golden, program: &Path) -> Case {
     let name = format!("example {}, in any order", golden.name);
     let judge = move |outcome: &Outcome| golden.judge_lines(outcome);
     let on = &[Setup::CountedTwo, Setup::CountedFour];
-    Case::new(&name, on, run(program), Some(program), Box::new(judge))
+    Case::new(&name, on, run(program), Some(program), judge)
         .lacking("CPUs that take turns, and it is run in its order")
 }
 
@@ -82,7 +82,7 @@ fn report(program: &Path) -> Case {
         demand(outcome, !outcome.stderr.contains("missing:"), "settings are missing")
     };
     let on = &[Setup::Counted, Setup::Two, Setup::Four];
-    Case::new("the report names the kernel", on, script, Some(program), Box::new(judge)).quick(&[
+    Case::new("the report names the kernel", on, script, Some(program), judge).quick(&[
         Setup::Counted,
         Setup::Two,
         Setup::Four,

@@ -38,7 +38,7 @@ fn counted(program: &Path, file: PathBuf, bless: bool) -> Case {
         ))
     };
     let script = figures::script(program, RT_TESTS, &Part::ALL);
-    Case::new("figures in instructions", &[Setup::Counted], script, Some(program), Box::new(judge))
+    Case::new("figures in instructions", &[Setup::Counted], script, Some(program), judge)
         .with(&RT_TESTS.program("cyclictest"))
         .with(&RT_TESTS.program("hackbench"))
         .saying(figure)

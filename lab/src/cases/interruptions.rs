@@ -130,50 +130,40 @@ fn is_hardly_disturbed(outcome: &Outcome) -> Result {
 }
 
 fn taken(punctual: &Path) -> Case {
-    let script = format!(
-        "{CGROUPS}
-        {watched}{OTHERS}
-        taskset -c 3 sh /tmp/case/watched
-        {program} isolate run --no-record --cpus 3 -- sh /tmp/case/watched
-        kill $loads
-        wait 2>/dev/null
-        rm -f /results/file",
-        watched = watched(),
-        program = in_guest(punctual)
-    );
-    Case::new(
-        "interruptions of a CPU before and after it is isolated",
-        &[Setup::CountedFour],
-        script,
-        Some(punctual),
-        Box::new(is_left_alone),
-    )
-    .saying(|outcome| Ok(figure(&seen(outcome)?)))
-    .lacking("a CPU that no other program needs")
+    let name = "interruptions of a CPU before and after it is isolated";
+    case(name, &[Setup::CountedFour], &[3], punctual, is_left_alone)
+        .lacking("a CPU that no other program needs")
 }
 
 fn booted(punctual: &Path) -> Case {
+    let name = "interruptions of a CPU with boot parameters, before and after it is isolated";
+    case(name, &[Setup::Isolated], &[0, 1], punctual, is_hardly_disturbed)
+        .lacking("boot parameters that isolate a CPU")
+}
+
+/// Returns a case that watches these CPUs in turn, and then the last of them isolated.
+fn case(
+    name: &str,
+    on: &'static [Setup],
+    cpus: &[u32],
+    punctual: &Path,
+    judge: fn(&Outcome) -> Result,
+) -> Case {
+    let watch = |cpu: &u32| format!("taskset -c {cpu} sh /tmp/case/watched\n");
     let script = format!(
         "{CGROUPS}
         {watched}{OTHERS}
-        taskset -c 0 sh /tmp/case/watched
-        taskset -c 1 sh /tmp/case/watched
-        {program} isolate run --no-record --cpus 1 -- sh /tmp/case/watched
+        {turns}
+        {program} isolate run --no-record --cpus {last} -- sh /tmp/case/watched
         kill $loads
         wait 2>/dev/null
         rm -f /results/file",
         watched = watched(),
-        program = in_guest(punctual)
+        turns = cpus.iter().map(watch).collect::<String>(),
+        program = in_guest(punctual),
+        last = cpus[cpus.len() - 1],
     );
-    Case::new(
-        "interruptions of a CPU with boot parameters, before and after it is isolated",
-        &[Setup::Isolated],
-        script,
-        Some(punctual),
-        Box::new(is_hardly_disturbed),
-    )
-    .saying(|outcome| Ok(figure(&seen(outcome)?)))
-    .lacking("boot parameters that isolate a CPU")
+    Case::new(name, on, script, Some(punctual), judge).saying(|outcome| Ok(figure(&seen(outcome)?)))
 }
 
 #[cfg(test)]

@@ -73,15 +73,9 @@ fn partitioned(program: &Path) -> Case {
         demand(outcome, outside.contains(SHARED), "outside, the report does not call its CPU shared")?;
         demand(outcome, alone.contains("allow it more CPUs"), "the refusal gives no advice")
     };
-    Case::new(
-        "an app polls inside and outside a partition",
-        &[Setup::Four],
-        script,
-        Some(program),
-        Box::new(judge),
-    )
-    .lacking("four CPUs that no other program needs")
-    .quick(&[Setup::Four])
+    Case::new("an app polls inside and outside a partition", &[Setup::Four], script, Some(program), judge)
+        .lacking("four CPUs that no other program needs")
+        .quick(&[Setup::Four])
 }
 
 /// The moments at which `punctual` is killed, as shell words, their number, and the machines.
@@ -154,8 +148,7 @@ fn given_back(program: &Path, moments: Moments) -> Case {
     );
     let name = format!("punctual isolate takes a CPU and gives it back, killed {} times", moments.count);
     let judge = move |outcome: &Outcome| was_given_back(outcome, moments.count);
-    Case::new(&name, moments.on, script, Some(program), Box::new(judge))
-        .lacking("a CPU that no other program needs")
+    Case::new(&name, moments.on, script, Some(program), judge).lacking("a CPU that no other program needs")
 }
 
 /// The duration of the computation on an isolated CPU under load, in seconds.
@@ -194,7 +187,7 @@ fn under_load(program: &Path) -> Case {
         rm -f /results/file",
         program = in_guest(program)
     );
-    Case::new("a taken CPU under load", &[Setup::Four], script, Some(program), Box::new(was_left_alone))
+    Case::new("a taken CPU under load", &[Setup::Four], script, Some(program), was_left_alone)
         .lacking("a CPU that no other program needs")
         .saying(|outcome| Ok(outcome.stdout.lines().take(2).collect::<Vec<_>>().join(", ")))
 }
@@ -255,7 +248,7 @@ fn ticks() -> Case {
         let (_, ticks) = read(outcome)?;
         Ok(format!("{} ticks in {SECONDS} s, {} on the other CPU", ticks[1], ticks[0]))
     };
-    Case::new("an isolated CPU has hardly a tick", &[Setup::Isolated], script, None, Box::new(judge))
+    Case::new("an isolated CPU has hardly a tick", &[Setup::Isolated], script, None, judge)
         .saying(figure)
         .lacking("boot parameters that isolate a CPU")
         .quick(&[Setup::Isolated])
@@ -286,7 +279,7 @@ fn reported(program: &Path) -> Case {
         demand(outcome, cpu == Some("1"), "the task is on another CPU")
     };
     let name = "the report names the isolated CPU";
-    Case::new(name, &[Setup::Isolated], script, Some(program), Box::new(judge))
+    Case::new(name, &[Setup::Isolated], script, Some(program), judge)
         .lacking("boot parameters that isolate a CPU")
         .quick(&[Setup::Isolated])
 }

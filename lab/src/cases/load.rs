@@ -32,7 +32,7 @@ fn stressed(on: &'static [Setup], seconds: u32, kinds: &str, count: u32, program
         demand(outcome, !outcome.stdout.contains("SKIPPED"), "a kind was skipped")?;
         demand(outcome, outcome.stdout.contains(&format!("{count} passed")), "kinds are missing")
     };
-    Case::new("stress", on, script, Some(program), Box::new(judge))
+    Case::new("stress", on, script, Some(program), judge)
 }
 
 /// An app under load is killed, and leaves neither threads, nor memory, nor changed settings.
@@ -82,7 +82,7 @@ fn killed(program: &Path) -> Case {
             "the kill came before any thread existed",
         )
     };
-    Case::new("kill -9 leaves nothing behind", &[Setup::Two], script, Some(program), Box::new(judge))
+    Case::new("kill -9 leaves nothing behind", &[Setup::Two], script, Some(program), judge)
 }
 
 #[cfg(test)]

@@ -49,15 +49,9 @@ fn contended(lock: &'static str, program: &Path) -> Case {
         let held = outcome.stdout.contains("held by low, asleep");
         demand(outcome, held != (lock == "raw_spinlock"), "the holder was mistaken")
     };
-    Case::new(
-        &format!("kernel {lock}: who waits for whom"),
-        MODULES_COUNTED,
-        script,
-        Some(program),
-        Box::new(judge),
-    )
-    .quick(MODULES_COUNTED)
-    .lacking(NO_MODULES)
+    Case::new(&format!("kernel {lock}: who waits for whom"), MODULES_COUNTED, script, Some(program), judge)
+        .quick(MODULES_COUNTED)
+        .lacking(NO_MODULES)
 }
 
 /// On two CPUs: a thread spins for a lock whose holder runs on the other CPU. The CPUs take turns
@@ -78,9 +72,7 @@ fn contended_across(program: &Path) -> Case {
         demand(outcome, outcome.stdout.contains("for a lock (rt) held by low"), "the holder was not seen")
     };
     let on = &[Setup::CountedTwo, Setup::ProbeCountedTwo];
-    Case::new("kernel spinlock: across CPUs", on, script, Some(program), Box::new(judge))
-        .quick(on)
-        .lacking(NO_MODULES)
+    Case::new("kernel spinlock: across CPUs", on, script, Some(program), judge).quick(on).lacking(NO_MODULES)
 }
 
 /// The irqsoff tracer finds the code that disables interrupts, and the duration.
@@ -106,7 +98,7 @@ fn interrupts_off() -> Case {
         demand(outcome, (6000..6500).contains(&us), "interrupts were off for another time than commanded")?;
         demand(outcome, lines.next() == Some("hold_raw_spinlock"), "the holder is not in the trace")
     };
-    Case::new("irqsoff names who has interrupts off", &[Setup::ProbeCounted], script, None, Box::new(judge))
+    Case::new("irqsoff names who has interrupts off", &[Setup::ProbeCounted], script, None, judge)
 }
 
 /// The time for which the contended lock is held, and the others, in µs.
@@ -161,7 +153,7 @@ fn statistics() -> Case {
         Ok(())
     };
     let on = &[Setup::LockstatTwo];
-    Case::new("/proc/lock_stat has who was waited for", on, script, None, Box::new(judge))
+    Case::new("/proc/lock_stat has who was waited for", on, script, None, judge)
         .quick(on)
         .lacking("the kernel `rt-lockstat`")
 }
@@ -180,7 +172,7 @@ fn inversion(program: &Path) -> Case {
         )
     };
     let on = &[Setup::Counted, Setup::Two, Setup::Four];
-    Case::new("priority inversion is bounded", on, script, Some(program), Box::new(judge))
+    Case::new("priority inversion is bounded", on, script, Some(program), judge)
         .quick(&[Setup::Counted, Setup::Four])
 }
 

@@ -163,11 +163,11 @@ impl Case {
         on: &'static [Setup],
         script: String,
         program: Option<&Path>,
-        judge: Judge,
+        judge: impl Fn(&Outcome) -> Result + 'static,
     ) -> Self {
         let programs = program.into_iter().map(Path::to_owned).collect();
         let name = name.to_owned();
-        Self { name, on, quick: &[], script, programs, judge, figure: None, lacking: None }
+        Self { name, on, quick: &[], script, programs, judge: Box::new(judge), figure: None, lacking: None }
     }
 
     /// Adds a program.
@@ -292,7 +292,7 @@ fn kernel() -> Case {
             "another kernel runs",
         )
     };
-    Case::new("the kernel is PREEMPT_RT", &Setup::ALL, script, None, Box::new(judge)).quick(&[
+    Case::new("the kernel is PREEMPT_RT", &Setup::ALL, script, None, judge).quick(&[
         Setup::Counted,
         Setup::CountedTwo,
         Setup::Two,

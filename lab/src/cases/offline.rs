@@ -99,7 +99,7 @@ fn case(
         demand(outcome, outcome.stdout.lines().any(|line| line == "online 0-2"), "Linux lacks a CPU")?;
         demand(outcome, !outcome.stdout.ends_with("complaints\n"), "the kernel complains")
     };
-    let mut case = Case::new(name, ON, script, None, Box::new(judge)).lacking(LACKING);
+    let mut case = Case::new(name, ON, script, None, judge).lacking(LACKING);
     for program in programs {
         case = case.with(program);
     }

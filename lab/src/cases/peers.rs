@@ -29,7 +29,7 @@ fn inversions() -> Case {
         demand(outcome, inverted(outcome).is_some_and(|count| count > 0), "nothing was inverted")
     };
     let figure = |outcome: &Outcome| Ok(format!("{} inversions", inverted(outcome).unwrap_or_default()));
-    Case::new("pi_stress", &[Setup::Two, Setup::Four], script, Some(&program), Box::new(judge))
+    Case::new("pi_stress", &[Setup::Two, Setup::Four], script, Some(&program), judge)
         .saying(figure)
         .lacking(HAS_RT_TESTS)
 }
@@ -60,7 +60,7 @@ fn rules(bench: &Path) -> Case {
         demand(outcome, passed > 0 && failed == 0 && without == 0, "not every rule was tried and kept")
     };
     let figure = |outcome: &Outcome| Ok(format!("{} rules", verdicts(&outcome.stdout)?[0]));
-    Case::new("rules hold under hackbench", &[Setup::Two, Setup::Four], script, Some(bench), Box::new(judge))
+    Case::new("rules hold under hackbench", &[Setup::Two, Setup::Four], script, Some(bench), judge)
         .with(&hackbench)
         .saying(figure)
         .lacking(HAS_RT_TESTS)
@@ -100,7 +100,7 @@ fn instants(bench: &Path) -> Case {
     let figure = move |outcome: &Outcome| {
         Ok(format!("mean lateness by that of cyclictest: {}", ratios(outcome)?.join(", ")))
     };
-    Case::new("an instant compared with cyclictest", &[Setup::Two], script, Some(bench), Box::new(judge))
+    Case::new("an instant compared with cyclictest", &[Setup::Two], script, Some(bench), judge)
         .with(&RT_TESTS.program("cyclictest"))
         .saying(figure)
         .lacking(HAS_RT_TESTS)

@@ -97,7 +97,7 @@ fn answered(form: Form, pulses: &Path, responder: &Path) -> Case {
         MODULES,
         form.around(&measure, responder),
         Some(pulses),
-        Box::new(judge),
+        judge,
     )
     .with(responder)
     .quick(MODULES_COUNTED)
@@ -131,13 +131,13 @@ fn answered_in_time(form: Form, trains: &Path, responder: &Path) -> Case {
         }
         Ok(())
     };
-    train(form, MODULES_COUNTED, trains, responder, Box::new(judge))
+    train(form, MODULES_COUNTED, trains, responder, judge)
 }
 
 /// In the host's time any pulse may be missed; misses are counted.
 fn counted_all(form: Form, trains: &Path, responder: &Path) -> Case {
     let judge = |outcome: &Outcome| all_counted(outcome).map(drop);
-    train(form, &[Setup::Two, Setup::ProbeTwo], trains, responder, Box::new(judge))
+    train(form, &[Setup::Two, Setup::ProbeTwo], trains, responder, judge)
 }
 
 fn train(
@@ -145,7 +145,7 @@ fn train(
     on: &'static [Setup],
     trains: &Path,
     responder: &Path,
-    judge: Box<dyn Fn(&Outcome) -> Result>,
+    judge: impl Fn(&Outcome) -> Result + 'static,
 ) -> Case {
     let periods = PERIODS.map(|period| period.to_string()).join(" ");
     let measure = format!(
@@ -239,7 +239,7 @@ fn sleeping_chip() -> Case {
                         punctual_responder: chip lab-sim may sleep\n";
         demand(outcome, outcome.stdout == expected, "it was not refused")
     };
-    Case::new("modules refuse unfit lines", &[Setup::ProbeCounted], script, None, Box::new(judge))
+    Case::new("modules refuse unfit lines", &[Setup::ProbeCounted], script, None, judge)
 }
 
 #[cfg(test)]

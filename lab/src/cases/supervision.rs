@@ -144,7 +144,7 @@ fn misbehaves(punctual: &Path, app: &Path) -> Case {
         &[Setup::CountedTwo],
         script,
         Some(punctual),
-        Box::new(ended_as_declared),
+        ended_as_declared,
     )
     .with(app)
     .lacking("that nothing else runs short of memory")

@@ -34,7 +34,7 @@ pub(super) fn cases(built: Built<'_>, bench: Option<&Path>) -> Result<Vec<Case>>
 /// Runs the tests of a program whose paths contain `filter`, after the shell lines in `before`.
 fn tests(name: &str, on: &'static [Setup], before: &str, program: &Path, filter: &str) -> Case {
     let script = format!("{before}exec {} --test-threads 1 --nocapture {filter}", in_guest(program));
-    Case::new(name, on, script, Some(program), Box::new(all_passed))
+    Case::new(name, on, script, Some(program), all_passed)
         .saying(|outcome| Ok(format!("{} tests", passed(outcome))))
 }
 
@@ -195,7 +195,7 @@ fn latency(punctual: &Path, app: &Path) -> Case {
         &[Setup::ProbeCounted],
         script,
         Some(punctual),
-        Box::new(judge),
+        judge,
     )
     .with(&cyclictest)
     .with(app)

@@ -82,7 +82,7 @@ fn pci(program: &Path) -> Case {
         )?;
         answered(outcome, "interrupts")
     };
-    Case::new("PCI interrupt releases a task", ON, script, Some(program), Box::new(judge))
+    Case::new("PCI interrupt releases a task", ON, script, Some(program), judge)
         .quick(QUICK)
         .lacking(NO_DEVICES)
         .saying(|outcome| latency(outcome).map(str::to_owned))
@@ -100,7 +100,7 @@ fn parallel_port(form: &str, load: &str, unload: &str, program: &Path) -> Case {
         in_guest(program)
     );
     let judge = |outcome: &Outcome| answered(outcome, "bytes");
-    Case::new(&format!("parallel port releases a task ({form})"), ON, script, Some(program), Box::new(judge))
+    Case::new(&format!("parallel port releases a task ({form})"), ON, script, Some(program), judge)
         .quick(QUICK)
         .lacking(NO_DEVICES)
         .saying(|outcome| latency(outcome).map(str::to_owned))
@@ -128,7 +128,7 @@ fn refusals(pci: &Path, parallel: &Path) -> Case {
         demand(outcome, named("driver_override") == 1, "the error does not explain how to bind a driver")?;
         demand(outcome, named("called `punctual-parallel`") == 2, "the device is not named")
     };
-    Case::new("devices that are not there are named", QUICK, script, Some(pci), Box::new(judge))
+    Case::new("devices that are not there are named", QUICK, script, Some(pci), judge)
         .with(parallel)
         .quick(QUICK)
         .lacking(NO_DEVICES)

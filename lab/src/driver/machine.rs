@@ -12,7 +12,7 @@ use crate::kernels::Kernel;
 use crate::tools;
 
 /// The configuration of a machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Machine {
     pub(crate) cpus: u32,
     /// In MB.
@@ -165,14 +165,7 @@ mod tests {
 
     #[test]
     fn hides_host_clock_from_counted_machines() {
-        let mut machine = Machine {
-            cpus: 1,
-            memory: 256,
-            counted: true,
-            network: false,
-            other: false,
-            append: String::new(),
-        };
+        let mut machine = Machine { cpus: 1, memory: 256, counted: true, ..Machine::default() };
         let arguments = machine.kernel_arguments(Arch::Amd64, Mode::Late);
         assert!(arguments.ends_with("lab=late"), "{arguments}");
         machine.append = "quiet nosmt".to_owned();
@@ -181,14 +174,7 @@ mod tests {
 
     #[test]
     fn gives_no_time_stamp_counter_to_arm() {
-        let machine = Machine {
-            cpus: 1,
-            memory: 256,
-            counted: false,
-            network: false,
-            other: false,
-            append: String::new(),
-        };
+        let machine = Machine { cpus: 1, memory: 256, ..Machine::default() };
         let arguments = machine.kernel_arguments(Arch::Arm64, Mode::Share);
         assert!(arguments.starts_with("console=ttyAMA0 ") && !arguments.contains("tsc"), "{arguments}");
     }

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use xtask_support::Result;
-use xtask_support::cargo::{self, Artifact};
+use xtask_support::{Result, cargo};
 
 use super::{Figures, PROGRAM, Part, file, script};
 use crate::arch::Arch;
@@ -79,12 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<i32> {
 /// Returns the measuring program, built from the present sources.
 pub(crate) fn build(arch: Arch) -> Result<PathBuf> {
     let mut command = cross_cargo(arch.uname())?;
-    find(&cargo::build(command.args(["build", "--release", "-p", PROGRAM]))?)
-}
-
-fn find(built: &[Artifact]) -> Result<PathBuf> {
-    let found = built.iter().find(|artifact| artifact.target == PROGRAM);
-    Ok(found.ok_or_else(|| format!("cargo built no {PROGRAM}"))?.path.clone())
+    cargo::program(command.args(["build", "--release", "-p", PROGRAM]), PROGRAM)
 }
 
 /// Compares builds of [`PROGRAM`] with `lab/figures.txt`.
@@ -146,14 +140,7 @@ impl Measurement {
             scripts: vec![(name, script(program, rt_tests, parts))],
             ..Job::default()
         };
-        let machine = Machine {
-            cpus: 1,
-            memory: MEMORY,
-            counted: true,
-            network: false,
-            other: false,
-            append: String::new(),
-        };
+        let machine = Machine { cpus: 1, memory: MEMORY, counted: true, ..Machine::default() };
         let guest = Guest {
             machine,
             kernel: &self.kernel,

@@ -269,9 +269,9 @@ impl Suite<'_> {
             cpus: on.cpus(),
             memory: MEMORY,
             counted: on.counted(),
-            network: false,
             other: on == Setup::ArmOther,
             append: on.append().to_owned(),
+            ..Machine::default()
         };
         let mode = if machine.counted { Mode::Late } else { Mode::Share };
         let guest = Guest { machine, kernel: self.kernel, mode, timeout: TIMEOUT, interrupt: self.interrupt };
@@ -438,9 +438,7 @@ mod tests {
 
     #[test]
     fn packs_program_of_several_cases_once() {
-        let case = || {
-            Case::new("x", &Setup::ALL, "exec x".to_owned(), Some(Path::new("/bin/x")), Box::new(|_| Ok(())))
-        };
+        let case = || Case::new("x", &Setup::ALL, "exec x".to_owned(), Some(Path::new("/bin/x")), |_| Ok(()));
         let (one, two) = (case(), case());
         let job = job(&[&one, &two]);
         assert_eq!(job.programs.len(), 1);
@@ -450,7 +448,7 @@ mod tests {
     /// The guest's shell interprets the suite's script, including the names of cases.
     #[test]
     fn prints_exact_case_names() {
-        let case = Case::new("the kernel's `x` $y", &[], "exit".to_owned(), None, Box::new(|_| Ok(())));
+        let case = Case::new("the kernel's `x` $y", &[], "exit".to_owned(), None, |_| Ok(()));
         let (_, suite) = job(&[&case]).scripts.pop().unwrap();
         let echo = suite.lines().find(|line| line.starts_with("echo")).unwrap().replace("/dev/console", "&1");
         let said = std::process::Command::new("sh").args(["-c", &echo]).output_within(TEST_LIMIT).unwrap();

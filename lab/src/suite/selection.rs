@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn rejects_filter_that_matches_no_case() {
-        let cases = [Case::new("stress", &[], String::new(), None, Box::new(|_| Ok(())))];
+        let cases = [Case::new("stress", &[], String::new(), None, |_| Ok(()))];
         let lists = |line| {
             let selection = parse(line).unwrap();
             selection.lists(cases.iter().filter(|case| selection.has(case)))

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use crate::{Result, cargo};
+use crate::{Result, cargo, files};
 
 /// A board. Its name is also the name of a feature of `punctual-bare`.
 #[derive(Clone, Copy)]
@@ -163,7 +162,7 @@ fn read() -> Result<Vec<Row>> {
         boards: BTreeMap<String, Entry>,
     }
     let path = cargo::root().join("bare/punctual-bare/Cargo.toml");
-    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = files::read(&path)?;
     let manifest: Manifest = toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
     let boards = manifest.package.metadata.boards.into_iter();
     let mut rows: Vec<Row> = boards.map(|(feature, entry)| Row { feature, entry }).collect();
@@ -203,6 +202,8 @@ impl fmt::Debug for Board {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -230,18 +231,12 @@ mod tests {
     #[test]
     fn no_source_outside_of_the_table_selects_a_board() {
         let bare = cargo::root().join("bare");
-        let mut directories = vec![bare.clone(), cargo::root().join("xtask/src/bare")];
-        while let Some(directory) = directories.pop() {
-            for entry in fs::read_dir(&directory).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() && path != bare.join("target") {
-                    directories.push(path);
-                } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "s") {
-                    let source = fs::read_to_string(&path).unwrap();
-                    for board in Board::all() {
-                        let selector = format!("feature = \"{board}\"");
-                        assert!(!source.contains(&selector), "{}: {selector}", path.display());
-                    }
+        for directory in [bare, cargo::root().join("xtask/src/bare")] {
+            for path in files::below(&directory, &["rs", "s"]).unwrap() {
+                let source = files::read(&path).unwrap();
+                for board in Board::all() {
+                    let selector = format!("feature = \"{board}\"");
+                    assert!(!source.contains(&selector), "{}: {selector}", path.display());
                 }
             }
         }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::toolchain;
 use crate::golden::{self, Golden};
-use crate::{Result, cargo, variants};
+use crate::{Result, cargo, files, variants};
 
 /// The name of the package.
 pub(super) const NAME: &str = "board-examples";
@@ -38,7 +38,7 @@ pub(super) fn excluded() -> Result<Vec<Excluded>> {
         excluded: Vec<Excluded>,
     }
     let path = toolchain::workspace().join(PROGRAMS).join("examples.toml");
-    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = files::read(&path)?;
     let table: Table = toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(table.excluded)
 }

@@ -13,7 +13,6 @@ mod load;
 mod lrzsz;
 mod programs;
 mod remote;
-mod template;
 mod test;
 mod toolchain;
 

@@ -27,8 +27,8 @@ use std::path::Path;
 use super::board::Board;
 use super::examples;
 use super::toolchain::workspace;
-use crate::Result;
 use crate::golden::Header;
+use crate::{Result, files};
 
 /// The environment of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Program {
                 name: example.name,
                 is_example: true,
                 exit: example.header.exit,
-                expected: read(&example.expected)?,
+                expected: files::read(&example.expected)?,
                 is_benchmark: false,
                 input: None,
                 // One for each partition.
@@ -123,13 +123,13 @@ impl Program {
             name,
             is_example: false,
             is_benchmark,
-            input: input.exists().then(|| read(input)).transpose()?,
+            input: input.exists().then(|| files::read(input)).transpose()?,
             emulator: options.collect(),
             is_plain: lines(source, "plain").next().is_some(),
             monitored: lines(source, "unmonitored").next().is_none(),
             allocates: lines(source, "allocates").chain(lines(source, "virtual-time")).next().is_some(),
             exit: Header::parse(source)?.exit,
-            expected: if is_benchmark { String::new() } else { read(expected)? },
+            expected: if is_benchmark { String::new() } else { files::read(expected)? },
             needs: needs(source, "needs")?,
             needs_in_qemu: needs(source, "needs-in-qemu")?,
             sample: sample(source)?,
@@ -247,10 +247,6 @@ fn sample(source: &str) -> Result<Sample> {
                 .into())
         }
     }
-}
-
-fn read(path: &Path) -> Result<String> {
-    Ok(fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?)
 }
 
 /// Returns the output of a program without the parts that differ between boards and compilers:

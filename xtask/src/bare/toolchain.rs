@@ -68,9 +68,7 @@ pub(super) fn build_loader(board: Board) -> Result<PathBuf> {
     command.args(["build", "--locked", "--release", "--target", board.target()]);
     command.args(["--package", "punctual-boot", "--bin", "punctual-boot"]);
     command.args(["--features", &format!("loader,punctual-bare/{board}")]);
-    let artifacts = cargo::build(&mut command)?;
-    let artifact = artifacts.iter().find(|artifact| artifact.target == "punctual-boot");
-    Ok(artifact.ok_or("cargo built no punctual-boot")?.path.clone())
+    cargo::program(&mut command, "punctual-boot")
 }
 
 /// Builds a package outside of the workspace for a board; its program has the package's name.
@@ -79,9 +77,7 @@ pub(super) fn build_package(board: Board, directory: &Path, name: &str) -> Resul
     let mut command = command(board)?;
     // It uses the workspace's lock file, which does not contain the package itself.
     command.current_dir(directory).args(["build", "--offline", "--release", "--features", "semihosting"]);
-    let artifacts = cargo::build(&mut command)?;
-    let artifact = artifacts.iter().find(|artifact| artifact.target == name);
-    Ok(artifact.ok_or_else(|| format!("cargo built no {name}"))?.path.clone())
+    cargo::program(&mut command, name)
 }
 
 /// Builds the programs for a CPU beside Linux, which the lab runs; QEMU alone cannot.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::pages::between;
-use crate::Result;
+use crate::{Result, files};
 
 const PAGE: &str = "ARCHITECTURE.md";
 
@@ -140,9 +140,14 @@ fn check_modules(sources: &Path, drawing: &str, problems: &mut Vec<String>) -> R
         .extend(declared.difference(&all).map(|name| format!("{PAGE}: the drawing lacks the module {name}")));
     problems.extend(all.difference(&declared).map(|name| format!("{PAGE}: there is no module {name}")));
     for (level, module) in drawn.iter().enumerate() {
-        let files = roots.iter().map(|root| files_of(root, module)).collect::<Result<Vec<_>>>()?;
-        for file in files.concat() {
-            let text = fs::read_to_string(&file)?;
+        let mut files = Vec::new();
+        for root in &roots {
+            let file = root.join(module).with_extension("rs");
+            files.extend(file.exists().then_some(file));
+            files.extend(files::below(&root.join(module), &["rs"])?);
+        }
+        for file in files {
+            let text = files::read(&file)?;
             for name in named_modules(&text) {
                 if !drawn[level..].contains(&name) {
                     let file = file.strip_prefix(sources).unwrap_or(&file).display();
@@ -152,27 +157,6 @@ fn check_modules(sources: &Path, drawing: &str, problems: &mut Vec<String>) -> R
         }
     }
     Ok(())
-}
-
-/// Returns the source files of a module of the crate.
-fn files_of(sources: &Path, module: &str) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    let file = sources.join(module).with_extension("rs");
-    if file.exists() {
-        files.push(file);
-    }
-    let mut directories = vec![sources.join(module)];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(directory).into_iter().flatten() {
-            let path = entry?.path();
-            if path.is_dir() {
-                directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                files.push(path);
-            }
-        }
-    }
-    Ok(files)
 }
 
 /// Returns the modules that the code names by paths from `crate`, except in macros for other crates.

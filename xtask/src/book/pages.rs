@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::Result;
+use crate::{Result, files};
 
 /// Directories of the programs from which listings are taken.
 const PROGRAMS: [&str; 3] = ["/examples/", "bare/programs/src/bin/", "bare/amp-programs/src/bin/"];
@@ -19,12 +19,9 @@ const COLUMNS: usize = 100;
 pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
     let book = root.join("docs/book/src");
     let mut problems = Vec::new();
-    let mut pages = Vec::new();
-    markdown_files(&book, &mut pages)?;
-
     let summary = fs::read_to_string(book.join("SUMMARY.md"))?;
     let listed: HashSet<PathBuf> = links(&summary).map(|link| book.join(link)).collect();
-    for path in &pages {
+    for path in &files::below(&book, &["md"])? {
         let page = Page::read(root, path.clone())?;
         page.check_includes(&mut problems);
         page.check_links(&mut problems)?;
@@ -53,19 +50,6 @@ pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-fn markdown_files(directory: &Path, found: &mut Vec<PathBuf>) -> Result {
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            markdown_files(&path, found)?;
-        } else if path.extension().is_some_and(|extension| extension == "md") {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(())
-}
-
 /// Returns the `rust-version` of a manifest.
 fn oldest_rust(manifest: &str) -> Result<String> {
     let manifest: toml::Table = manifest.parse()?;
@@ -81,8 +65,7 @@ struct Page<'a> {
 
 impl<'a> Page<'a> {
     fn read(root: &'a Path, path: PathBuf) -> Result<Self> {
-        let text =
-            fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let text = files::read(&path)?;
         Ok(Self { root, path, text })
     }
 
@@ -190,7 +173,7 @@ fn anchor_of(reference: &str) -> Option<&str> {
 /// Returns the text of a file, or the part that an anchor marks, without the marker lines, as
 /// mdBook includes it.
 fn excerpt(file: &Path, anchor: Option<&str>) -> Result<String> {
-    let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let text = files::read(file)?;
     let marks = |line: &str, mark: &str| {
         let name = line.split_once(mark)?.1.split_whitespace().next()?;
         Some(name.to_owned())

@@ -1,10 +1,9 @@
 //! Compares the environment variables in the sources with those that the book lists.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
-use crate::Result;
+use crate::{Result, files};
 
 /// Directories of sources.
 const SOURCES: [&str; 6] = ["bare", "crates", "demos", "fuzz", "lab", "xtask"];
@@ -19,25 +18,15 @@ const PAGE: &str = "docs/book/src/reference/environment.md";
 pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
     let mut used = BTreeSet::new();
     for directory in SOURCES {
-        collect(&root.join(directory), &mut used)?;
+        for path in files::below(&root.join(directory), &["rs"])? {
+            used.extend(quoted(&files::read(&path)?, '"'));
+        }
     }
-    let page = fs::read_to_string(root.join(PAGE))?;
+    let page = files::read(&root.join(PAGE))?;
     let listed = quoted(&page, '`').collect::<BTreeSet<_>>();
     let unlisted = used.difference(&listed).map(|name| format!("{PAGE}: does not list {name}"));
     let unused = listed.difference(&used).map(|name| format!("{PAGE}: lists {name}, which no source names"));
     Ok(unlisted.chain(unused).collect())
-}
-
-fn collect(directory: &Path, found: &mut BTreeSet<String>) -> Result {
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
-            collect(&path, found)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.extend(quoted(&fs::read_to_string(&path)?, '"'));
-        }
-    }
-    Ok(())
 }
 
 /// Returns the names of variables that are the only text between two `quote`s.

@@ -53,7 +53,7 @@ pub(super) fn run(options: &Options) -> Result {
         // A number of moderate length that differs every second.
         None => SystemTime::UNIX_EPOCH.elapsed()?.as_secs() % 100_000_000 * 100,
     };
-    let generator = program(cargo::command().args(["build", "--package", GENERATOR]), GENERATOR)?;
+    let generator = cargo::program(cargo::command().args(["build", "--package", GENERATOR]), GENERATOR)?;
     // Compile time does not count: on a busy machine nothing would be left of a short limit.
     let mut left = limit;
     let mut seed = first;
@@ -99,14 +99,7 @@ fn compile(generator: &Path, options: &Options, first: u64) -> Result<PathBuf> {
     command.args(["build", "--quiet", "--offline", "--manifest-path"]).arg(directory.join("Cargo.toml"));
     // Incremental data would be useless, because none of this is compiled again.
     command.arg("--target-dir").arg(cargo::target_dir()).env("CARGO_INCREMENTAL", "0");
-    program(&mut command, APPS)
-}
-
-/// Builds, and returns the program of the package `name`.
-fn program(command: &mut Command, name: &str) -> Result<PathBuf> {
-    let built = cargo::build(command)?;
-    let found = built.into_iter().find(|artifact| artifact.target == name);
-    Ok(found.ok_or_else(|| format!("cargo built no program {name}"))?.path)
+    cargo::program(&mut command, APPS)
 }
 
 /// Copies the sources of the current batch to a directory that the next batch does not overwrite.

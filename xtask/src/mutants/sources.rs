@@ -1,13 +1,12 @@
 //! The sources of a package, found as the compiler finds them.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use syn::{Attribute, Expr, ExprLit, Item, Lit};
 
 use super::find::{self, is_for_tests};
 use super::mutation::Mutation;
-use crate::Result;
+use crate::{Result, files};
 
 /// A file of a package, relative to it, with its text.
 #[derive(Clone, Debug)]
@@ -30,7 +29,7 @@ pub(crate) fn of(package: &Path) -> Result<Vec<Source>> {
 
 fn read(package: &Path, file: &Path, modules: &Path, sources: &mut Vec<Source>) -> Result {
     let path = package.join(file);
-    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = files::read(&path)?;
     let syntax = syn::parse_file(&text).map_err(|error| format!("{}: {error}", path.display()))?;
     let module = modules.iter().skip(1).map(|name| name.to_string_lossy().into_owned()).collect();
     sources.push(Source { file: file.to_string_lossy().into_owned(), module, text });

@@ -26,7 +26,6 @@ mod outline;
 mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::iter;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -34,7 +33,7 @@ use std::path::{Path, PathBuf};
 use crate::mutants::{Form, Mutation, Source, lines, sources};
 use crate::sample::Sample;
 use crate::working_copy::{self, WorkingCopy};
-use crate::{Result, cargo};
+use crate::{Result, cargo, files};
 pub(crate) use catch::catch;
 use outline::{Item, Outline};
 use tokens::{Pattern, Token, end_of_group, tokens};
@@ -100,7 +99,7 @@ impl Seeds {
             of_part.iter_mut().for_each(|source| source.file.insert_str(0, &prefix));
             all.append(&mut of_part);
         }
-        let table = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let table = files::read(path)?;
         let seeds = parse(package, &all, &table).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Self { package, sources: all, seeds })
     }

@@ -133,10 +133,8 @@ fn python() -> Option<PathBuf> {
 
 pub(super) fn build() -> Result<PathBuf> {
     let mut command = cargo::command();
-    let built =
-        cargo::build(command.args(["build", "--release", "--package", "punctual-cli", "--features", "bpf"]))?;
-    let punctual = built.into_iter().find(|artifact| artifact.target == "punctual");
-    Ok(punctual.ok_or("cargo has built no `punctual`")?.path)
+    command.args(["build", "--release", "--package", "punctual-cli", "--features", "bpf"]);
+    cargo::program(&mut command, "punctual")
 }
 
 /// Returns whether the figures of `punctual` equal those of the script and Perfetto's schema

@@ -136,6 +136,12 @@ pub fn build(command: &mut Command) -> Result<Vec<Artifact>> {
     artifacts(&String::from_utf8(output.stdout)?)
 }
 
+/// Runs a cargo command that builds, and returns the executable of the target `name`.
+pub fn program(command: &mut Command, name: &str) -> Result<PathBuf> {
+    let found = build(command)?.into_iter().find(|artifact| artifact.target == name);
+    Ok(found.ok_or_else(|| format!("cargo built no {name}"))?.path)
+}
+
 /// Returns the executables in cargo's JSON messages.
 pub fn artifacts(messages: &str) -> Result<Vec<Artifact>> {
     messages.lines().filter_map(|line| artifact(line).transpose()).collect()

@@ -31,7 +31,7 @@ pub(super) fn sipi() -> Case {
         true",
         module = modules::in_guest("punctual_sipi")
     );
-    Case::new("a CPU of x86-64 counts without Linux", &[Setup::Two], script, None, Box::new(judge))
+    Case::new("a CPU of x86-64 counts without Linux", &[Setup::Two], script, None, judge)
         .lacking("the module punctual_sipi, and a CPU that no other program needs")
 }
 

@@ -1,9 +1,12 @@
-//! Waiting for the end of a process, and whether a busy machine has kept it from an earlier one.
+//! The process of a run: its privileges and limits, and the wait for its end, which takes longer on a
+//! busy machine.
 
 use std::collections::HashMap;
 use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -121,6 +124,57 @@ fn threads(directory: &Path) -> String {
         format!("{} {} {}", name.trim(), state(&read("stat")), call.trim())
     });
     each.collect::<Vec<_>>().join(", ")
+}
+
+/// The unprivileged user and group.
+const NOBODY: u32 = 65534;
+
+/// The CPU time in µs after which a real-time thread that does not block gets SIGXCPU, and SIGKILL.
+const RUNAWAY: (u64, u64) = (2_000_000, 3_000_000);
+
+/// Returns whether this process is root.
+pub(super) fn is_root() -> bool {
+    // SAFETY: the call takes no pointers and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Makes the kernel end the process of `command` if one of its real-time threads does not block.
+pub(super) fn no_runaways(command: &mut Command) {
+    limit(command, libc::RLIMIT_RTTIME, RUNAWAY.0, RUNAWAY.1);
+    limit(command, libc::RLIMIT_CORE, 0, 0);
+}
+
+/// Removes every privilege of root from the process of `command`.
+pub(super) fn no_privileges(command: &mut Command) {
+    command.uid(NOBODY).gid(NOBODY);
+    limit(command, libc::RLIMIT_RTPRIO, 0, 0);
+    limit(command, libc::RLIMIT_MEMLOCK, 0, 0);
+}
+
+/// Starts a process with the highest priority that this one may set; its children inherit it.
+pub(super) fn before_others<R>(start: impl FnOnce() -> R) -> R {
+    const FIRST: i32 = -20;
+    // SAFETY: the call takes no pointers, and changes nothing.
+    let before = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    // SAFETY: the call takes no pointers; without permission it changes nothing.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, FIRST) };
+    let started = start();
+    // SAFETY: as above.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, before) };
+    started
+}
+
+fn limit(command: &mut Command, resource: libc::__rlimit_resource_t, soft: u64, hard: u64) {
+    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+    let set = move || {
+        // SAFETY: `limit` is a valid `rlimit`.
+        match unsafe { libc::setrlimit(resource, &limit) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: between fork and exec the closure makes a system call and nothing else.
+    unsafe { command.pre_exec(set) };
 }
 
 #[cfg(test)]

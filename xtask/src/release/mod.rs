@@ -2,9 +2,11 @@
 //!
 //! The manifests contain the entries that a registry and its users need, the documentation builds
 //! as on docs.rs, the public interface follows semantic versioning since the last tag, and the
-//! oldest supported compiler builds all of it. Then `cargo install` and the crates of `punctual new`
-//! must build from the packages. A warning names each check that cannot run on this machine.
+//! oldest supported compiler builds all of it. Then each package is published to a registry in
+//! `target/`, from which `cargo install` and the crates of `punctual new` must build. A warning
+//! names each check that cannot run on this machine.
 
+mod registry;
 mod rehearsal;
 
 use std::path::Path;
@@ -17,8 +19,8 @@ use serde_json::Value;
 use crate::process::TOOL_LIMIT;
 use crate::{Result, cargo, process, transports};
 
-/// Files that every package contains, in addition to its manifest and its `readme`.
-const FILES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
+/// Files that every package contains, in addition to its manifest.
+const FILES: [&str; 3] = ["README.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -93,7 +95,8 @@ fn faults(package: &Value, kept: &[&Value]) -> Vec<String> {
     let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
     let directory = manifest.parent().unwrap_or(Path::new(""));
     for file in FILES {
-        if !directory.join(file).exists() {
+        let own_readme = file == "README.md" && package["readme"].as_str().is_some_and(|path| path != file);
+        if !own_readme && !directory.join(file).exists() {
             faults.push(format!("{name}: no {file}"));
         }
     }
@@ -190,7 +193,7 @@ mod tests {
             "description": "x",
             "license": "MIT",
             "repository": "https://example.org",
-            "readme": "../../README.md",
+            "readme": "README.md",
             "rust_version": "1.95",
             "keywords": ["x"],
             "categories": ["embedded"],

@@ -1,11 +1,12 @@
-//! Packages everything that is published, and then uses the packages as a newcomer would.
-//!
-//! Cargo takes Punctual's crates from [`Packages`], and all others from its cache.
+//! Publishes everything to a registry in a directory, and then uses it as a newcomer would.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+
+use super::registry::{self, Registry};
 use super::{is_published, text};
 use crate::scratch::Scratch;
 use crate::{Result, cargo, process, transports};
@@ -15,86 +16,94 @@ use crate::{Result, cargo, process, transports};
 const TEMPLATES: [&str; 3] = ["plain", "gimbal", "ros2"];
 
 pub(super) fn run() -> Result {
-    // Outside the checkout, which otherwise takes a package for a part of its workspace.
-    let scratch = Scratch::new("rehearsal")?;
-    let mut packages = Packages::new(scratch.path())?;
-    packages.unpack(cargo::command)?;
-    // With unpublished packages, cargo enters them into the lock file.
-    let lock = cargo::root().join("extras/Cargo.lock");
-    let locked = fs::read(&lock)?;
-    let unpacked = packages.unpack(transports::in_extras);
-    fs::write(lock, locked)?;
-    unpacked?;
-
-    let installed = cargo::target_dir().join("rehearsal/installed");
-    let mut install = packages.cargo();
-    install.args(["install", "--force", "--path"]).arg(packages.directory("punctual-cli")?);
-    process::succeed(install.arg("--root").arg(&installed))?;
-    println!("installed: `punctual` from its package");
+    let directory = cargo::target_dir().join("rehearsal");
+    let registry = Registry::create(directory.join("registry"))?;
+    let workspaces: [fn() -> Command; 2] = [cargo::command, transports::in_extras];
+    let roots = [cargo::root().to_owned(), cargo::root().join("extras")];
+    for (workspace, root) in workspaces.iter().zip(&roots) {
+        let metadata = registry::complete_metadata(workspace())?;
+        registry.mirror(&metadata, &fs::read_to_string(root.join("Cargo.lock"))?)?;
+    }
+    for workspace in workspaces {
+        let metadata = cargo::metadata_of(&mut workspace())?;
+        let packages = metadata["packages"].as_array().into_iter().flatten();
+        for name in in_order(packages.filter(|package| is_published(package)).collect())? {
+            registry.publish(workspace(), name)?;
+            println!("published {name}");
+        }
+    }
+    let installed = directory.join("installed");
+    let mut install = away(&registry, &directory);
+    process::succeed(install.args(["install", "punctual-cli", "--root"]).arg(&installed))?;
+    println!("installed: `punctual` from the registry");
     for template in TEMPLATES {
-        let name = format!("my-{template}");
-        let mut new = Command::new(installed.join("bin/punctual"));
-        process::succeed(new.args(["new", &name, "--template", template]).current_dir(scratch.path()))?;
-        let mut test = packages.cargo();
-        process::succeed(test.args(["test", "--quiet"]).current_dir(scratch.path().join(name)))?;
+        try_template(&registry, &directory, &installed.join("bin/punctual"), template)?;
         println!("template {template}: builds, and passes its tests");
     }
     Ok(())
 }
 
-/// The unpacked packages, which replace published ones in cargo's configuration.
-struct Packages<'a> {
-    scratch: &'a Path,
-    config: PathBuf,
-    /// Each with its directory.
-    names: Vec<(String, PathBuf)>,
+/// Returns the names of the packages, each after its dependencies among them.
+fn in_order(packages: Vec<&Value>) -> Result<Vec<&str>> {
+    let mut rest = packages;
+    let mut order = Vec::new();
+    while !rest.is_empty() {
+        let waits = |package: &Value| {
+            // A package keeps those for tests only if they have a version.
+            let dependencies = package["dependencies"].as_array().into_iter().flatten();
+            dependencies
+                .filter(|it| it["req"] != "*")
+                .any(|it| rest.iter().any(|other| other["name"] == it["name"]))
+        };
+        let (blocked, ready): (Vec<&Value>, Vec<&Value>) = rest.iter().copied().partition(|it| waits(it));
+        if ready.is_empty() {
+            return Err(
+                "the packages depend on each other in a circle, so none can be published first".into()
+            );
+        }
+        order.extend(ready.into_iter().map(|package| text(package, "name")));
+        rest = blocked;
+    }
+    Ok(order)
 }
 
-impl<'a> Packages<'a> {
-    fn new(scratch: &'a Path) -> Result<Self> {
-        let packages = Self { scratch, config: scratch.join("config.toml"), names: Vec::new() };
-        packages.configure()?;
-        Ok(packages)
-    }
+/// Creates a crate from a template, and runs its tests.
+fn try_template(registry: &Registry, directory: &Path, punctual: &Path, template: &str) -> Result {
+    // Outside the checkout, which otherwise takes the crate for a part of its workspace.
+    let scratch = Scratch::new(&format!("rehearsal-{template}"))?;
+    let name = format!("my-{template}");
+    let mut new = Command::new(punctual);
+    process::succeed(new.args(["new", &name, "--template", template]).current_dir(scratch.path()))?;
+    let mut test = away(registry, directory);
+    process::succeed(test.args(["test", "--quiet"]).current_dir(scratch.path().join(name)))
+}
 
-    fn configure(&self) -> Result {
-        let patches = self.names.iter().map(|(name, path)| format!("{name} = {{ path = {path:?} }}\n"));
-        Ok(fs::write(&self.config, format!("[patch.crates-io]\n{}", patches.collect::<String>()))?)
-    }
+/// Returns a cargo command that uses the registry, outside of the checkout.
+fn away(registry: &Registry, directory: &Path) -> Command {
+    let mut command = cargo::command();
+    registry.serve(&mut command).current_dir("/").env("CARGO_TARGET_DIR", directory.join("target"));
+    command
+}
 
-    /// Packages the published crates of the workspace in which `workspace` runs cargo.
-    fn unpack(&mut self, workspace: fn() -> Command) -> Result {
-        let metadata = cargo::metadata_of(&mut workspace())?;
-        let packages = metadata["packages"].as_array().into_iter().flatten();
-        let published: Vec<_> = packages.filter(|package| is_published(package)).collect();
-        let mut package = workspace();
-        // A rehearsal comes before the commit of a release.
-        package.args(["package", "--quiet", "--no-verify", "--allow-dirty", "--offline", "--config"]);
-        package.arg(&self.config).args(published.iter().flat_map(|it| ["-p", text(it, "name")]));
-        process::succeed(&mut package)?;
-        let made = Path::new(text(&metadata, "target_directory")).join("package");
-        for package in published {
-            let (name, version) = (text(package, "name"), text(package, "version"));
-            let directory = self.scratch.join(format!("{name}-{version}"));
-            let mut tar = Command::new("tar");
-            tar.arg("-xzf").arg(made.join(format!("{name}-{version}.crate"))).arg("-C").arg(self.scratch);
-            process::succeed(&mut tar)?;
-            println!("package {name}: made");
-            self.names.push((name.to_owned(), directory));
-        }
-        self.configure()
-    }
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
 
-    fn directory(&self, name: &str) -> Result<&Path> {
-        let found = self.names.iter().find(|(package, _)| package == name);
-        Ok(&found.ok_or_else(|| format!("no package is called {name}"))?.1)
-    }
+    use super::*;
 
-    /// Returns a cargo command that uses the packages, outside of the checkout.
-    fn cargo(&self) -> Command {
-        let mut command = cargo::command();
-        command.current_dir("/").env("CARGO_TARGET_DIR", cargo::target_dir().join("rehearsal/target"));
-        command.args(["--offline", "--config"]).arg(&self.config);
-        command
+    #[test]
+    fn publishes_dependencies_first() {
+        let package = |name, on: &[&str], req| {
+            let on: Vec<Value> = on.iter().map(|name| json!({ "name": name, "req": req })).collect();
+            json!({ "name": name, "dependencies": on })
+        };
+        let [top, middle, bottom] = [
+            package("top", &["middle", "bottom", "elsewhere"], "=1.0.0"),
+            package("middle", &["bottom"], "=1.0.0"),
+            package("bottom", &["top"], "*"),
+        ];
+        assert_eq!(in_order(vec![&top, &middle, &bottom]).unwrap(), ["bottom", "middle", "top"]);
+        let [one, two] = [package("one", &["two"], "=1.0.0"), package("two", &["one"], "=1.0.0")];
+        assert!(in_order(vec![&one, &two]).is_err());
     }
 }

@@ -29,6 +29,7 @@ pub mod model;
 pub mod stats;
 pub mod text;
 
+mod activity;
 mod clock;
 mod contend;
 mod gpio;

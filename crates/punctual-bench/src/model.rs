@@ -83,7 +83,7 @@ pub struct RunSettings {
 }
 
 /// The rows and checks of one suite.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
     /// Its name on the command line.
@@ -96,12 +96,77 @@ pub struct Suite {
     /// the kernel reports it.
     #[serde(default)]
     pub stolen_s: Option<f64>,
+    /// The answers to the question whether this machine holds a period.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<Answer>,
+    /// The activity of other processes and of the host around each step on an idle machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<Window>,
     /// The measurements.
     pub rows: Vec<Row>,
     /// The checks.
     pub checks: Vec<Check>,
     /// Notes for the reader.
     pub notes: Vec<String>,
+}
+
+/// The answer to the question whether this machine holds a period.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// The period, which is also the deadline for the start of the task.
+    pub period_ns: u64,
+    /// `idle` or `load`.
+    pub condition: String,
+    /// The number of releases.
+    pub releases: u64,
+    /// The number of starts after the next release.
+    pub misses: u64,
+    /// The largest lateness of a start; `None` without a release.
+    pub worst_ns: Option<u64>,
+    /// The miss rate that the releases exclude with 95 % confidence; `None` after a miss.
+    pub miss_rate_bound: Option<f64>,
+    /// The reasons why there is no answer.
+    pub why: Vec<String>,
+    /// The disturbance of the window, if it was to be idle.
+    pub disturbed: Option<String>,
+}
+
+impl Answer {
+    /// Returns whether the period was held; `None` if that is unknown.
+    pub fn is_held(&self) -> Option<bool> {
+        (self.why.is_empty() && self.releases > 0).then_some(self.misses == 0)
+    }
+}
+
+/// The activity around a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// The step.
+    pub step: String,
+    /// Shortly before it.
+    pub before: Activity,
+    /// While it ran.
+    pub during: Activity,
+    /// Shortly after it.
+    pub after: Activity,
+    /// The disturbances, if any.
+    pub disturbed: Option<String>,
+}
+
+/// The activity of other processes and of the host. `None` if the kernel does not count it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Activity {
+    /// The length of the observation.
+    pub length_s: f64,
+    /// The number of other runnable threads at its end.
+    pub runnable: Option<u32>,
+    /// The CPU time of other processes, in percent of one CPU.
+    pub others_percent: Option<f64>,
+    /// The time that the host took from all CPUs.
+    pub stolen_ns: Option<u64>,
 }
 
 /// One measured quantity.
@@ -129,6 +194,9 @@ pub struct Row {
     pub quantities: Vec<Quantity>,
     /// The causes of the time, if known.
     pub causes: Vec<Cause>,
+    /// The disturbance of the window in which it was measured, if it was to be idle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
     /// Published figures, of other machines.
     pub published: Vec<Published>,
 }

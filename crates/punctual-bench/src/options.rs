@@ -37,9 +37,11 @@ pub struct Options {
     pub quick: bool,
     /// Samples per row; by default 4096, or 256 if quick.
     pub samples: Option<u32>,
-    /// The duration of each mode of the hourglass, by default 10 s, or 2 s if quick; and of the
-    /// endurance suite, by default an hour, or 2 s if quick.
+    /// The duration of each mode of the hourglass, by default 10 s, or 2 s if quick; twice that of
+    /// each window of the suite `periods`; and of the endurance suite, by default an hour, or 2 s if quick.
     pub hourglass: Option<Duration>,
+    /// A period to hold, in addition to those of the suite `periods`.
+    pub period: Option<Duration>,
     /// The load for steps that need one.
     pub load: LoadKind,
     /// Two connected GPIO lines; by default a pair simulated by the kernel, if supported.
@@ -100,6 +102,7 @@ pub(crate) struct Plan {
     pub(crate) samples_given: bool,
     pub(crate) hourglass: Duration,
     pub(crate) endurance: Duration,
+    pub(crate) period: Option<Duration>,
     pub(crate) load: LoadKind,
     pub(crate) gpio: Option<GpioLines>,
     pub(crate) cpu: usize,
@@ -139,6 +142,7 @@ impl Plan {
             samples_given: options.samples.is_some(),
             hourglass,
             endurance,
+            period: options.period,
             load: options.load,
             gpio: options.gpio.clone(),
             cpu,

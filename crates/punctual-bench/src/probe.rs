@@ -46,6 +46,13 @@ pub fn miss_rate_bound(releases: u64) -> f64 {
 ///
 /// Returns the reason if the app did not start, or if there would be no release or too many.
 pub fn probe(period: Duration, length: Duration, cpu: usize, stop: &Stop) -> Result<Probe, String> {
+    rt::limit_runaways(length + RUNAWAY_MARGIN);
+    let _locked = rt::LockedMemory::new();
+    releases(period, length, cpu, stop)
+}
+
+/// [`probe`] in a process with locked memory and limited real-time threads.
+pub(crate) fn releases(period: Duration, length: Duration, cpu: usize, stop: &Stop) -> Result<Probe, String> {
     let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
     let releases = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX) / period_ns;
     if !(1..=MAX_RELEASES).contains(&releases) {
@@ -53,8 +60,6 @@ pub fn probe(period: Duration, length: Duration, cpu: usize, stop: &Stop) -> Res
             "{releases} periods of {period:?} fit into {length:?}; choose a length with 1 to {MAX_RELEASES} of them"
         ));
     }
-    rt::limit_runaways(length + RUNAWAY_MARGIN);
-    let _locked = rt::LockedMemory::new();
     let recorder = Arc::new(Recorder::new(releases as usize));
     let refused = spawn_at(period_ns, 0, cpu, stop)(&recorder, releases as usize)?;
     Ok(Probe { lateness_ns: recorder.values().collect(), refused })

@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
+use crate::activity::Observation;
 use crate::clock::{self, Clock};
 use crate::machine::{self, Machine};
 use crate::model::{FORMAT, Run, RunSettings, Suite, VERSION};
@@ -67,11 +68,7 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
         let suite = Suite {
             name: registration.name.as_str().into(),
             title: registration.title.into(),
-            took_s: 0.0,
-            stolen_s: None,
-            rows: Vec::new(),
-            checks: Vec::new(),
-            notes: Vec::new(),
+            ..Suite::default()
         };
         let mut session = Session { plan: &plan, clock, stop, no_fifo: no_fifo.clone(), suite };
         let steps = steps(registration, &plan);
@@ -125,6 +122,9 @@ const STEP_THREADS: usize = 8;
 /// Runs a step, or notes that it was not measured because the system starts no thread.
 fn perform(step: Step, session: &mut Session<'_>) {
     let Step { what, run } = step;
+    // A step that is to run on an idle machine states it in its name.
+    let observation = what.ends_with(", idle").then(Observation::begin);
+    let (first_row, first_answer) = (session.rows(), session.suite.answers.len());
     let attempt = rt::try_threads(STEP_THREADS).and_then(|()| {
         let result = catch_unwind(AssertUnwindSafe(|| run(session)));
         result.map_err(|payload| match payload.downcast::<rt::NotStarted>() {
@@ -137,6 +137,14 @@ fn perform(step: Step, session: &mut Session<'_>) {
             "{what}: not measured: no thread can be started: {error}; raise pids.max of the cgroup or `ulimit -u`"
         ));
     }
+    let Some(window) = observation.map(|observation| observation.end(&what)) else { return };
+    for row in session.rows_since(first_row) {
+        row.disturbed.clone_from(&window.disturbed);
+    }
+    for answer in &mut session.suite.answers[first_answer..] {
+        answer.disturbed.clone_from(&window.disturbed);
+    }
+    session.suite.windows.push(window);
 }
 
 /// Returns the requested steps of a suite.

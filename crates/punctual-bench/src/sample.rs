@@ -87,11 +87,11 @@ pub(crate) fn run(rows: Vec<Row>) -> Run {
         suites: vec![Suite {
             name: "rtos".into(),
             title: "operations".into(),
-            stolen_s: None,
             took_s: 1.0,
             rows,
             checks: vec![check],
             notes: vec!["a note".into()],
+            ..Suite::default()
         }],
     }
 }

@@ -1,12 +1,12 @@
 //! The tables of a run, for a terminal and for a page: figures by group, causes, rules, and
 //! changes. The maximum comes first.
 
-use punctual_report::format::format_nanos;
+use punctual_report::format::{format_nanos, format_part, format_significant};
 use punctual_report::table::{Cell, Column, Table};
 
 use crate::compare::{Change, Comparison};
 use crate::grouping::{Footnotes, Group, colour, ratio_text};
-use crate::model::{Check, Quantity, Row, Verdict};
+use crate::model::{Answer, Check, Quantity, Row, Verdict};
 
 /// A table of the figures of groups.
 pub(crate) struct Figures {
@@ -37,7 +37,9 @@ impl Figures {
         after: impl Fn(&Row, &mut Table),
     ) {
         for row in &group.rows {
-            let marks: Vec<usize> = row.why.iter().map(|why| footnotes.number(why)).collect();
+            let disturbed = row.disturbed.as_ref().map(|by| footnotes.number(&disturbance(by)));
+            let marks = row.why.iter().map(|why| footnotes.number(why)).chain(disturbed);
+            let marks: Vec<usize> = marks.collect();
             let mut cells = vec![Cell::new(&*row.subject).sign(colour(&row.subject), "")];
             match &row.figures {
                 Some(f) => {
@@ -68,6 +70,71 @@ impl Figures {
             self.table.row(cells).class("muted").marks(&[source]);
         }
     }
+}
+
+/// Describes the disturbance of a window that was to be idle.
+fn disturbance(by: &str) -> String {
+    format!("disturbed: {by}")
+}
+
+/// Returns the answers: a row for each period and condition.
+pub(crate) fn answers(answers: &[Answer], footnotes: &mut Footnotes) -> Table {
+    let heads = ["releases", "missed", "worst"].map(Column::right);
+    let heads = [Column::left("period"), Column::left("")].into_iter().chain(heads);
+    let mut table = Table::new(heads.chain([Column::left("verdict, with 95 % confidence")]));
+    for answer in answers {
+        let rate = format_significant(1e9 / answer.period_ns.max(1) as f64);
+        let period = format!("{} ({rate} Hz)", format_part(answer.period_ns));
+        let (verdict, class) = match (answer.is_held(), answer.miss_rate_bound) {
+            (Some(true), Some(bound)) => {
+                (format!("yes: fewer than {} % are late", format_significant(100.0 * bound)), "good")
+            }
+            (Some(_), _) => ("no".to_owned(), "fault"),
+            (None, _) => ("unknown".to_owned(), "muted"),
+        };
+        let disturbed = answer.disturbed.as_ref().map(|by| footnotes.number(&disturbance(by)));
+        let marks = answer.why.iter().map(|why| footnotes.number(why)).chain(disturbed);
+        let marks: Vec<usize> = marks.collect();
+        let cells = [
+            Cell::new(period),
+            Cell::new(&*answer.condition),
+            Cell::count(answer.releases),
+            Cell::fault(answer.misses),
+            Cell::nanos(answer.worst_ns.map(|ns| ns as f64)),
+            Cell::new(verdict).class(class),
+        ];
+        table.row(cells).marks(&marks);
+    }
+    table
+}
+
+/// Returns the groups in which a peer has the lower median, with both, and the number of groups that
+/// have a peer.
+pub(crate) fn faster_peers(groups: &[Group<'_>]) -> (Vec<String>, usize) {
+    let fastest = |group: &Group<'_>, own: bool| {
+        let rows = group.rows.iter().filter(|row| row.is_meaningful() && row.nominal_ns.is_none());
+        let rows = rows.filter(|row| is_own(&row.subject) == own && !row.subject.starts_with(LOCKED));
+        let medians = rows.filter_map(|row| Some((row.figures.as_ref()?.p50_ns, row.subject.clone())));
+        medians.min_by(|a, b| a.0.total_cmp(&b.0))
+    };
+    let mut compared = 0;
+    let faster = groups.iter().filter_map(|group| {
+        let (own, peer) = (fastest(group, true)?, fastest(group, false)?);
+        compared += 1;
+        (peer.0 < own.0).then(|| {
+            let times = [peer.0, own.0].map(format_nanos);
+            format!("{}: {} {}, {} {}", group.title(), peer.1, times[0], own.1, times[1])
+        })
+    });
+    let faster: Vec<String> = faster.collect();
+    (faster, compared)
+}
+
+/// First words of the subject that measures a locked instruction, which is no peer.
+const LOCKED: &str = "L:";
+
+fn is_own(subject: &str) -> bool {
+    subject.to_lowercase().starts_with("punctual")
 }
 
 /// Returns the outer percentiles of a row that waits for an event, if it has enough samples.

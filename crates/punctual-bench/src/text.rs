@@ -48,9 +48,17 @@ pub fn suite(suite: &Suite, empty_ns: f64) -> String {
 
 fn body(suite: &Suite, empty_ns: f64, out: &mut String) {
     let mut footnotes = Footnotes::default();
+    if !suite.answers.is_empty() {
+        let _ = writeln!(out, "\n{}", tables::answers(&suite.answers, &mut footnotes).indent(2));
+    }
     let groups = groups(suite);
     if !groups.is_empty() {
         rows(&groups, empty_ns, &mut footnotes, out);
+        let (faster, compared) = tables::faster_peers(&groups);
+        if compared > 0 {
+            let _ = writeln!(out, "a peer has the lower median in {} of {compared} groups", faster.len());
+            faster.iter().for_each(|line| *out += &format!("  {line}\n"));
+        }
     }
     if !suite.checks.is_empty() {
         checks(&suite.checks, &mut footnotes, out);
@@ -122,6 +130,7 @@ pub fn comparison(comparison: &Comparison) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Answer;
     use crate::sample::{row, run};
 
     #[test]
@@ -136,6 +145,51 @@ mod tests {
             text.contains("published: Another") && text.contains("[1] published: Somebody 2020, table 1")
         );
         assert!(text.contains("pass  Punctual: a, b") && text.contains("note: a note"));
+    }
+
+    #[test]
+    fn answers_each_period_with_its_sample_size() {
+        let held = Answer {
+            period_ns: 1_000_000,
+            condition: "idle".into(),
+            releases: 5_000,
+            worst_ns: Some(93_000),
+            miss_rate_bound: Some(0.0006),
+            disturbed: Some("the host took 30.0 ms during it".into()),
+            ..Answer::default()
+        };
+        let missed = Answer {
+            condition: "load".into(),
+            misses: 2,
+            worst_ns: Some(1_200_000),
+            miss_rate_bound: None,
+            disturbed: None,
+            ..held.clone()
+        };
+        let unknown = Answer { releases: 0, why: vec!["not measured: no thread".into()], ..missed.clone() };
+        let answers = vec![held, missed, unknown];
+        let text = suite(&Suite { answers, ..Suite::default() }, 20.0);
+        let line =
+            |part: &str| text.lines().find(|line| line.contains(part)).unwrap_or_else(|| panic!("{text}"));
+        assert!(line("idle").contains("1.00 ms (1000 Hz)") || line("idle").contains("1 000 µs"), "{text}");
+        assert!(
+            line("idle").contains("yes: fewer than 0.060 % are late") && line("idle").contains("[1]"),
+            "{text}"
+        );
+        assert!(line("load").contains("1.20 ms") && line("load").contains("no"), "{text}");
+        assert!(text.contains("unknown") && text.contains("[2] not measured: no thread"), "{text}");
+        assert!(text.contains("[1] disturbed: the host took 30.0 ms during it"), "{text}");
+    }
+
+    #[test]
+    fn lists_groups_in_which_a_peer_is_faster() {
+        let run = run(vec![row("a", "Punctual", 4000), row("b", "POSIX", 1000)]);
+        let text = suite(&run.suites[0], 20.0);
+        assert!(text.contains("a peer has the lower median in 1 of 1 groups\n"), "{text}");
+        assert!(
+            text.lines().any(|line| line.contains("Switch, idle: POSIX 1.05 µs, Punctual 4.20 µs")),
+            "{text}"
+        );
     }
 
     #[test]

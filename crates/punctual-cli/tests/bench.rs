@@ -142,6 +142,37 @@ fn keeps_measured_results_on_ctrl_c() {
 }
 
 #[test]
+fn opens_with_a_verdict_for_each_period() {
+    let _turn = test_skip::alone();
+    let scratch = Scratch::new("periods");
+    let json = scratch.file("run.json");
+    let output = punctual(&["bench", "periods", "--duration", "40ms", "--period", "250us"])
+        .arg(format!("--json={}", json.display()))
+        .output_within(TEST_LIMIT)
+        .unwrap();
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{out}{}", text(&output.stderr));
+    assert!(out.contains("(100 Hz)") && out.contains("(4 000 Hz)") && out.contains("verdict"), "{out}");
+    let suite = &documented(&json).suites[0];
+    let found: Vec<_> =
+        suite.answers.iter().map(|it| (it.period_ns, it.condition.as_str(), it.releases)).collect();
+    assert_eq!(found[..2], [(10_000_000, "idle", 2), (10_000_000, "load", 2)]);
+    assert_eq!(found[6..], [(250_000, "idle", 80), (250_000, "load", 80)]);
+    for answer in &suite.answers {
+        let bound = (answer.misses == 0).then(|| 3.0 / answer.releases as f64);
+        assert_eq!(answer.miss_rate_bound, bound.map(|bound| bound.min(1.0)), "{answer:?}");
+        assert_eq!(answer.worst_ns > Some(answer.period_ns), answer.misses > 0, "{answer:?}");
+    }
+    // Each idle window was observed, and marks its answer.
+    let idle = suite.answers.iter().filter(|answer| answer.condition == "idle");
+    for (window, answer) in suite.windows.iter().zip(idle) {
+        assert!(window.step.ends_with(", idle") && window.before.length_s >= 0.05, "{window:?}");
+        assert_eq!(window.disturbed, answer.disturbed);
+    }
+    assert_eq!(suite.windows.len(), 4);
+}
+
+#[test]
 fn compares_with_earlier_run() {
     let _turn = test_skip::alone();
     let scratch = Scratch::new("compare");

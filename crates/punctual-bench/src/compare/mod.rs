@@ -375,7 +375,7 @@ fn beside(old: &Run, new: &Run) -> Vec<Suite> {
         let rows: Vec<Row> = own.chain(others.iter().copied()).cloned().collect();
         if !rows.is_empty() || !checks.is_empty() {
             let (name, title) = (suite.name.clone(), suite.title.clone());
-            suites.push(Suite { name, title, took_s: 0.0, stolen_s: None, rows, checks, notes: Vec::new() });
+            suites.push(Suite { name, title, rows, checks, ..Suite::default() });
         }
     }
     suites

@@ -126,6 +126,15 @@ fn body(suite: &Suite, empty_ns: f64, out: &mut String) {
     if !suite.checks.is_empty() {
         *out += &tables::checks(&suite.checks, &mut footnotes).html("Rules");
     }
+    if !suite.answers.is_empty() {
+        *out += &tables::answers(&suite.answers, &mut footnotes).html("Periods");
+    }
+    let (faster, compared) = tables::faster_peers(&groups(suite));
+    if compared > 0 {
+        let text = format!("A peer has the lower median in {} of {compared} groups.", faster.len());
+        *out += &note(&text);
+        faster.iter().for_each(|line| *out += &note(line));
+    }
     for (title, drawing) in curves::draw(suite) {
         let _ = writeln!(out, "<article><h3>{}</h3>{drawing}</article>", Escaped(&title));
     }

@@ -7,6 +7,7 @@ pub mod executors;
 pub mod hourglass;
 pub mod interference;
 pub mod latency;
+pub mod periods;
 pub mod policies;
 pub mod rtos;
 
@@ -16,7 +17,8 @@ use crate::options::SuiteName;
 pub use crate::suite::Registration;
 
 /// All suites, in the order in which they run.
-pub const ALL: [Registration; 9] = [
+pub const ALL: [Registration; 10] = [
+    periods::SUITE,
     rtos::SUITE,
     behaviour::SUITE,
     latency::SUITE,

@@ -9,7 +9,7 @@ use punctual_bench::{GpioLines, LoadKind, Options, SuiteName, suites};
 use punctual_isolate::cpus::Cpus;
 
 use crate::output::Json;
-use crate::parse::{only_cpu, time};
+use crate::parse::{self, only_cpu, time};
 
 /// Benchmark this machine and kernel for real-time work
 ///
@@ -21,6 +21,7 @@ use crate::parse::{only_cpu, time};
     after_help = "\
 Examples:
   punctual bench --quick                               within a minute
+  punctual bench periods --period 250us                does it hold 4 kHz?
   punctual bench latency --html latency.html           one suite, and a page
   punctual bench latency --only eventfd                steps of a suite
   punctual bench --json=new.json --compare old.json    changes since a run
@@ -47,14 +48,18 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N")]
     samples: Option<u32>,
 
-    /// Length of an hourglass run [default: 10s; 2s with --quick] and of endurance [default: 3600s;
-    /// 2s with --quick]
+    /// Length of an hourglass run, and of two windows of `periods` [default: 10s; 2s with --quick];
+    /// of endurance [default: 3600s; 2s with --quick]
     #[arg(long, value_name = "TIME", value_parser = time)]
     duration: Option<Duration>,
 
     /// CPU to measure [default: an isolated one, otherwise the highest]
     #[arg(long, value_name = "LIST", value_parser = Cpus::checked)]
     cpus: Option<Cpus>,
+
+    /// A period to hold, in addition to those of `periods`
+    #[arg(long, value_name = "TIME", value_parser = parse::duration)]
+    period: Option<Duration>,
 
     /// Background load for steps that need one: own, hackbench or stress-ng
     #[arg(long, value_name = "KIND", default_value = "own")]
@@ -108,6 +113,7 @@ impl Bench {
             quick: self.quick,
             samples: self.samples,
             hourglass: self.duration,
+            period: self.period,
             load: self.load,
             gpio: self.gpio.clone(),
             cpu: self.cpus.as_ref().map(only_cpu).transpose()?,

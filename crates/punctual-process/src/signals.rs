@@ -152,6 +152,7 @@ pub fn name(signal: i32) -> String {
         libc::SIGHUP => "SIGHUP",
         libc::SIGINT => "SIGINT",
         libc::SIGQUIT => "SIGQUIT",
+        libc::SIGABRT => "SIGABRT",
         libc::SIGTERM => "SIGTERM",
         libc::SIGKILL => "SIGKILL",
         libc::SIGCHLD => "SIGCHLD",

@@ -107,6 +107,22 @@ struct Reader {
     end: BroadcastReader<'static>,
     capacity: usize,
     taken: u64,
+    /// Messages that were taken, but not forwarded.
+    dropped: u64,
+}
+
+impl Reader {
+    /// Shows the app the position and the counts.
+    fn store_counts(&self, seat: &Mapping, topic: usize) {
+        let (taken, lost) = (self.taken - self.dropped, self.lost());
+        for (offset, value) in [self.end.position(), taken, lost].into_iter().enumerate() {
+            store(seat, seat::COUNTS + topic * seat::COUNT_WORDS + offset, value);
+        }
+    }
+
+    const fn lost(&self) -> u64 {
+        self.end.lost().wrapping_add(self.dropped)
+    }
 }
 
 /// A message of an outgoing topic.
@@ -186,7 +202,7 @@ impl Attachment {
             }
             let mut end = BroadcastReader::new(words.get(topic.ring..)?, topic.layout()?)?;
             end.resume(load(&seat, seat::COUNTS + index * seat::COUNT_WORDS));
-            Some(Some(Reader { end, capacity: topic.capacity, taken: 0 }))
+            Some(Some(Reader { end, capacity: topic.capacity, taken: 0, dropped: 0 }))
         };
         let readers = topics.iter().enumerate().map(reader).collect::<Option<Vec<_>>>();
         let readers = readers.ok_or(incompatible("a ring is outside of the files"))?;
@@ -220,28 +236,33 @@ impl Attachment {
         let mut count = 0;
         let parts = self.readers.iter_mut().zip(self.topics.iter()).enumerate();
         for (topic, (reader, info)) in parts {
-            let Some(Reader { end, capacity, taken }) = reader else { continue };
-            for _ in 0..*capacity {
-                let Some(message) = end.read(&mut self.buffer) else { break };
+            let Some(reader) = reader else { continue };
+            for _ in 0..reader.capacity {
+                let Some(message) = reader.end.read(&mut self.buffer) else { break };
                 let released_ns = message.instant.as_ticks();
                 let time_ns = released_ns.wrapping_add(clock);
                 let (sequence, payload) = (message.sequence, message.bytes);
-                *taken += 1;
+                reader.taken += 1;
                 take(info, &OutgoingMessage { topic, released_ns, time_ns, sequence, payload });
                 count += 1;
             }
-            let counts = [end.position(), *taken, end.lost()];
-            for (offset, value) in counts.into_iter().enumerate() {
-                store(&self.seat, seat::COUNTS + topic * seat::COUNT_WORDS + offset, value);
-            }
+            reader.store_counts(&self.seat, topic);
         }
         count
     }
 
+    /// Counts messages of a topic as lost that were read, but that the network has not accepted.
+    pub fn count_dropped(&mut self, topic: usize, count: u64) {
+        if let Some(Some(reader)) = self.readers.get_mut(topic) {
+            reader.dropped = reader.dropped.saturating_add(count).min(reader.taken);
+            reader.store_counts(&self.seat, topic);
+        }
+    }
+
     /// Returns the number of messages of a topic that were overwritten before this transport read
-    /// them.
+    /// them, or [dropped](Self::count_dropped).
     pub fn lost(&self, topic: usize) -> u64 {
-        self.readers.get(topic).and_then(Option::as_ref).map_or(0, |reader| reader.end.lost())
+        self.readers.get(topic).and_then(Option::as_ref).map_or(0, Reader::lost)
     }
 
     /// Waits until messages have been published since the last reading began, for at most `limit`.

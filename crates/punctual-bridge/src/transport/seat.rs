@@ -176,9 +176,7 @@ impl Seat {
             let published = ring.position().wrapping_sub(first);
             let [_, taken, lost] = self.counts(index);
             let taken = taken.min(published);
-            // Messages that were overwritten, but not yet counted by a slow or stopped transport.
-            let overwritten = self.behind(index, ring).saturating_sub(ring.capacity() - 1);
-            let lost = lost.saturating_add(overwritten).min(published - taken);
+            let lost = lost.saturating_add(self.overwritten(index, ring)).min(published - taken);
             report.taken = report.taken.wrapping_add(taken);
             report.lost = report.lost.wrapping_add(lost);
         }
@@ -191,9 +189,14 @@ impl Seat {
         report
     }
 
-    /// Returns the positions that a successor continues at.
-    pub(super) fn positions(&self, topics: usize) -> Vec<u64> {
-        (0..topics).map(|index| self.counts(index)[0]).collect()
+    /// Returns the positions that a successor continues at. They exclude overwritten messages, which
+    /// the report of this transport counts.
+    pub(super) fn positions(&self, outgoing: &[Option<Ring>]) -> Vec<u64> {
+        let position = |(index, ring): (usize, &Option<Ring>)| {
+            let overwritten = ring.as_ref().map_or(0, |ring| self.overwritten(index, ring));
+            self.counts(index)[0].wrapping_add(overwritten)
+        };
+        outgoing.iter().enumerate().map(position).collect()
     }
 
     /// Returns the number of messages that are in the rings and that the transport has not read.
@@ -202,6 +205,12 @@ impl Seat {
             ring.as_ref().map_or(0, |ring| self.behind(index, ring).min(ring.capacity() - 1))
         };
         outgoing.iter().enumerate().map(waiting).sum()
+    }
+
+    /// Returns the number of messages that have been overwritten, but that the transport has not yet
+    /// counted.
+    fn overwritten(&self, index: usize, ring: &Ring) -> u64 {
+        self.behind(index, ring).saturating_sub(ring.capacity() - 1)
     }
 
     /// Returns the distance of the transport's position from the last message, 0 if it claims to be

@@ -298,7 +298,7 @@ impl Server {
                 name.report = seat.report(rings);
                 let TransportReport { taken, lost, incoming_lost, rejected, .. } = name.report;
                 name.traffic.set(taken, lost.wrapping_add(incoming_lost), rejected);
-                name.positions = (!stays).then(|| seat.positions(rings.len()));
+                name.positions = (!stays).then(|| seat.positions(rings));
             }
             stays
         });

@@ -5,26 +5,18 @@ use std::process::Command;
 
 use crate::{Result, cargo, process};
 
-/// Each transport: its crate, and the feature of the gimbal that uses it, unless the transport is a
-/// separate process.
-const TRANSPORTS: [(&str, Option<&str>); 3] =
-    [("punctual-ros1", None), ("punctual-ros2", Some("ros2")), ("punctual-zenoh", Some("zenoh"))];
+/// The crates, tested separately, because each enables other features of their common dependencies.
+const CRATES: [&str; 4] = ["punctual-transport", "punctual-ros1", "punctual-ros2", "punctual-zenoh"];
 
 pub(crate) fn run() -> Result {
     process::succeed(in_extras().args(["fmt", "--all", "--check"]))?;
-    for (name, feature) in TRANSPORTS {
-        let features = feature.map(|feature| format!("gimbal-ros/{feature}"));
-        let mut both = vec!["--locked", "-p", name];
-        if let Some(features) = &features {
-            both.extend(["-p", "gimbal-ros", "--features", features]);
-        }
+    for name in CRATES {
+        let select = ["--locked", "-p", name];
         let lints = ["--all-targets", "--", "-Dwarnings"];
-        process::succeed(in_extras().arg("clippy").args(&both).args(lints))?;
-        process::succeed(in_extras().arg("test").args(&both).args(["--", "--nocapture"]))?;
+        process::succeed(in_extras().arg("clippy").args(select).args(lints))?;
+        process::succeed(in_extras().arg("test").args(select).args(["--", "--nocapture"]))?;
     }
-    // A crate of the template takes its dependencies from those already downloaded for the others.
-    let template = ["-p", "punctual-cli", "--test", "it", "--", "--ignored", "the_node_of_ros_2"];
-    cargo::test(cargo::command().args(["test", "--locked"]).args(template))
+    Ok(())
 }
 
 /// Returns a cargo command in the workspace `extras/`, whose build products are below those of the

@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(default_missing_value = "127.0.0.1:9870", conflicts_with = "virtual_time")]
     pub udp: Option<SocketAddr>,
 
-    /// Admit transports, such as `punctual-ros1 gimbal`: separate processes that receive all topics
+    /// Admit transports, such as `punctual-ros2 gimbal`: separate processes that receive all topics
     /// and send setpoints to /setpoint
     #[arg(long, conflicts_with = "virtual_time")]
     pub transports: bool,

@@ -14,7 +14,7 @@ use gimbal::program;
 
 fn main() -> ExitCode {
     match Args::try_parse() {
-        Ok(args) => program::run(&args, None),
+        Ok(args) => program::run(&args),
         Err(message) => program::tell(&message),
     }
 }

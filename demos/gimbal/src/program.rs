@@ -15,7 +15,7 @@ use crate::plant::GIMBAL;
 use crate::report::{StepResponse, to_html, to_json};
 use crate::setpoints::{LineParser, Timeline, read_file};
 use crate::summary::{self, Run};
-use crate::topics::{Carried, Links, Network};
+use crate::topics::{Carried, Links};
 use crate::tuning;
 use punctual::{Config, StartError};
 use punctual_bridge::Recording;
@@ -28,10 +28,9 @@ fn default_report() -> PathBuf {
     directory.join("gimbal-report.html")
 }
 
-/// Runs the gimbal according to the command line, with a connection to `network` if there is one.
-/// Prints errors, and returns the exit code.
-pub fn run(args: &Args, network: Option<Box<dyn Network>>) -> ExitCode {
-    match try_run(args, network) {
+/// Runs the gimbal according to the command line. Prints errors, and returns the exit code.
+pub fn run(args: &Args) -> ExitCode {
+    match try_run(args) {
         Ok(code) => code,
         Err(Failure { code, message }) => {
             say(format_args!("gimbal: {message}"));
@@ -74,10 +73,9 @@ impl From<StartError> for Failure {
     }
 }
 
-fn try_run(args: &Args, network: Option<Box<dyn Network>>) -> Result<ExitCode, Failure> {
-    let (timeline, setpoints) = setpoints(args, network.as_deref())?;
-    let by_hand =
-        (args.stdin && !args.virtual_time) || args.udp.is_some() || args.transports || network.is_some();
+fn try_run(args: &Args) -> Result<ExitCode, Failure> {
+    let (timeline, setpoints) = setpoints(args)?;
+    let by_hand = (args.stdin && !args.virtual_time) || args.udp.is_some() || args.transports;
     if let Some(Some(file)) = &args.tune {
         tuning::check(file).map_err(Failure::input)?;
     }
@@ -91,7 +89,7 @@ fn try_run(args: &Args, network: Option<Box<dyn Network>>) -> Result<ExitCode, F
     let datagrams = args.udp.map(bind).transpose()?;
     let (tune, virtual_time) = (args.tune.clone(), args.virtual_time);
     let transports = args.transports;
-    let links = Links { recording, datagrams, network, transports, tune, virtual_time };
+    let links = Links { recording, datagrams, transports, tune, virtual_time };
     let mut links = links.is_any().then_some(links);
     // The motion of the gimbal if every task ran exactly on time; with setpoints by hand it is
     // known only afterwards.
@@ -127,7 +125,7 @@ fn try_run(args: &Args, network: Option<Box<dyn Network>>) -> Result<ExitCode, F
     finish(args, &outcome, reference.as_ref().map(|r| &r.recorder), &setpoints, started)
 }
 
-fn setpoints(args: &Args, network: Option<&dyn Network>) -> Result<(Timeline, String), Failure> {
+fn setpoints(args: &Args) -> Result<(Timeline, String), Failure> {
     let ranges = GIMBAL.map(|axis| axis.range);
     if let Some(path) = &args.setpoints {
         let timeline = read_file(path, ranges).map_err(Failure::input)?;
@@ -138,9 +136,6 @@ fn setpoints(args: &Args, network: Option<&dyn Network>) -> Result<(Timeline, St
     }
     if args.transports {
         return Ok((Timeline::new(), "transports, /setpoint".into()));
-    }
-    if let Some(network) = network {
-        return Ok((Timeline::new(), network.source()));
     }
     match (args.stdin, args.virtual_time) {
         (false, _) => Ok((Timeline::built_in(args.seconds), "built-in step sequence".into())),

@@ -5,7 +5,6 @@
 //! received if a link is configured: an ordinary thread checks the messages, and `setpoint` reads
 //! the newest one each millisecond, however many arrive.
 
-use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::UdpSocket;
@@ -77,8 +76,6 @@ pub struct Links {
     pub recording: Option<Recording>,
     /// The socket that receives setpoints as datagrams.
     pub datagrams: Option<UdpSocket>,
-    /// The network that carries topics in both directions.
-    pub network: Option<Box<dyn Network>>,
     /// `true` to admit transports in other processes.
     pub transports: bool,
     /// Whether the gains can be changed, and a file with the initial ones.
@@ -95,33 +92,13 @@ impl Links {
 
     /// Returns whether any link receives published topics.
     const fn has_sinks(&self) -> bool {
-        self.recording.is_some() || self.network.is_some() || self.transports
+        self.recording.is_some() || self.transports
     }
 
     /// Returns whether any link provides setpoints.
     const fn is_steered(&self) -> bool {
-        self.datagrams.is_some() || self.network.is_some() || self.transports
+        self.datagrams.is_some() || self.transports
     }
-}
-
-/// A network that a program connects the gimbal to, such as ROS.
-pub trait Network: fmt::Debug + Send {
-    /// Returns the origin of setpoints, for reports: "ROS 2, /setpoint".
-    fn source(&self) -> String;
-
-    /// Joins the network: publishes the topics of `bridge`, subscribes to `setpoints`, and serves
-    /// the gains if they can be changed.
-    ///
-    /// Runs in `init`.
-    ///
-    /// # Errors
-    /// Returns an error if the network cannot be joined; then the gimbal does not start.
-    fn connect(
-        self: Box<Self>,
-        bridge: Bridge,
-        setpoints: Subscription<Vector3>,
-        tuning: Option<&TuningServer<Factors>>,
-    ) -> Result<Bridge, Box<dyn Error + Send + Sync>>;
 }
 
 /// An error of starting a link.
@@ -133,9 +110,6 @@ pub enum LinkError {
     /// The thread that receives does not start.
     #[error("no setpoints are received: {0}")]
     Receiver(#[from] io::Error),
-    /// The network cannot be joined.
-    #[error(transparent)]
-    Network(Box<dyn Error + Send + Sync>),
     /// The gains cannot be changed.
     #[error(transparent)]
     Tune(#[from] TuneError),
@@ -167,9 +141,6 @@ impl Topics {
         }
         if links.transports {
             bridge = bridge.transports(TransportServer::new(APP).subscribe(subscription()));
-        }
-        if let Some(network) = links.network {
-            bridge = network.connect(bridge, subscription(), tuning.as_ref()).map_err(LinkError::Network)?;
         }
         let bridge = has_sinks.then(|| bridge.virtual_time(links.virtual_time).start()).transpose()?;
         Ok(Self { outgoing: bridge.map(Outgoing::new), datagrams, tuning, is_steered })

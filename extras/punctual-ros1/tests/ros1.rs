@@ -1,34 +1,30 @@
 //! A node in a separate process, with the tools of ROS 1 if they are installed: `rosmaster` and
 //! `rostopic`.
 
-use std::io::Read;
+#[path = "../../support/app.rs"]
+mod app;
+#[path = "../../support/faults.rs"]
+mod faults;
+#[path = "../../../crates/punctual-bridge/tests/support/threads.rs"]
+mod threads;
+#[path = "../../support/transport.rs"]
+mod transport;
+
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use app::SETPOINT;
 use punctual_bridge::messages::Vector3;
-use punctual_bridge::{Bridge, Incoming, Running, Topic, TransportServer};
-use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
+use punctual_bridge::{Bridge, Topic};
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use test_skip::{Need, skip_any};
-
-/// Longer than any machine takes.
-const PATIENCE: Duration = Duration::from_secs(1200);
+use transport::{LIMIT, Process};
 
 static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
-static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
-
-/// A process that is killed at the end of the test.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.end_at_once();
-    }
-}
 
 /// Returns a command for a node of the master at `port`.
 fn command(program: &str, port: u16) -> Command {
@@ -45,19 +41,19 @@ fn free_port() -> u16 {
 /// Starts a master, if the tools are installed.
 fn master(port: u16) -> Option<Process> {
     let has_rostopic = Command::new("rostopic").arg("-h").output_within(TEST_LIMIT).is_ok();
-    let master = command("rosmaster", port)
-        .args(["--core", "-p", &port.to_string()])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    let mut master = Process(master.ok()?);
+    if !has_rostopic || !test_skip::is_installed("rosmaster") {
+        return None;
+    }
+    let mut master = command("rosmaster", port);
+    let master = master.args(["--core", "-p", &port.to_string()]).stdout(Stdio::null());
+    let mut master = Process::start(master);
     let begun = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        let ended = master.0.try_wait().expect("it can be asked");
-        assert!(ended.is_none() && begun.elapsed() < PATIENCE, "the master does not come up: {ended:?}");
+        let ended = master.child.try_wait().expect("it can be asked");
+        assert!(ended.is_none() && begun.elapsed() < LIMIT, "the master does not come up: {ended:?}");
         thread::sleep(Duration::from_millis(20));
     }
-    has_rostopic.then_some(master)
+    Some(master)
 }
 
 fn rostopic(port: u16, arguments: &[&str]) -> String {
@@ -93,32 +89,18 @@ for request in [b'POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n<x>', b'
         except OSError: pass
 ";
 
-/// Starts the transport of the app `app` as the node `gimbal`.
-fn transport(app: &str, port: u16) -> Process {
+/// Returns a command for the transport of the app `app` as the node `gimbal`.
+fn program(app: &str, port: u16) -> Command {
     let mut command = command(env!("CARGO_BIN_EXE_punctual-ros1"), port);
-    Process(command.args([app, "gimbal"]).stderr(Stdio::piped()).spawn().expect("it can be run"))
+    command.args([app, "gimbal"]);
+    command
 }
 
 /// Waits for the end of a transport that fails, and returns its error.
-fn error(mut process: Process) -> String {
-    let status = process.0.status_within(TEST_LIMIT).expect("it ends");
-    let mut error = String::new();
-    process.0.stderr.take().expect("it is piped").read_to_string(&mut error).expect("it is text");
-    assert_eq!(status.code(), Some(1), "{error}");
-    error
-}
-
-/// Starts an app that publishes and receives; returns the received messages.
-fn start(app: &str) -> (Running, Receiver<Vector3>) {
-    let (seen, came) = channel();
-    let within = |wanted: &Vector3| match wanted.x.abs() <= 2.5 {
-        true => Ok(()),
-        false => Err(format!("x is {}", wanted.x)),
-    };
-    let subscription = SETPOINT.subscribe().unwrap().check(within);
-    let subscription = subscription.release(move |wanted| seen.send(wanted).is_ok());
-    let server = TransportServer::new(app).subscribe(subscription);
-    (Bridge::new().topic(&ANGLES).transports(server).start().expect("it can start"), came)
+fn error(process: Process) -> String {
+    let line = process.wait_for("punctual-ros1: ");
+    assert_eq!(process.status().code(), Some(1), "{line}");
+    line
 }
 
 /// Publishes like a controller until it is dropped.
@@ -149,16 +131,16 @@ impl Drop for Publishing {
 #[test]
 fn exchanges_messages_with_rostopic_and_restarts_without_the_app() {
     let app = format!("ros1-test-{}", std::process::id());
-    let (bridge, came) = start(&app);
+    let (bridge, came) = app::start(&app, Bridge::new().topic(&ANGLES));
     let publishing = Publishing::start();
-    let without_master = error(transport(&app, free_port()));
+    let without_master = error(Process::start(&mut program(&app, free_port())));
     assert!(without_master.contains("is a master at http://127.0.0.1:"), "{without_master}");
 
     let port = free_port();
     let Some(_master) = master(port) else {
         return skip_any(&[Need::Tool("rosmaster"), Need::Tool("rostopic")], "messages of ROS 1");
     };
-    let mut node = transport(&app, port);
+    let mut node = Process::start_transport(&mut program(&app, port));
     let check_exchange = || {
         let echoed = rostopic(port, &["echo", "-p", "-n", "3", "/angles"]);
         let lines: Vec<&str> = echoed.lines().collect();
@@ -167,7 +149,7 @@ fn exchanges_messages_with_rostopic_and_restarts_without_the_app() {
     };
     check_exchange();
     assert!(rostopic(port, &["type", "/angles"]).contains("geometry_msgs/Vector3"));
-    let refused = error(transport(&app, port));
+    let refused = error(Process::start(&mut program(&app, port)));
     assert!(refused.contains("a transport named ros1 is attached"), "{refused}");
 
     let publish = |kind: &str, words: &[&str]| {
@@ -175,37 +157,53 @@ fn exchanges_messages_with_rostopic_and_restarts_without_the_app() {
     };
     publish("geometry_msgs/Vector3", &["0.5", "-0.25", "0"]);
     let wanted = Vector3 { x: 0.5, y: -0.25, z: 0.0 };
-    assert_eq!(came.recv_timeout(PATIENCE), Ok(wanted));
+    assert_eq!(came.recv_timeout(LIMIT), Ok(wanted));
     // With another type, with NaN, and out of range.
     publish("geometry_msgs/Point", &["0.75", "0", "0"]);
     publish("geometry_msgs/Vector3", &[".nan", "0", "0"]);
     publish("geometry_msgs/Vector3", &["3", "0", "0"]);
     publish("geometry_msgs/Vector3", &["0.5", "-0.25", "0"]);
-    assert_eq!(came.recv_timeout(PATIENCE), Ok(wanted), "nothing else was taken");
+    assert_eq!(came.recv_timeout(LIMIT), Ok(wanted), "nothing else was taken");
     let report = SETPOINT.report();
     assert_eq!((report.accepted, report.malformed, report.refused), (2, 1, 1));
 
     python(port, HOSTILE);
-    assert!(node.0.try_wait().expect("it can be asked").is_none(), "requests have limits");
+    assert!(node.child.try_wait().expect("it can be asked").is_none(), "requests have limits");
     check_exchange();
 
     python(port, KILL);
     let killed = error(node);
     assert!(killed.contains("by `rosnode kill` or by another node of the same name"), "{killed}");
-    let node = transport(&app, port);
+    let node = Process::start_transport(&mut program(&app, port));
     check_exchange();
     drop(node);
-    let mut node = transport(&app, port);
+    let node = Process::start_transport(&mut program(&app, port));
     check_exchange();
 
     drop(publishing);
     let report = bridge.finish();
-    let status = node.0.status_within(TEST_LIMIT).expect("it ends with the app");
-    assert!(status.success(), "{status}");
+    assert!(node.status().success(), "it ends with the app");
     // Without a transport for more than a second, messages are overwritten, and counted as lost.
     let transport = &report.transports[0];
     assert_eq!((transport.name.as_str(), transport.attached), ("ros1", 4), "{report}");
     assert_eq!((transport.accepted, transport.rejected, transport.incoming_lost), (2, 2, 0), "{report}");
     assert!(transport.taken + transport.lost <= report.topics[0].taken, "{report}");
     assert_eq!(report.topics[0].lost, 0, "{report}");
+}
+
+#[test]
+fn faults_are_counted_and_cost_the_app_nothing() {
+    let port = free_port();
+    let Some(_master) = master(port) else {
+        return skip_any(&[Need::Tool("rosmaster"), Need::Tool("rostopic")], "faults of ROS 1");
+    };
+    let (command, junk) = (|app: &str| program(app, port), || python(port, HOSTILE));
+    let case = faults::Case { command: &command, restarts_after_stop: false, junk: &junk, exhaust: None };
+    faults::check("app_with_faults", &case);
+}
+
+#[test]
+#[ignore = "a separate process, started by another test"]
+fn app_with_faults() {
+    faults::app();
 }

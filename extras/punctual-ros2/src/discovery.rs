@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 
 use ros2_client::dds::rustdds::DomainParticipantBuilder;
 
-use super::Ros2Error;
+use crate::node::Ros2Error;
 
 /// The highest domain for which there are ports.
 const LAST_DOMAIN: u16 = 232;
@@ -28,15 +28,15 @@ const ON_DDS: [&str; 5] = [
 
 /// The scope of discovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Discovery {
-    pub(super) domain: u16,
+pub(crate) struct Discovery {
+    pub(crate) domain: u16,
     /// Only on this machine.
     is_local: bool,
 }
 
 impl Discovery {
     /// Reads the variables, each by `get`. An empty one counts as unset.
-    pub(super) fn new(get: impl Fn(&str) -> Option<String>) -> Result<Self, Ros2Error> {
+    pub(crate) fn new(get: impl Fn(&str) -> Option<String>) -> Result<Self, Ros2Error> {
         let get = |name: &str| get(name).filter(|value| !value.is_empty());
         let rejected = |variable, value, advice| Err(Ros2Error::Environment { variable, value, advice });
         let domain = match get("ROS_DOMAIN_ID") {
@@ -70,13 +70,13 @@ impl Discovery {
 
     /// Returns the settings of a participant. A local one announces itself and its endpoints on
     /// loopback only.
-    pub(super) fn participant(self) -> DomainParticipantBuilder {
+    pub(crate) fn participant(self) -> DomainParticipantBuilder {
         let builder = DomainParticipantBuilder::new(self.domain);
         if self.is_local { builder.with_only_networks([Ipv4Addr::LOCALHOST]) } else { builder }
     }
 
     /// Returns `true` if a participant announces itself at this address of the machine.
-    pub(super) fn uses(self, address: Ipv4Addr) -> bool {
+    pub(crate) fn uses(self, address: Ipv4Addr) -> bool {
         !self.is_local || address == Ipv4Addr::LOCALHOST
     }
 }

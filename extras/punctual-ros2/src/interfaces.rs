@@ -14,11 +14,11 @@ type Place = (String, Ipv4Addr);
 
 /// The addresses at the time of the last call.
 #[derive(Debug, Default)]
-pub(super) struct Interfaces(BTreeSet<Place>);
+pub(crate) struct Interfaces(BTreeSet<Place>);
 
 impl Interfaces {
     /// Returns the present addresses.
-    pub(super) fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let mut known = Self::default();
         known.new_ones();
         known
@@ -26,7 +26,7 @@ impl Interfaces {
 
     /// Returns the addresses that have appeared since the last call. One that has disappeared and
     /// appears again is among them.
-    pub(super) fn new_ones(&mut self) -> Vec<Ipv4Addr> {
+    pub(crate) fn new_ones(&mut self) -> Vec<Ipv4Addr> {
         self.replace(present())
     }
 

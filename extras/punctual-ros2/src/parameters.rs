@@ -1,14 +1,14 @@
 //! The services for reading and changing parameters.
 
-use std::ffi::OsString;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use futures::StreamExt;
 use futures::channel::mpsc::UnboundedReceiver;
 use futures::future::{BoxFuture, Either, join_all, select};
-use punctual::background::warn;
-use punctual_bridge::parameters::{Parameter, ParameterAccess, Refused};
+use punctual_bridge::parameters::{Parameter, Refused, Remote, Remotes, RequestError};
+use punctual_transport::{Network, Notice};
 use ros2_client::dds::{Node, Server, ServiceMapping};
 use ros2_client::parameters::raw::{self, SetParametersResult};
 use ros2_client::parameters::{ParameterType, ParameterValue};
@@ -20,31 +20,65 @@ use ros2_client::rcl_interfaces::{
 };
 use ros2_client::{Message, Name, ReadError, ServiceTypeName};
 
-use super::values::{descriptor, listed, text, unknown, value};
-use super::{PAUSE, Ros2Error, qos};
+use crate::node::{ERROR_PAUSE, Ros2, qos};
+use crate::values::{descriptor, listed, text, unknown, value};
 
-/// Returns the mapping of requests and answers to DDS for this ROS middleware.
-pub(super) fn mapping(middleware: Option<OsString>) -> Result<ServiceMapping, Ros2Error> {
-    let name = middleware.unwrap_or_default().to_string_lossy().into_owned();
-    match name.as_str() {
-        "" | "rmw_fastrtps_cpp" | "rmw_fastrtps_dynamic_cpp" => Ok(ServiceMapping::Enhanced),
-        "rmw_cyclonedds_cpp" => Ok(ServiceMapping::Cyclone),
-        _ => Err(Ros2Error::Middleware(name)),
+/// Returns the mapping of requests and answers to DDS for this ROS middleware, if it is supported.
+pub(crate) fn mapping(middleware: Option<&str>) -> Option<ServiceMapping> {
+    match middleware.unwrap_or_default() {
+        "" | "rmw_fastrtps_cpp" | "rmw_fastrtps_dynamic_cpp" => Some(ServiceMapping::Enhanced),
+        "rmw_cyclonedds_cpp" => Some(ServiceMapping::Cyclone),
+        _ => None,
+    }
+}
+
+/// The parameters of the app, which has a socket for them.
+#[derive(Clone)]
+pub(crate) struct Access {
+    process: u32,
+    found: Arc<OnceLock<Remote>>,
+}
+
+impl Access {
+    /// Provides the parameters of the app with this process number. It may start to serve them later.
+    pub(crate) fn new(process: u32) -> Self {
+        Self { process, found: Arc::default() }
+    }
+
+    fn remote(&self) -> Result<&Remote, RequestError> {
+        if let Some(remote) = self.found.get() {
+            return Ok(remote);
+        }
+        let running = Remotes::running()?.found;
+        // The process number of every app in another PID namespace is 0.
+        let is_own = |remote: &Remote| self.process != 0 && remote.process() == self.process;
+        let own = running.into_iter().find(is_own);
+        own.map(|remote| self.found.get_or_init(|| remote)).ok_or(RequestError::NoApp(vec![]))
+    }
+
+    /// Returns the parameters with their present values; none if the app does not answer.
+    fn list(&self) -> Vec<Parameter> {
+        self.remote().and_then(Remote::list).unwrap_or_default()
+    }
+
+    /// Makes all of these assignments, or none.
+    fn set(&self, assignments: &[(String, String)]) -> Result<(), Refused> {
+        match self.remote().and_then(|remote| remote.set(assignments)) {
+            Ok(_) => Ok(()),
+            Err(RequestError::Refused(refused)) => Err(refused),
+            Err(error) => Err(Refused(vec![error.to_string()])),
+        }
     }
 }
 
 /// The handlers of the services of a node.
-pub(super) type Answers = Vec<BoxFuture<'static, ()>>;
+pub(crate) type Answers = Vec<BoxFuture<'static, ()>>;
 
 /// Creates the services of `node`, each with its handler.
 ///
 /// # Errors
 /// The error message.
-pub(super) fn services(
-    node: &mut Node,
-    mapping: ServiceMapping,
-    access: ParameterAccess,
-) -> Result<Answers, String> {
+pub(crate) fn services(node: &mut Node, mapping: ServiceMapping, access: &Access) -> Result<Answers, String> {
     let mut making = Making { node, mapping, access, answering: vec![] };
     making.service("list_parameters", "ListParameters", list)?;
     making.service("get_parameters", "GetParameters", get)?;
@@ -56,7 +90,7 @@ pub(super) fn services(
 }
 
 /// Runs the services of the newest node until there are no further ones.
-pub(super) async fn serve_all(mut links: UnboundedReceiver<Answers>) {
+pub(crate) async fn serve_all(mut links: UnboundedReceiver<Answers>) {
     let mut newest = links.next().await;
     while let Some(answers) = newest {
         newest = match select(links.next(), join_all(answers)).await {
@@ -69,18 +103,13 @@ pub(super) async fn serve_all(mut links: UnboundedReceiver<Answers>) {
 struct Making<'n> {
     node: &'n mut Node,
     mapping: ServiceMapping,
-    access: ParameterAccess,
+    access: &'n Access,
     answering: Answers,
 }
 
 impl Making<'_> {
     /// Adds a service with this name, below that of the node.
-    fn service<Q, A>(
-        &mut self,
-        name: &str,
-        kind: &str,
-        answer: fn(&ParameterAccess, Q) -> A,
-    ) -> Result<(), String>
+    fn service<Q, A>(&mut self, name: &str, kind: &str, answer: fn(&Access, Q) -> A) -> Result<(), String>
     where
         Q: Message + Clone + Send + Sync + 'static,
         A: Message + Send + Sync + 'static,
@@ -95,75 +124,72 @@ impl Making<'_> {
     }
 }
 
-async fn serve<Q, A>(server: Server<Q, A>, access: ParameterAccess, answer: fn(&ParameterAccess, Q) -> A)
+async fn serve<Q, A>(server: Server<Q, A>, access: Access, answer: fn(&Access, Q) -> A)
 where
     Q: Message + Send + Sync + 'static,
     A: Message + Send + Sync + 'static,
 {
     let mut requests = server.receive_request_stream();
-    let mut said = false;
-    let mut warn_once = |what: &str, error: &dyn fmt::Display| {
-        if !std::mem::replace(&mut said, true) {
-            warn(format_args!("parameters of ROS 2: {what}: {error}"));
-        }
-    };
+    let mut notice = Notice::new(Ros2::NAME);
     while let Some(request) = requests.next().await {
         match request {
             Ok((id, request)) => {
                 // The client has its own timeout.
                 if let Err(error) = server.send_response(id, answer(&access, request)) {
-                    warn_once("an answer cannot be sent", &error);
+                    notice.add(format_args!("parameters: an answer cannot be sent: {error}"));
                 }
             }
-            Err(ReadError::Deserialization { .. }) => access.count_malformed(),
+            Err(ReadError::Deserialization { .. }) => {
+                notice.add(format_args!("parameters: a request is malformed"));
+            }
             Err(error) => {
-                warn_once("something cannot be received", &error);
-                thread::sleep(PAUSE);
+                notice.add(format_args!("parameters: cannot receive a request: {error}"));
+                thread::sleep(ERROR_PAUSE);
             }
         }
     }
 }
 
-fn list(access: &ParameterAccess, request: ListParametersRequest) -> ListParametersResponse {
+fn list(access: &Access, request: ListParametersRequest) -> ListParametersResponse {
     let (names, prefixes) = listed(&access.list(), &request.prefixes, request.depth);
     ListParametersResponse { result: ListParametersResult { names, prefixes } }
 }
 
 /// Returns the result of `of` for each named parameter, in that order.
-fn each<R>(access: &ParameterAccess, names: &[String], of: impl Fn(&str, Option<&Parameter>) -> R) -> Vec<R> {
+fn each<R>(access: &Access, names: &[String], of: impl Fn(&str, Option<&Parameter>) -> R) -> Vec<R> {
     let all = access.list();
     let find = |name: &String| all.iter().find(|parameter| parameter.name == *name);
     names.iter().map(|name| of(name, find(name))).collect()
 }
 
-fn get(access: &ParameterAccess, request: GetParametersRequest) -> GetParametersResponse {
+fn get(access: &Access, request: GetParametersRequest) -> GetParametersResponse {
     let of = |_: &str, found: Option<&Parameter>| found.map_or(ParameterValue::NotSet, value).into();
     GetParametersResponse { values: each(access, &request.names, of) }
 }
 
-fn types(access: &ParameterAccess, request: GetParameterTypesRequest) -> GetParameterTypesResponse {
+fn types(access: &Access, request: GetParameterTypesRequest) -> GetParameterTypesResponse {
     let kind = |parameter: &Parameter| value(parameter).to_parameter_type();
     let of = |_: &str, found: Option<&Parameter>| found.map_or(ParameterType::NotSet, kind) as u8;
     GetParameterTypesResponse { values: each(access, &request.names, of) }
 }
 
-fn describe(access: &ParameterAccess, request: DescribeParametersRequest) -> DescribeParametersResponse {
+fn describe(access: &Access, request: DescribeParametersRequest) -> DescribeParametersResponse {
     let of = |name: &str, found: Option<&Parameter>| found.map_or_else(|| unknown(name), descriptor);
     DescribeParametersResponse { values: each(access, &request.names, of) }
 }
 
-fn set_each(access: &ParameterAccess, request: SetParametersRequest) -> SetParametersResponse {
+fn set_each(access: &Access, request: SetParametersRequest) -> SetParametersResponse {
     SetParametersResponse {
         results: request.parameter.into_iter().map(|one| set(access, vec![one])).collect(),
     }
 }
 
-fn set_all(access: &ParameterAccess, request: SetParametersRequest) -> SetParametersAtomicallyResponse {
+fn set_all(access: &Access, request: SetParametersRequest) -> SetParametersAtomicallyResponse {
     SetParametersAtomicallyResponse { result: set(access, request.parameter) }
 }
 
 /// Sets all of these, or none.
-fn set(access: &ParameterAccess, wanted: Vec<raw::Parameter>) -> SetParametersResult {
+fn set(access: &Access, wanted: Vec<raw::Parameter>) -> SetParametersResult {
     let (successful, reason) = match try_to_set(access, wanted) {
         Ok(()) => (true, String::new()),
         Err(refused) => (false, refused.to_string()),
@@ -171,7 +197,7 @@ fn set(access: &ParameterAccess, wanted: Vec<raw::Parameter>) -> SetParametersRe
     SetParametersResult { successful, reason }
 }
 
-fn try_to_set(access: &ParameterAccess, wanted: Vec<raw::Parameter>) -> Result<(), Refused> {
+fn try_to_set(access: &Access, wanted: Vec<raw::Parameter>) -> Result<(), Refused> {
     // In ROS, an empty request succeeds without effect.
     if wanted.is_empty() {
         return Ok(());
@@ -186,11 +212,7 @@ fn try_to_set(access: &ParameterAccess, wanted: Vec<raw::Parameter>) -> Result<(
             Err(why) => reasons.push(format!("{name}: {why}")),
         }
     }
-    if reasons.is_empty() {
-        return access.set(&assignments);
-    }
-    access.count_refused();
-    Err(Refused(reasons))
+    if reasons.is_empty() { access.set(&assignments) } else { Err(Refused(reasons)) }
 }
 
 #[cfg(test)]
@@ -200,14 +222,13 @@ mod tests {
     #[test]
     fn middleware_matches_ros() {
         for (name, expected) in [
-            (None, ServiceMapping::Enhanced),
-            (Some(""), ServiceMapping::Enhanced),
-            (Some("rmw_fastrtps_cpp"), ServiceMapping::Enhanced),
-            (Some("rmw_cyclonedds_cpp"), ServiceMapping::Cyclone),
+            (None, Some(ServiceMapping::Enhanced)),
+            (Some(""), Some(ServiceMapping::Enhanced)),
+            (Some("rmw_fastrtps_cpp"), Some(ServiceMapping::Enhanced)),
+            (Some("rmw_cyclonedds_cpp"), Some(ServiceMapping::Cyclone)),
+            (Some("rmw_connextdds"), None),
         ] {
-            assert_eq!(mapping(name.map(Into::into)).unwrap(), expected);
+            assert_eq!(mapping(name), expected);
         }
-        let error = mapping(Some("rmw_zenoh_cpp".into())).unwrap_err().to_string();
-        assert!(error.contains("rmw_zenoh_cpp") && error.contains("rmw_cyclonedds_cpp"), "{error}");
     }
 }

@@ -13,7 +13,8 @@ use ros2_client::dds::rustdds::no_key::{DeserializedCacheChange, SimpleDataReade
 use ros2_client::dds::rustdds::policy::Reliability;
 use ros2_client::dds::rustdds::{DomainParticipant, GUID, QosPolicies, QosPolicyBuilder, Topic};
 
-use super::{Raw, Whole, text};
+use crate::node::text;
+use crate::raw::{Raw, Whole};
 
 /// The maximum number of publishers of a topic whose reliability is cached.
 const MAX_KNOWN: usize = 1024;
@@ -21,7 +22,7 @@ const MAX_KNOWN: usize = 1024;
 type Reader = SimpleDataReader<Whole, Raw>;
 
 /// The readers of a topic.
-pub(super) struct Readers {
+pub(crate) struct Readers {
     participant: DomainParticipant,
     reliable: Reader,
     best_effort: Reader,
@@ -29,7 +30,7 @@ pub(super) struct Readers {
 
 impl Readers {
     /// Creates readers of `topic` with the policies `qos`, except for the reliability.
-    pub(super) fn new(
+    pub(crate) fn new(
         participant: DomainParticipant,
         topic: &Topic,
         qos: QosPolicies,
@@ -46,7 +47,7 @@ impl Readers {
     }
 
     /// Returns the messages of all publishers, each once, with their publishers.
-    pub(super) fn messages(&self) -> impl Stream<Item = Result<(GUID, Whole), ReadError>> {
+    pub(crate) fn messages(&self) -> impl Stream<Item = Result<(GUID, Whole), ReadError>> {
         let known = RefCell::new(HashMap::new());
         let others = Self::parts(&self.best_effort).filter(move |message| {
             let is_left = message.as_ref().is_ok_and(|(writer, _)| self.is_reliable(*writer, &known));

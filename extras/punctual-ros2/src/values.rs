@@ -5,7 +5,7 @@ use ros2_client::parameters::raw::{FloatingPointRange, IntegerRange, ParameterDe
 use ros2_client::parameters::{ParameterType, ParameterValue};
 
 /// Returns the present value. A large `u64`, which does not fit in a ROS integer, becomes a string.
-pub(super) fn value(parameter: &Parameter) -> ParameterValue {
+pub(crate) fn value(parameter: &Parameter) -> ParameterValue {
     let text = &parameter.value;
     let value = match parameter.kind.as_str() {
         "bool" => text.parse().ok().map(ParameterValue::Boolean),
@@ -19,7 +19,7 @@ pub(super) fn value(parameter: &Parameter) -> ParameterValue {
 ///
 /// # Errors
 /// The reason why it cannot be assigned.
-pub(super) fn text(kind: &str, wanted: &ParameterValue) -> Result<String, String> {
+pub(crate) fn text(kind: &str, wanted: &ParameterValue) -> Result<String, String> {
     match (kind, wanted) {
         ("bool", ParameterValue::Boolean(value)) => Ok(value.to_string()),
         // `ros2 param set` treats input without a decimal point as an integer.
@@ -48,7 +48,7 @@ fn name(kind: ParameterType) -> &'static str {
 }
 
 /// Returns the descriptor.
-pub(super) fn descriptor(parameter: &Parameter) -> ParameterDescriptor {
+pub(crate) fn descriptor(parameter: &Parameter) -> ParameterDescriptor {
     let Parameter { kind, unit, range, default, .. } = parameter;
     let value = value(parameter);
     let unit = unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));
@@ -70,7 +70,7 @@ pub(super) fn descriptor(parameter: &Parameter) -> ParameterDescriptor {
 }
 
 /// Returns the descriptor of a nonexistent parameter.
-pub(super) fn unknown(name: &str) -> ParameterDescriptor {
+pub(crate) fn unknown(name: &str) -> ParameterDescriptor {
     ParameterDescriptor {
         name: name.to_owned(),
         r#type: ParameterType::NotSet as u8,
@@ -87,7 +87,7 @@ pub(super) fn unknown(name: &str) -> ParameterDescriptor {
 /// depth, by the rules of rclcpp: a prefix matches itself and all names below it. Of the names
 /// below it, or of all names without a prefix, those with fewer dots than the depth are returned,
 /// or all if the depth is 0.
-pub(super) fn listed(
+pub(crate) fn listed(
     parameters: &[Parameter],
     prefixes: &[String],
     depth: u64,

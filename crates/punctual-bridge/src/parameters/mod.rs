@@ -58,7 +58,7 @@ pub use cell::{Tunable, TunableReader};
 pub use file::{FileError, assignments};
 pub use number::Number;
 pub use remote::{Remote, Remotes, RequestError};
-pub use server::{ParameterAccess, StartError, TuningReport, TuningServer};
+pub use server::{StartError, TuningReport, TuningServer};
 pub use tuning::Tuning;
 
 /// A struct of parameters: implemented by [`derive(Parameters)`](punctual_macros::Parameters),

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use super::connections::{TIMEOUT, serve};
 use super::tuning::Store;
-use super::{Change, Parameter, Parameters, Refused, assign, list};
+use super::{Change, Parameters, Refused, assign};
 use crate::local::listen;
 
 /// The prefix of the sockets' names. They are abstract: a killed app leaves nothing in the file
@@ -99,11 +99,6 @@ impl<P: Parameters> TuningServer<P> {
         lock(&self.store).now
     }
 
-    /// Returns access to the parameters for a transport.
-    pub fn access(&self) -> ParameterAccess {
-        ParameterAccess(Arc::clone(&self.store) as Arc<dyn Access>)
-    }
-
     /// Returns the counts so far.
     pub fn report(&self) -> TuningReport {
         lock(&self.store).counts
@@ -128,70 +123,6 @@ impl<P: Parameters> TuningServer<P> {
             // Panics of checks are caught, and the rest of the thread does not panic.
             let _ = thread.join();
         }
-        lock(&self.store).is_over = true;
-    }
-}
-
-/// Access to the parameters of a [`TuningServer`] for a [transport](crate::transport), independent
-/// of their type.
-///
-/// Requests are checked and counted like those of `punctual set`. For ordinary threads.
-#[derive(Clone)]
-pub struct ParameterAccess(Arc<dyn Access>);
-
-impl ParameterAccess {
-    /// Returns the parameters with their present values.
-    pub fn list(&self) -> Vec<Parameter> {
-        self.0.list()
-    }
-
-    /// Makes all of these assignments, or none.
-    ///
-    /// # Errors
-    /// [`Refused`], with the reasons; also if the server has ended.
-    pub fn set(&self, assignments: &[(String, String)]) -> Result<(), Refused> {
-        self.0.set(assignments)
-    }
-
-    /// Counts a request that the transport itself has refused.
-    pub fn count_refused(&self) {
-        self.0.count(|counts| counts.refused += 1);
-    }
-
-    /// Counts a request that was malformed.
-    pub fn count_malformed(&self) {
-        self.0.count(|counts| counts.malformed += 1);
-    }
-}
-
-impl fmt::Debug for ParameterAccess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ParameterAccess").finish()
-    }
-}
-
-/// A store of parameters of any type.
-trait Access: Send + Sync {
-    fn list(&self) -> Vec<Parameter>;
-    fn set(&self, assignments: &[(String, String)]) -> Result<(), Refused>;
-    fn count(&self, add: fn(&mut TuningReport));
-}
-
-impl<P: Parameters> Access for Mutex<Store<P>> {
-    fn list(&self) -> Vec<Parameter> {
-        let now = lock(self).now;
-        list(&now)
-    }
-
-    fn set(&self, assignments: &[(String, String)]) -> Result<(), Refused> {
-        if lock(self).is_over {
-            return Err(Refused(vec!["the parameters are no longer served".into()]));
-        }
-        set(self, assignments).map(drop)
-    }
-
-    fn count(&self, add: fn(&mut TuningReport)) {
-        add(&mut lock(self).counts);
     }
 }
 

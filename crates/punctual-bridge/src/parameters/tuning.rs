@@ -101,7 +101,7 @@ impl<P: Parameters> Tuning<P> {
         let record = self.record.map(|connect| connect()).transpose();
         let record = record.map_err(|Taken| StartError::TopicTaken)?;
         let counts = TuningReport::default();
-        let store = Store { now: self.now, writer, record, check: self.check, counts, is_over: false };
+        let store = Store { now: self.now, writer, record, check: self.check, counts };
         server::start(name, store)
     }
 }
@@ -121,8 +121,6 @@ pub(super) struct Store<P: Parameters> {
     record: Option<Record<P>>,
     check: Option<Check<P>>,
     pub(super) counts: TuningReport,
-    /// `true` if the server has ended.
-    pub(super) is_over: bool,
 }
 
 impl<P: Parameters> Store<P> {

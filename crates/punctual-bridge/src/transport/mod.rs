@@ -43,11 +43,9 @@ mod report;
 mod seat;
 mod server;
 mod socket;
-mod within;
 
 pub use attachment::{AttachError, Attachment, IncomingPublisher, OutgoingMessage, TooLong};
 pub use layout::{Direction, TopicInfo};
 pub use report::TransportReport;
 pub use server::TransportServer;
 pub(crate) use server::{INTERVAL, Server};
-pub use within::within;

@@ -15,7 +15,12 @@ pub(crate) struct Thread {
 
 /// Returns all present threads of this process.
 pub(crate) fn all() -> Vec<Thread> {
-    let tasks = fs::read_dir("/proc/self/task").expect("it is there");
+    of_process(std::process::id())
+}
+
+/// Returns all present threads of a process.
+pub(crate) fn of_process(process: u32) -> Vec<Thread> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("it is there");
     // A thread that has ended is skipped.
     tasks.filter_map(|task| of(&task.ok()?.path())).collect()
 }

@@ -12,7 +12,7 @@ use super::Template;
 Examples:
   punctual new my-controller                 one control loop
   punctual new my-gimbal --template gimbal   two axes that follow setpoints
-  punctual new my-node --template ros2       a node of ROS 2
+  punctual new my-node --template ros2       a control loop with topics for ROS 2
   punctual new my-pi --template raspi4b      a board without operating system
   punctual new my-app --path ~/punctual      with the library of another checkout")]
 pub(crate) struct New {

@@ -51,7 +51,7 @@ impl Template {
     const LINUX: [(&str, &str, Self); 3] = [
         ("plain", "A control loop at 1 kHz, and an alarm", Self::Plain),
         ("gimbal", "A controller of two simulated axes, steered from the standard input", Self::Gimbal),
-        ("ros2", "A control loop that is a node of ROS 2", Self::Ros2),
+        ("ros2", "A control loop with topics for ROS 2", Self::Ros2),
     ];
 
     /// Returns a parser of names, with the help of each.
@@ -87,12 +87,11 @@ impl Template {
     fn dependencies(self) -> Vec<(&'static str, &'static str, String)> {
         let library = ("crates/punctual", "punctual");
         let bridge = ("crates/punctual-bridge", "punctual-bridge");
-        let ros2 = ("extras/punctual-ros2", "punctual-ros2");
         let bare = ("bare/punctual-bare", "punctual-bare");
         let with = |(place, name): (&'static str, &'static str), more: &str| (place, name, more.to_owned());
         match self {
             Self::Plain | Self::Gimbal => vec![with(library, "")],
-            Self::Ros2 => vec![with(library, ""), with(bridge, ""), with(ros2, "")],
+            Self::Ros2 => vec![with(library, ""), with(bridge, "")],
             Self::Bare(board) => vec![
                 with(library, "default-features = false, features = [\"monitoring\"]"),
                 with(bare, &format!("features = [\"{}\"]", board.name())),
@@ -156,9 +155,7 @@ fn write(
     dependencies: &str,
     arguments: &New,
 ) -> Result<(), (PathBuf, io::Error)> {
-    let node = name.replace('-', "_");
-    let mut words =
-        vec![("@NAME@", name.to_owned()), ("@NODE@", node), ("@DEPENDENCIES@", dependencies.to_owned())];
+    let mut words = vec![("@NAME@", name.to_owned()), ("@DEPENDENCIES@", dependencies.to_owned())];
     if let Template::Bare(board) = arguments.template {
         words.push(("@BOARD@", board.name().to_owned()));
         words.push(("@TARGET@", board.target().to_owned()));
@@ -243,18 +240,8 @@ fn check_name(name: &str) -> Result<(), String> {
         ));
     }
     // The standard library, and the template's dependencies.
-    if [
-        "punctual",
-        "punctual-bridge",
-        "punctual-ros2",
-        "punctual-bare",
-        "core",
-        "std",
-        "alloc",
-        "test",
-        "proc_macro",
-    ]
-    .contains(&name)
+    if ["punctual", "punctual-bridge", "punctual-bare", "core", "std", "alloc", "test", "proc_macro"]
+        .contains(&name)
     {
         return Err(format!(
             "{name} is the name of another crate; choose a different one, such as my-{name}"

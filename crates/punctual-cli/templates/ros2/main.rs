@@ -1,10 +1,10 @@
-//! A real-time controller that is a node of ROS 2.
+//! A real-time controller for ROS 2: `punctual-ros2`, a separate process, makes it a node.
 //!
 //! | task | level | released | does |
 //! |---|---|---|---|
 //! | `control` | 1 | every millisecond | reads the sensor and the newest setpoint, computes the output; publishes every tenth value |
 //!
-//! `cargo test` runs it in virtual time and without a node; `cargo run` on threads of the kernel,
+//! `cargo test` runs it in virtual time and without topics; `cargo run` on threads of the kernel,
 //! until Ctrl-C.
 
 use std::error::Error;
@@ -12,8 +12,7 @@ use std::process::ExitCode;
 
 use punctual::Config;
 use punctual_bridge::messages::Vector3;
-use punctual_bridge::{Bridge, Incoming, Running, Topic};
-use punctual_ros2::Ros2;
+use punctual_bridge::{Bridge, Incoming, Running, Topic, TransportServer};
 
 /// Maximum accepted setpoint.
 const LIMIT: f64 = 10.0;
@@ -39,10 +38,10 @@ fn main() -> ExitCode {
 /// Connects the topics.
 type Connect = fn() -> Result<Option<Running>, Box<dyn Error>>;
 
-/// Creates a node with both topics. Its threads are ordinary ones; the tasks wait for none of them.
+/// Admits `punctual-ros2` to both topics. No fault of it affects the tasks.
 fn connect() -> Result<Option<Running>, Box<dyn Error>> {
-    let node = Ros2::connect("@NODE@")?.subscribe(SETPOINT.subscribe()?.check(within))?;
-    Ok(Some(Bridge::new().topic(&STATE).sink(node).start()?))
+    let transports = TransportServer::new("@NAME@").subscribe(SETPOINT.subscribe()?.check(within));
+    Ok(Some(Bridge::new().topic(&STATE).transports(transports).start()?))
 }
 
 /// Accepts the setpoints that the controller may follow.
@@ -76,7 +75,7 @@ mod controller {
     #[init]
     fn init(_: init::Context, connect: Connect) -> (Shared, Local) {
         let bridge = connect().unwrap_or_else(|error| {
-            // Nothing has moved yet, and a controller without a node could not be steered.
+            // Nothing has moved yet, and a controller without topics could not be steered.
             eprintln!("{error}");
             std::process::exit(1)
         });
@@ -125,7 +124,7 @@ mod tests {
     /// A minute of control takes a moment, and is the same each time.
     #[test]
     fn follows_newest_setpoint_without_misses() {
-        let mut peer = SETPOINT.subscribe().expect("there is no node");
+        let mut peer = SETPOINT.subscribe().expect("there is no transport");
         peer.take(&bytes(0.5), Layout::Cdr, &"a test").expect("it is a setpoint");
         assert!(peer.take(&bytes(f64::NAN), Layout::Cdr, &"a test").is_err());
         let config = Config::new().virtual_time().until(Duration::from_minutes(1));

@@ -105,19 +105,13 @@ fn depends_on_own_checkout() {
     assert!(manifest.contains(&format!("punctual = {{ path = \"{}\" }}", library.display())), "{manifest}");
 }
 
-/// ROS 2 takes long to build: `cargo xtask test transports` does it.
-#[test]
-#[ignore = "takes many minutes: `cargo xtask test transports` runs it"]
-fn ros2_template_builds_without_warning_and_passes_tests() {
-    builds("ros2");
-}
-
 /// Uses this checkout's libraries and a lock file of it, so that nothing is downloaded.
 #[test]
 #[ignore = "takes half a minute of a CPU: `cargo test -p punctual-cli --test it -- --ignored new_package_builds`"]
 fn new_package_builds_without_warnings_and_passes_its_tests() {
     builds("plain");
     builds("gimbal");
+    builds("ros2");
 }
 
 /// Creates a crate, and runs its tests, with warnings as errors.
@@ -128,8 +122,7 @@ fn builds(template: &str) {
     let arguments = [&name, "--template", template];
     assert!(new(&arguments, &scratch.0).status_within(TEST_LIMIT).unwrap().success());
     let directory = scratch.file(&name);
-    let lock = if template == "ros2" { "extras/Cargo.lock" } else { "Cargo.lock" };
-    fs::copy(from.join(lock), directory.join("Cargo.lock")).unwrap();
+    fs::copy(from.join("Cargo.lock"), directory.join("Cargo.lock")).unwrap();
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["test", "--offline", "--quiet"]).current_dir(&directory);
     cargo.env("CARGO_TARGET_DIR", from.join("target/templates")).env("RUSTFLAGS", "-D warnings");

@@ -4,13 +4,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Duration;
 
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use test_skip::Need;
-
-/// Longer than any machine takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A process that is killed at the end of the test.
 pub(crate) struct Peer {
@@ -20,15 +16,17 @@ pub(crate) struct Peer {
     pub(crate) lines: Receiver<String>,
 }
 
+/// The configuration of a peer on loopback.
+pub(crate) const XML_LOOPBACK: &str =
+    "<General><Interfaces><NetworkInterface name=\"lo\" multicast=\"true\"/></Interfaces></General>";
+
 impl Peer {
     /// Starts a peer on loopback.
     pub(crate) fn start(script: &str, argument: &str) -> Self {
-        Self::start_by(Command::new("python3"), "lo", script, argument)
+        Self::start_by(Command::new("python3"), XML_LOOPBACK, script, argument)
     }
 
-    fn start_by(mut command: Command, interface: &str, script: &str, argument: &str) -> Self {
-        let interface = format!("<NetworkInterface name=\"{interface}\" multicast=\"true\"/>");
-        let xml = format!("<General><Interfaces>{interface}</Interfaces></General>");
+    fn start_by(mut command: Command, xml: &str, script: &str, argument: &str) -> Self {
         command.args(["-c", script, argument]).env("CYCLONEDDS_URI", xml);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it is there");
         let stdin = child.stdin.take().expect("it is piped");
@@ -79,7 +77,7 @@ impl Machine {
     pub(crate) fn start_peer(&self, script: &str, argument: &str) -> Peer {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.0.id().to_string(), "-n", "python3"]);
-        Peer::start_by(command, "there", script, argument)
+        Peer::start_by(command, &XML_LOOPBACK.replace("\"lo\"", "\"there\""), script, argument)
     }
 }
 

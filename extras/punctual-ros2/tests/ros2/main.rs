@@ -1,23 +1,33 @@
-//! A ROS 2 node and an independent peer with cyclonedds from PyPI: on loopback, in a separate
-//! network namespace.
+//! The transport between an app and an independent peer with cyclonedds from PyPI: on loopback, in a
+//! separate network namespace.
 
 #[path = "../../../support/alone.rs"]
 mod alone;
+#[path = "../../../support/app.rs"]
+mod app;
 mod cyclone;
-#[path = "../../../support/node.rs"]
-mod node;
+#[path = "../../../support/faults.rs"]
+mod faults;
+mod gimbal;
+mod junk;
 mod parameters;
+#[path = "../../../../crates/punctual-bridge/tests/support/threads.rs"]
+mod threads;
+#[path = "../../../support/transport.rs"]
+mod transport;
 
+use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
-use cyclone::{Machine, PATIENCE, Peer, alone, beside_another_machine};
-use node::{SETPOINT, of_real_time};
+use app::SETPOINT;
+use cyclone::{Machine, Peer, alone, beside_another_machine};
 use punctual_bridge::message::Text;
 use punctual_bridge::messages::{JointState, Vector3};
 use punctual_bridge::{Bridge, Running, Topic};
-use punctual_ros2::{Ros2, Ros2Error};
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+use transport::{LIMIT, Process};
 
 static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
 static JOINTS: Topic<JointState<4>, 64> = Topic::new("/joint_states").hz(100);
@@ -107,8 +117,9 @@ fn reaches_later_interfaces() {
 #[ignore = "run by another test, in a network namespace with loopback only"]
 fn with_another_machine() {
     let machine = Machine::start();
-    let (bridge, came) = start();
+    let (bridge, came, transport) = start();
     machine.connect();
+    transport.wait_for("reconnects, to use the new address 10.9.0.1");
 
     let mut peer = machine.start_peer(PEER, "whole");
     let line = || match peer.lines.try_recv() {
@@ -121,25 +132,68 @@ fn with_another_machine() {
     assert_eq!(publish_until(line), "Vector3(x=0.25, y=-0.125, z=0.0)");
     peer.send("0.5 -0.25 0");
     publish_until(|| came.try_recv().ok());
-    assert_eq!(of_real_time(), [], "the threads of the second node are ordinary");
     drop(peer);
     let report = bridge.finish();
-    assert!(report.sinks[0].error.is_none(), "{report}");
+    assert_eq!(report.transports[0].attached, 1, "{report}");
+    assert!(transport.status().success());
 }
 
 #[test]
-fn reports_invalid_name() {
-    let error = Ros2::connect("two words").unwrap_err();
-    assert!(matches!(&error, Ros2Error::Name { name, .. } if name == "two words"), "{error}");
+fn faults_are_counted_and_cost_the_app_nothing() {
+    match alone("inside_with_faults") {
+        Some(went_well) => assert!(went_well, "see above"),
+        None => cyclone::skip("faults of a transport of ROS 2"),
+    }
 }
 
-/// Starts a node, and returns its bridge and the received messages.
-fn start() -> (Running, Receiver<Vector3>) {
-    node::start(|subscription| {
-        let node = Ros2::connect("gimbal").expect("there is loopback");
-        let node = node.subscribe(subscription).expect("there is loopback");
-        Bridge::new().topic(&ANGLES).topic(&JOINTS).sink(node).start().expect("there is loopback")
-    })
+#[test]
+#[ignore = "run by another test, in a network namespace with loopback only"]
+fn inside_with_faults() {
+    let command = |app: &str| program(&[app, "node"]);
+    let case = faults::Case {
+        command: &command,
+        restarts_after_stop: true,
+        junk: &junk::flood,
+        exhaust: Some(&junk::exhaust),
+    };
+    faults::check("app_with_faults", &case);
+}
+
+#[test]
+#[ignore = "a separate process, started by another test"]
+fn app_with_faults() {
+    faults::app();
+}
+
+#[test]
+fn rejects_invalid_names_and_settings() {
+    let (_bridge, _) = app::start("ros2-rejects", Bridge::new());
+    let error = |node: &str, variable: (&str, &str)| {
+        let mut command = program(&["ros2-rejects", node]);
+        let output = command.env(variable.0, variable.1).output_within(TEST_LIMIT).expect("it ends");
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).expect("it is text")
+    };
+    let name = error("two words", ("ROS_DOMAIN_ID", "0"));
+    assert!(name.starts_with("punctual-ros2: \"two words\" is not a valid node name: "), "{name}");
+    let domain = error("node", ("ROS_DOMAIN_ID", "233"));
+    assert_eq!(domain, "punctual-ros2: ROS_DOMAIN_ID is \"233\"; it must be a number from 0 to 232\n");
+    let middleware = error("node", ("RMW_IMPLEMENTATION", "rmw_zenoh_cpp"));
+    assert!(middleware.contains("RMW_IMPLEMENTATION is \"rmw_zenoh_cpp\": "), "{middleware}");
+}
+
+/// Returns a command for the transport.
+fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual-ros2"));
+    command.args(arguments);
+    command
+}
+
+/// Starts an app and its transport; returns the received messages.
+fn start() -> (Running, Receiver<Vector3>, Process) {
+    let name = format!("ros2-test-{}", std::process::id());
+    let (bridge, came) = app::start(&name, Bridge::new().topic(&ANGLES).topic(&JOINTS));
+    (bridge, came, Process::start_transport(&mut program(&[&name, "gimbal"])))
 }
 
 /// Publishes like a controller until `line` returns a value.
@@ -161,9 +215,7 @@ fn publish_until<R>(mut line: impl FnMut() -> Option<R>) -> R {
 #[test]
 #[ignore = "run by another test, in a network namespace with loopback only"]
 fn inside() {
-    let (bridge, came) = start();
-    assert_eq!(of_real_time(), [], "rustdds's threads are ordinary");
-
+    let (bridge, came, transport) = start();
     let mut peer = Peer::start(PEER, "whole");
     let next = |peer: &Peer| match peer.lines.try_recv() {
         Ok(line) => Some(line),
@@ -181,12 +233,12 @@ fn inside() {
 
     let wanted = Vector3 { x: 0.5, y: -0.25, z: 0.0 };
     peer.send("0.5 -0.25 0");
-    assert_eq!(came.recv_timeout(PATIENCE), Ok(wanted));
+    assert_eq!(came.recv_timeout(LIMIT), Ok(wanted));
     // With NaN, and out of range.
     peer.send("nan 0 0");
     peer.send("3 0 0");
     peer.send("0.5 -0.25 0");
-    assert_eq!(came.recv_timeout(PATIENCE), Ok(wanted), "nothing else was taken");
+    assert_eq!(came.recv_timeout(LIMIT), Ok(wanted), "nothing else was taken");
     let report = SETPOINT.report();
     assert_eq!((report.accepted, report.malformed, report.refused), (2, 1, 1));
 
@@ -211,7 +263,8 @@ fn inside() {
     drop((peer, short, sensor));
 
     let report = bridge.finish();
-    let (taken, sink) = (report.topics.iter().map(|topic| topic.taken).sum::<u64>(), &report.sinks[0]);
-    assert_eq!(sink.written + sink.dropped + sink.missed, taken, "{report}");
-    assert!(sink.written > 0 && sink.error.is_none(), "{report}");
+    let published: u64 = report.topics.iter().map(|topic| topic.taken).sum();
+    let carried = &report.transports[0];
+    assert!(carried.taken > 0 && carried.taken + carried.lost <= published, "{report}");
+    assert!(transport.status().success());
 }

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use punctual_bridge::{Bridge, Parameters, Running, Topic, Tunable, Tuning, TuningServer};
-use punctual_ros2::Ros2;
+use punctual_bridge::{Bridge, Parameters, Running, Topic, TransportServer, Tunable, Tuning, TuningServer};
 use ros2_client::dds::{Context, Node, ServiceMapping};
 use ros2_client::parameters::ParameterValue;
 use ros2_client::parameters::raw::Parameter;
@@ -16,8 +15,9 @@ use ros2_client::rcl_interfaces::{
 };
 use ros2_client::{Message, Name, NodeName, NodeOptions, ServiceTypeName};
 
-use super::cyclone::{Machine, PATIENCE, Peer, alone, beside_another_machine, skip};
-use super::node::of_real_time;
+use super::cyclone::{Machine, Peer, alone, beside_another_machine, skip};
+use super::program;
+use super::transport::{LIMIT, Process};
 
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 struct Axis {
@@ -212,10 +212,8 @@ fn are_served_on_later_interfaces() {
     }
 }
 
-/// Starts a node with parameters; `middleware` selects the service mapping.
-fn start(middleware: &str) -> (TuningServer<Gains>, Running) {
-    // SAFETY: the test has this process for itself, and no other thread accesses the environment.
-    unsafe { std::env::set_var("RMW_IMPLEMENTATION", middleware) };
+/// Starts an app with parameters and its transport; `middleware` selects the service mapping.
+fn start(middleware: &str) -> (TuningServer<Gains>, Running, Process) {
     let check = |gains: &Gains| {
         CHECKED.fetch_add(1, Ordering::Relaxed);
         match gains.enabled || gains.pan.kp < 6.0 {
@@ -223,42 +221,41 @@ fn start(middleware: &str) -> (TuningServer<Gains>, Running) {
             false => Err(format!("a gain of {} is too much while it is disabled", gains.pan.kp)),
         }
     };
-    let server = Tuning::new(&GAINS).check(check).record(&CHANGES).start("ros2-parameters");
-    let server = server.expect("not yet served");
-    let node = Ros2::connect("gimbal").expect("there is loopback").parameters(&server);
-    let bridge = Bridge::new().topic(&CHANGES).sink(node.expect("there is loopback")).start();
-    (server, bridge.expect("there is loopback"))
+    let name = format!("ros2-parameters-{}", std::process::id());
+    let server = Tuning::new(&GAINS).check(check).record(&CHANGES).start(&name);
+    let bridge = Bridge::new().topic(&CHANGES).transports(TransportServer::new(&name));
+    let bridge = bridge.start().expect("it can start");
+    let mut command = program(&[&name, "gimbal"]);
+    let transport = Process::start_transport(command.env("RMW_IMPLEMENTATION", middleware));
+    (server.expect("not yet served"), bridge, transport)
 }
 
 #[test]
 #[ignore = "run by another test, in a network namespace with loopback only"]
 fn inside() {
-    let (server, bridge) = start("rmw_cyclonedds_cpp");
-    assert_eq!(of_real_time(), [], "rustdds's threads are ordinary");
+    let (server, bridge, transport) = start("rmw_cyclonedds_cpp");
     let mut gains = GAINS.reader().expect("the reader is free");
     let mut peer = Peer::start(PEER, "");
     for expected in SAID {
-        assert_eq!(peer.lines.recv_timeout(PATIENCE).as_deref(), Ok(expected));
+        assert_eq!(peer.lines.recv_timeout(LIMIT).as_deref(), Ok(expected));
     }
     let now = gains.read().value;
     assert_eq!(now, Gains { pan: Axis { kp: 4.0, limit: 0.1 }, window: 9, enabled: false });
 
     // After the invalid requests another one was answered, and nothing has changed.
-    assert_eq!(peer.lines.recv_timeout(PATIENCE).as_deref(), Ok("[4.0, 0.1, 9, False]"));
-    let begun = Instant::now();
-    while server.report().malformed < 2 {
-        assert!(begun.elapsed() < PATIENCE, "{}", server.report());
-        thread::sleep(Duration::from_millis(20));
-    }
+    assert_eq!(peer.lines.recv_timeout(LIMIT).as_deref(), Ok("[4.0, 0.1, 9, False]"));
+    transport.wait_for("a request is malformed");
     let report = server.finish();
-    assert_eq!((report.accepted, report.refused, report.malformed), (4, 8, 2), "{report}");
+    // The transport itself refuses two values of a wrong type.
+    assert_eq!((report.accepted, report.refused, report.malformed), (4, 6, 0), "{report}");
     // Granted changes, and changes that the check itself refused; and the initial values.
     assert_eq!(CHECKED.load(Ordering::Relaxed), 4 + 1 + 1);
 
     // The values do not change when the server has ended, and clients get an error.
     peer.send("go on");
-    let last = peer.lines.recv_timeout(PATIENCE);
-    assert_eq!(last.as_deref(), Ok("[(False, 'the parameters are no longer served')]"));
+    let last = peer.lines.recv_timeout(LIMIT);
+    let last = last.expect("it is answered");
+    assert!(last.contains("has ended, or no longer serves its parameters"), "{last}");
     assert_eq!(gains.read().value, now);
     // The initial values, and each change.
     let report = bridge.finish();
@@ -269,11 +266,11 @@ fn inside() {
 #[ignore = "run by another test, in a network namespace with loopback only"]
 fn with_another_machine() {
     let machine = Machine::start();
-    let (server, bridge) = start("rmw_cyclonedds_cpp");
+    let (server, bridge, transport) = start("rmw_cyclonedds_cpp");
     machine.connect();
     let peer = machine.start_peer(PEER, "");
-    assert_eq!(peer.lines.recv_timeout(PATIENCE).as_deref(), Ok(SAID[0]));
-    drop((peer, server, bridge.finish()));
+    assert_eq!(peer.lines.recv_timeout(LIMIT).as_deref(), Ok(SAID[0]));
+    drop((peer, server, bridge.finish(), transport));
 }
 
 /// Repeats the request until an answer arrives: discovery may not have completed.
@@ -292,7 +289,7 @@ where
     let client =
         node.create_client::<Q, A>(ServiceMapping::Enhanced, &name, &kind, qos.clone(), qos).unwrap();
     let begun = Instant::now();
-    while begun.elapsed() < PATIENCE {
+    while begun.elapsed() < LIMIT {
         let asked = client.send_request(request.clone()).unwrap();
         for _ in 0..50 {
             if let Some((answered, answer)) = client.receive_response().unwrap()
@@ -309,7 +306,7 @@ where
 #[test]
 #[ignore = "run by another test, in a network namespace with loopback only"]
 fn inside_enhanced() {
-    let (server, bridge) = start("rmw_fastrtps_cpp");
+    let (server, bridge, _transport) = start("rmw_fastrtps_cpp");
     let context = Context::new().unwrap();
     let options = NodeOptions::new().enable_rosout(false).start_parameter_services(false);
     let mut node = context.new_node(NodeName::new("/", "asks").unwrap(), options).unwrap();

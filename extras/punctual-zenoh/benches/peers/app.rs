@@ -1,18 +1,19 @@
 //! The controller, and the fate of its messages.
 
 use std::net::TcpListener;
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{JoinHandle, sleep};
 use std::time::Duration as Pause;
 
 use punctual::{Config, StartError};
-use punctual_bridge::{Bridge, Incoming, IncomingReport, Report, Running, Topic};
+use punctual_bridge::{Bridge, Incoming, IncomingReport, Report, Running, Topic, TransportServer};
 use punctual_core::cpus;
-use punctual_zenoh::Zenoh;
 
 use crate::peer::{Peer, Said};
 use crate::threads::{self, Thread};
+use crate::transport::Process;
 use crate::{Kind, PUBLISHING, State, TOPICS};
 
 /// The capacity of a topic: 409 ms.
@@ -46,6 +47,8 @@ pub(crate) struct Ended {
     /// The result of a peer that has received everything.
     said: Option<Said>,
     threads: Vec<Thread>,
+    /// The threads of the transport.
+    others: Vec<Thread>,
     /// The number of jobs that read a setpoint that should have been rejected.
     wrong_setpoints: u64,
     kind: Kind,
@@ -54,10 +57,10 @@ pub(crate) struct Ended {
 /// The number of the next message. Numbers continue from one window to the next.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// The bridge, and the thread that controls the peer.
-#[derive(Debug)]
+/// The bridge, its transport, and the thread that controls the peer.
 pub(crate) struct Work {
     bridge: Running,
+    transport: Process,
     peers: JoinHandle<(Option<Said>, Vec<Thread>)>,
     over: Sender<()>,
     before: IncomingReport,
@@ -72,12 +75,15 @@ fn start(kind: Kind) -> Work {
     };
     let before = SETPOINT.report();
     let subscription = SETPOINT.subscribe().expect("the subscription is free").check(near);
-    let node = Zenoh::listen(&endpoint).and_then(|node| node.subscribe(subscription));
+    let app = format!("peers-{}", std::process::id());
     let bridge = ALL.iter().fold(Bridge::new(), Bridge::topic);
-    let bridge = bridge.sink(node.expect("the port is free")).start().expect("the topics are free");
+    let bridge = bridge.transports(TransportServer::new(&app).subscribe(subscription));
+    let bridge = bridge.start().expect("the topics are free");
+    let mut transport = Command::new(env!("CARGO_BIN_EXE_punctual-zenoh"));
+    let transport = Process::start_transport(transport.args([&app, "--listen", &endpoint]));
     let (over, is_over) = channel();
     let peers = punctual::background::spawn("peers", move || misbehave(kind, &endpoint, &is_over));
-    Work { bridge, peers: peers.expect("a thread can be started"), over, before }
+    Work { bridge, transport, peers: peers.expect("a thread can be started"), over, before }
 }
 
 /// Controls the peer's behavior, and ends it when the bridge has ended.
@@ -107,13 +113,25 @@ fn misbehave(kind: Kind, endpoint: &str, over: &Receiver<()>) -> (Option<Said>, 
 
 impl Work {
     fn finish(self, kind: Kind, wrong_setpoints: u64) -> Ended {
+        let others = threads::of_process(self.transport.worker().cast_unsigned());
         let carried = self.bridge.finish();
+        assert!(self.transport.status().success(), "the transport ends with the app");
         drop(self.over);
         let (said, threads) = self.peers.join().expect("the peer ends as expected");
         let incoming = SETPOINT.report();
         let published = carried.topics[0].taken + carried.topics[0].lost;
         let numbers_from = NUMBER.fetch_add(published, Ordering::Relaxed);
-        Ended { carried, incoming, before: self.before, numbers_from, said, threads, wrong_setpoints, kind }
+        Ended {
+            carried,
+            incoming,
+            before: self.before,
+            numbers_from,
+            said,
+            threads,
+            others,
+            wrong_setpoints,
+            kind,
+        }
     }
 }
 
@@ -124,13 +142,13 @@ impl Ended {
         for topic in &self.carried.topics {
             (taken, lost) = (taken + topic.taken, lost + topic.lost);
         }
-        let sink = &self.carried.sinks[0];
+        let transport = &self.carried.transports[0];
         let jobs = report.task("control").map_or(0, |task| task.jobs);
         let published = jobs.min(PUBLISHING) * TOPICS as u64;
-        let counted = lost + sink.dropped + sink.missed;
+        let counted = lost + transport.lost;
         println!(
-            "{name}: {published} published, {counted} counted as lost ({lost} in full queues, {} dropped), {memory_kib} KiB",
-            sink.dropped
+            "{name}: {published} published, {counted} counted as lost ({lost} in full queues, {} before the transport), {memory_kib} KiB",
+            transport.lost
         );
         let mut went_well = true;
         let mut hold = |holds: bool, what: &str| {
@@ -140,8 +158,12 @@ impl Ended {
             went_well &= holds;
         };
         hold(taken + lost == published, "taken and lost messages do not add up to the published ones");
-        hold(sink.written + sink.dropped + sink.missed == taken, "the sink has lost count");
-        hold(sink.error.is_none(), "the sink has failed");
+        hold(transport.taken + transport.lost == taken, "the transport has lost count");
+        hold(transport.attached == 1, "the transport was restarted");
+        hold(
+            self.others.iter().all(|thread| thread.policy == "0"),
+            "a thread of the transport is not ordinary",
+        );
         hold(self.wrong_setpoints == 0, "an invalid setpoint was accepted");
         if let Some(Said { topics, sent }) = &self.said {
             // Before there is a reader nothing is lost, and then everything sent must arrive.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use punctual_process::child::{BoundedChild, TEST_LIMIT};
 use zenoh::{Config, Wait};
 
-use crate::TOPICS;
+use crate::{TOPICS, transport};
 
 /// The messages of a topic that a peer has received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -107,8 +107,7 @@ impl Peer {
     }
 
     pub(crate) fn signal(&self, signal: libc::c_int) {
-        // SAFETY: sends a signal to a process that has not been waited for.
-        assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, signal) }, 0);
+        transport::signal(self.child.id().cast_signed(), signal);
     }
 
     pub(crate) fn kill(mut self) {

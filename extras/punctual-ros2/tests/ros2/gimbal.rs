@@ -1,15 +1,12 @@
-//! Controls, observes and tunes the gimbal through ROS 2 with cyclonedds from PyPI, on loopback in
-//! a separate network namespace.
-#![cfg(feature = "ros2")]
+//! The gimbal is controlled, observed and tuned through ROS 2 by cyclonedds from PyPI.
 
-#[path = "../../../demos/gimbal/tests/it/place/mod.rs"]
-mod place;
+#[path = "../../../support/gimbal.rs"]
+mod support;
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use place::Place;
-use punctual_process::child::{BoundedCommand, TEST_LIMIT};
-use test_skip::{Need, skip_any};
+use super::cyclone::{XML_LOOPBACK, alone, skip};
+use super::{program, transport};
 
 /// Publishes a setpoint once the gimbal is discovered, waits until the gimbal reports it as its
 /// target, receives angles and currents, and sets a parameter.
@@ -99,41 +96,29 @@ while answer is None:
         break
 "#;
 
-/// Runs the gimbal and the peer, and ends the gimbal as Ctrl-C does when the peer has ended.
-const SCRIPT: &str = r#"
-ip link set lo up && ip link set lo multicast on || exit 3
-python3 -c 'import cyclonedds.domain' 2>/dev/null || exit 3
-RMW_IMPLEMENTATION=rmw_cyclonedds_cpp "$1" --ros2 --tune --seconds 3600 --report r.html > said 2>&1 &
-gimbal=$!
-python3 -c "$2"
-peer=$?
-kill -INT $gimbal
-wait $gimbal
-cat said
-exit $peer
-"#;
+#[test]
+fn gimbal_is_controlled_observed_and_tuned() {
+    match alone("gimbal::inside") {
+        Some(went_well) => assert!(went_well, "see above"),
+        None => skip("the gimbal and ROS 2"),
+    }
+}
 
 #[test]
-fn is_steered_watched_and_tuned_through_ros_2() {
-    let place = Place::new("ros2");
-    let xml =
-        "<General><Interfaces><NetworkInterface name=\"lo\" multicast=\"true\"/></Interfaces></General>";
-    let mut command = Command::new("unshare");
-    command.args(["-n", "sh", "-c", SCRIPT, "sh", env!("CARGO_BIN_EXE_gimbal-ros"), PEER]);
-    command.current_dir(&place.0).env("CYCLONEDDS_URI", xml).env_remove("ROS_DOMAIN_ID").stdin(Stdio::null());
-    let output = command.output_within(TEST_LIMIT);
-    let Some(output) = output
-        .ok()
-        .filter(|output| !matches!(output.status.code(), Some(1 | 3)) || !output.stdout.is_empty())
-    else {
-        return skip_any(
-            &[Need::PythonModule("cyclonedds"), Need::System("a network namespace")],
-            "the gimbal and ROS 2",
-        );
-    };
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.starts_with("batch of 100\nthere\ntuned True"), "{said}");
-    assert!(said.contains("/setpoint: 1 messages taken") && said.contains("ROS 2 node gimbal: "), "{said}");
-    assert!(said.contains("parameters: ") && said.contains("requests granted, 0 refused"), "{said}");
+#[ignore = "a separate process, started by another test"]
+fn app() {
+    support::app();
+}
+
+#[test]
+#[ignore = "run by another test, in a network namespace with loopback only"]
+fn inside() {
+    let mut peer = Command::new("python3");
+    peer.args(["-c", PEER]).env("CYCLONEDDS_URI", XML_LOOPBACK);
+    let mut transport = program(&["gimbal"]);
+    let transport = transport.env("RMW_IMPLEMENTATION", "rmw_cyclonedds_cpp");
+    let (peer, gimbal) = support::run("gimbal::app", transport, &mut peer, None);
+    assert!(peer.starts_with("batch of 100\nthere\ntuned True"), "{peer}");
+    assert!(gimbal.contains("/setpoint: 1 messages accepted, 0 malformed, 0 refused"), "{gimbal}");
+    assert!(gimbal.contains("parameters: ") && gimbal.contains("requests granted, 0 refused"), "{gimbal}");
 }

@@ -1,0 +1,374 @@
+//! The node: its publishers, subscribers and services.
+
+use std::env;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::thread::{self, Builder, JoinHandle};
+use std::time::Duration;
+
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+use futures::future::{Either, select};
+use futures::stream::StreamExt;
+use punctual_bridge::transport::{Direction, IncomingPublisher, OutgoingMessage, TopicInfo};
+use punctual_transport::{App, AppTopic, Network, Notice, node_name, print, restart};
+use ros2_client::dds::rustdds::no_key::DataWriter;
+use ros2_client::dds::rustdds::{QosPolicies, Timestamp, Topic};
+use ros2_client::dds::{Context, Node, ServiceMapping};
+use ros2_client::qos::{History, QosProfile, Reliability, WhenFull};
+use ros2_client::{MessageTypeName, Name, NodeName, NodeOptions};
+
+use crate::discovery::Discovery;
+use crate::interfaces::Interfaces;
+use crate::parameters::{self, Access, Answers};
+use crate::raw::{Raw, Whole};
+use crate::readers::Readers;
+
+/// The history depth of a topic, in messages.
+const DEPTH: usize = 64;
+/// The pause after an error of a reader.
+pub(crate) const ERROR_PAUSE: Duration = Duration::from_millis(50);
+
+/// A node, which publishes and subscribes to the topics of an app, and serves its parameters.
+///
+/// Outgoing topics are reliable, volatile, and keep the last 64 messages: the ROS 2 defaults except
+/// for the depth. Incoming ones accept every publisher, reliable and best effort (sensor data,
+/// PX4), volatile and transient local. Messages for which rustdds has no room at the time are
+/// dropped and counted. Only DDS knows whether a peer has received a sent message: a peer that is
+/// more than 64 messages behind may find a gap, which is not counted.
+///
+/// When a network interface comes up later, as by DHCP after a boot, the node reconnects in order to
+/// use it: it appears to its peers as a new one, and exchanges no messages with them until they have
+/// found each other again. Local nodes (`ROS_LOCALHOST_ONLY`) do not reconnect.
+pub(crate) struct Ros2 {
+    // Dropped first, because they use the node.
+    subscribers: Vec<Waiting<Readers>>,
+    services: Option<Waiting<Answers>>,
+    /// For each topic, the writer if the app publishes it.
+    writers: Vec<Option<DataWriter<Whole, Raw>>>,
+    link: Link,
+    plan: Plan,
+    interfaces: Interfaces,
+    /// The number of threads of rustdds that a node has.
+    library_threads: usize,
+    /// Another node, while a thread makes it.
+    making: Option<Receiver<Result<Made, String>>>,
+}
+
+/// Everything that the node announces.
+#[derive(Clone)]
+struct Plan {
+    node: NodeName,
+    discovery: Discovery,
+    topics: Vec<TopicInfo>,
+    services: Option<(ServiceMapping, Access)>,
+}
+
+/// A node as planned.
+struct Made {
+    link: Link,
+    writers: Vec<Option<DataWriter<Whole, Raw>>>,
+    /// One for each incoming topic.
+    readers: Vec<Readers>,
+    answers: Option<Answers>,
+}
+
+impl Plan {
+    fn make(&self) -> Result<Made, String> {
+        let participant = self.discovery.participant().build().map_err(text)?;
+        let context = Context::from_domain_participant(participant).map_err(text)?;
+        let options = NodeOptions::new().enable_rosout(false).start_parameter_services(false);
+        let node = context.new_node(self.node.clone(), options).map_err(|error| format!("{error:?}"))?;
+        let mut link = Link { context, node };
+        let answers = match &self.services {
+            Some((mapping, access)) => Some(parameters::services(&mut link.node, *mapping, access)?),
+            None => None,
+        };
+        let (mut readers, mut writers) = (vec![], vec![]);
+        for info in &self.topics {
+            let within = |reason| format!("{}: {reason}", info.name);
+            match info.direction {
+                Direction::Outgoing => writers.push(Some(link.writer(info).map_err(within)?)),
+                Direction::Incoming => {
+                    writers.push(None);
+                    readers.push(link.readers(info).map_err(within)?);
+                }
+            }
+        }
+        Ok(Made { link, writers, readers, answers })
+    }
+}
+
+/// The error of a node or of one of its topics.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Ros2Error {
+    /// The name is invalid.
+    #[error(
+        "{name:?} is not a valid node name: {reason}; pass a name of letters, digits and `_` as the second argument"
+    )]
+    Name { name: String, reason: String },
+    /// The domain is invalid.
+    #[error("ROS_DOMAIN_ID is {0:?}; it must be a number from 0 to 232")]
+    Domain(String),
+    /// The operation failed.
+    #[error(
+        "the node {name} in domain {domain}: {reason}; has the machine a network interface that is up, and are the ports of the domain free?"
+    )]
+    Refused { name: String, domain: u16, reason: String },
+    /// A variable of the environment requests unsupported discovery.
+    #[error("{variable} is {value:?}: {advice}")]
+    Environment { variable: &'static str, value: String, advice: &'static str },
+    /// A thread cannot be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// A participant of the domain, and the node visible to others.
+struct Link {
+    context: Context,
+    node: Node,
+}
+
+impl Network for Ros2 {
+    const NAME: &'static str = "ros2";
+    const OPERANDS: &'static str = "[NODE]";
+    const HELP: &'static str = "\
+Publishes the topics of a running Punctual app as a node of ROS 2, passes messages of other nodes to
+the app, and serves the app's parameters. Waits for the app, and ends with it. ROS need not be
+installed.
+
+ROS_DOMAIN_ID, ROS_LOCALHOST_ONLY, ROS_AUTOMATIC_DISCOVERY_RANGE and RMW_IMPLEMENTATION apply as for
+every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are errors.
+
+  NODE          the name of the node, by default that of the app";
+    type Options = String;
+    type Error = Ros2Error;
+
+    fn options(app: &str, operands: &[String]) -> Option<String> {
+        match operands {
+            [] => Some(node_name(app)),
+            [name] => Some(name.clone()),
+            _ => None,
+        }
+    }
+
+    fn connect(name: String, app: App) -> Result<Self, Ros2Error> {
+        let variable = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        let node = NodeName::new("/", &name)
+            .map_err(|error| Ros2Error::Name { name: name.clone(), reason: error.to_string() })?;
+        let discovery = Discovery::new(variable)?;
+        let services = parameters::mapping(variable("RMW_IMPLEMENTATION").as_deref())
+            .map(|mapping| (mapping, Access::new(app.process)));
+        if services.is_none() {
+            print(Self::NAME, format_args!("serves no parameters to nodes of this RMW_IMPLEMENTATION"));
+        }
+        let topics = app.topics.iter().map(|topic| topic.info.clone()).collect();
+        let plan = Plan { node, discovery, topics, services };
+        // Before the participant: an interface between the two is new.
+        let interfaces = Interfaces::now();
+        let refused = |reason| Ros2Error::Refused { name, domain: discovery.domain, reason };
+        let Made { link, writers, readers, answers } = plan.make().map_err(refused)?;
+        let incoming = app.topics.into_iter().filter(|topic| topic.info.direction == Direction::Incoming);
+        let subscribe = |(AppTopic { info, publisher, .. }, readers): (AppTopic, Readers)| {
+            let mut forward = publisher.map(|publisher| Forward { topic: info.name, publisher });
+            Waiting::start(readers, move |links| futures::executor::block_on(take(links, &mut forward)))
+        };
+        let subscribers = incoming.zip(readers).map(subscribe).collect::<io::Result<_>>()?;
+        let serve = |links| futures::executor::block_on(parameters::serve_all(links));
+        let services = answers.map(|answers| Waiting::start(answers, serve)).transpose()?;
+        let library_threads = library_threads();
+        Ok(Self { subscribers, services, writers, link, plan, interfaces, library_threads, making: None })
+    }
+
+    fn publish(&mut self, message: &OutgoingMessage<'_>) -> Result<(), String> {
+        let Some(Some(writer)) = self.writers.get(message.topic) else { return Ok(()) };
+        let whole = Whole(message.payload.to_vec());
+        writer.write(whole, Some(timestamp(message.time_ns))).map_err(text)
+    }
+
+    /// Joins interfaces that have come up. Restarts if rustdds has lost a thread: its threads end
+    /// without a message when the kernel interrupts their wait, as after SIGSTOP and SIGCONT.
+    fn check(&mut self) -> Result<(), Ros2Error> {
+        if library_threads() < self.library_threads {
+            restart(Self::NAME, format_args!("a thread of rustdds has ended"));
+        }
+        let Some(making) = &self.making else { return Ok(self.follow_interfaces()?) };
+        let made = match making.try_recv() {
+            Ok(made) => made,
+            Err(TryRecvError::Empty) => return Ok(()),
+            Err(TryRecvError::Disconnected) => Err("its thread has ended".to_owned()),
+        };
+        self.making = None;
+        match made {
+            Ok(made) => self.adopt(made)?,
+            // The present node remains.
+            Err(reason) => print(
+                Self::NAME,
+                format_args!("cannot reconnect: {reason}; the node does not use the new address"),
+            ),
+        }
+        Ok(())
+    }
+}
+
+impl Ros2 {
+    /// Begins to create another node if a network interface has come up, on another thread, because
+    /// messages cannot wait for so long.
+    fn follow_interfaces(&mut self) -> io::Result<()> {
+        let appeared = self.interfaces.new_ones();
+        if appeared.iter().all(|address| !self.plan.discovery.uses(*address)) {
+            return Ok(());
+        }
+        let addresses: Vec<String> = appeared.iter().map(ToString::to_string).collect();
+        let (made, making) = sync_channel(1);
+        let plan = self.plan.clone();
+        Builder::new().spawn(move || {
+            // The app may have ended.
+            let _ = made.send(plan.make());
+        })?;
+        self.making = Some(making);
+        print(Self::NAME, format_args!("reconnects, to use the new address {}", addresses.join(", ")));
+        Ok(())
+    }
+
+    /// Replaces the node.
+    fn adopt(&mut self, made: Made) -> io::Result<()> {
+        let Made { link, writers, readers, answers } = made;
+        for (subscriber, readers) in self.subscribers.iter().zip(readers) {
+            subscriber.renew(readers);
+        }
+        if let (Some(services), Some(answers)) = (&self.services, answers) {
+            services.renew(answers);
+        }
+        let old = (std::mem::replace(&mut self.writers, writers), std::mem::replace(&mut self.link, link));
+        // Dropping it takes long, since it notifies its peers.
+        Builder::new().spawn(move || drop(old)).map(drop)
+    }
+}
+
+/// Returns the number of threads of rustdds in this process; 0 if the kernel does not list them.
+fn library_threads() -> usize {
+    let names = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let names = names.filter_map(|task| fs::read(task.path().join("comm")).ok());
+    names.filter(|name| name.starts_with(b"RustDDS")).count()
+}
+
+/// The policies of topics and services: reliable, without waiting for peers.
+pub(crate) fn qos() -> QosProfile {
+    QosProfile {
+        reliability: Reliability::Reliable { when_full: WhenFull::Fail },
+        history: History::KeepLast { depth: DEPTH },
+        ..QosProfile::publisher_default()
+    }
+}
+
+impl Link {
+    /// Returns the DDS topic, and its policies.
+    fn topic(&self, info: &TopicInfo) -> Result<(Topic, QosPolicies), String> {
+        let (package, kind) = info.type_name.split_once("/msg/").ok_or("the message has no package")?;
+        let qos = qos();
+        let name = Name::parse(&info.name).map_err(text)?;
+        let topic = self.node.create_topic(&name, MessageTypeName::new(package, kind), &qos).map_err(text)?;
+        Ok((topic, QosPolicies::from(&qos)))
+    }
+
+    fn readers(&self, info: &TopicInfo) -> Result<Readers, String> {
+        let (topic, qos) = self.topic(info)?;
+        Readers::new(self.context.domain_participant(), &topic, qos)
+    }
+
+    fn writer(&self, info: &TopicInfo) -> Result<DataWriter<Whole, Raw>, String> {
+        let (topic, qos) = self.topic(info)?;
+        let all = self.context.domain_participant().create_publisher(&qos).map_err(text)?;
+        all.create_datawriter_no_key::<Whole, Raw>(&topic, Some(qos)).map_err(text)
+    }
+}
+
+pub(crate) fn text(error: impl fmt::Display) -> String {
+    error.to_string()
+}
+
+/// Converts a time to the format of DDS: seconds since 1970, and a fraction in units of 2⁻³² s.
+fn timestamp(time_ns: u64) -> Timestamp {
+    const NANOS: u64 = 1_000_000_000;
+    Timestamp::from_ticks(((time_ns / NANOS) << 32) | (((time_ns % NANOS) << 32) / NANOS))
+}
+
+/// A thread that waits for messages on the newest `L`, and ends when this is dropped.
+struct Waiting<L> {
+    links: Option<UnboundedSender<L>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<L: Send + 'static> Waiting<L> {
+    /// Starts `wait` on a thread, with `first` in the channel. It must return when the channel is
+    /// closed.
+    fn start(first: L, wait: impl FnOnce(UnboundedReceiver<L>) + Send + 'static) -> io::Result<Self> {
+        let (links, newest) = unbounded();
+        let thread = Builder::new().spawn(move || wait(newest))?;
+        let waiting = Self { links: Some(links), thread: Some(thread) };
+        waiting.renew(first);
+        Ok(waiting)
+    }
+
+    /// Replaces what the thread waits on.
+    fn renew(&self, newest: L) {
+        if let Some(links) = &self.links {
+            // An error: the thread has ended.
+            let _ = links.unbounded_send(newest);
+        }
+    }
+}
+
+impl<L> Drop for Waiting<L> {
+    fn drop(&mut self) {
+        drop(self.links.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic has ended the process.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// An incoming topic of the app, which checks and counts the messages.
+struct Forward {
+    topic: String,
+    publisher: IncomingPublisher,
+}
+
+/// Receives messages from the newest readers until there are no further ones.
+async fn take(mut links: UnboundedReceiver<Readers>, forward: &mut Option<Forward>) {
+    let Some(Forward { topic, publisher }) = forward else { return };
+    let mut notice = Notice::new(Ros2::NAME);
+    let mut newest = links.next().await;
+    while let Some(readers) = newest {
+        let messages = readers.messages();
+        futures::pin_mut!(messages);
+        newest = loop {
+            match select(links.next(), messages.next()).await {
+                Either::Left((newest, _)) => break newest,
+                Either::Right((None, links)) => break links.await,
+                Either::Right((Some(Ok((sender, message))), _)) => {
+                    if let Err(error) = publisher.publish(&message.0) {
+                        notice.add(format_args!("{topic}: {:?}: {error}", sender.prefix));
+                    }
+                }
+                Either::Right((Some(Err(error)), _)) => {
+                    notice.add(format_args!("{topic}: cannot receive: {error}"));
+                    thread::sleep(ERROR_PAUSE);
+                }
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_in_fractions_of_second() {
+        assert_eq!(timestamp(3_500_000_000).to_ticks(), (3 << 32) + (1 << 31));
+    }
+}

@@ -1,0 +1,163 @@
+//! A program that carries the topics of a Punctual app over a network.
+//!
+//! The network library runs in a worker process with limited memory. It may hang, abort or exhaust
+//! its memory: the program restarts a worker that dies, and the app reports and counts what happens.
+//!
+//! ```no_run
+//! use std::convert::Infallible;
+//!
+//! use punctual_bridge::transport::OutgoingMessage;
+//! use punctual_transport::{App, Network};
+//!
+//! /// Discards every message.
+//! struct Discard;
+//!
+//! impl Network for Discard {
+//!     const NAME: &'static str = "discard";
+//!     const OPERANDS: &'static str = "";
+//!     const HELP: &'static str = "Discards the messages of a running Punctual app.";
+//!     type Options = ();
+//!     type Error = Infallible;
+//!
+//!     fn options(_: &str, operands: &[String]) -> Option<()> {
+//!         operands.is_empty().then_some(())
+//!     }
+//!
+//!     fn connect((): (), _: App) -> Result<Self, Infallible> {
+//!         Ok(Self)
+//!     }
+//!
+//!     fn publish(&mut self, _: &OutgoingMessage<'_>) -> Result<(), String> {
+//!         Ok(())
+//!     }
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     punctual_transport::run::<Discard>()
+//! }
+//! ```
+
+mod carry;
+mod command_line;
+mod notice;
+mod worker;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use punctual_bridge::transport::{IncomingPublisher, OutgoingMessage, TopicInfo};
+
+use command_line::Parsed;
+pub use notice::{Notice, print};
+
+/// A network that carries the topics of an app. Dropping it leaves the network.
+///
+/// All functions are called in the worker process, in which a panic of any thread is fatal.
+pub trait Network: Sized + Send + 'static {
+    /// The name of the transport: `ros2` for the program `punctual-ros2`.
+    const NAME: &'static str;
+    /// The operands after the app, for the usage.
+    const OPERANDS: &'static str;
+    /// The help: the purpose of the program, the operands, and environment variables.
+    const HELP: &'static str;
+    /// `true` if the network publishes in the layout of ROS 1 instead of CDR.
+    const IS_PACKED: bool = false;
+    /// The parsed operands.
+    type Options: Send + 'static;
+    /// The reason for which a node cannot join the network, or remain in it.
+    type Error: Error + Send + 'static;
+
+    /// Parses the operands after `app`; `None` if they are invalid.
+    fn options(app: &str, operands: &[String]) -> Option<Self::Options>;
+
+    /// Joins the network, and publishes and subscribes to the topics of the app. The limit is 15 s.
+    ///
+    /// # Errors
+    /// The node cannot join; the program exits.
+    fn connect(options: Self::Options, app: App) -> Result<Self, Self::Error>;
+
+    /// Publishes a message of the app. It may block: the app then reports that the transport does
+    /// not respond, and counts the messages that it overwrites.
+    ///
+    /// # Errors
+    /// The reason for which the message was dropped. It is counted as lost in the app's report.
+    fn publish(&mut self, message: &OutgoingMessage<'_>) -> Result<(), String>;
+
+    /// Called five times per second.
+    ///
+    /// # Errors
+    /// The node has left the network; the program exits.
+    fn check(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}
+
+/// The app that a transport is attached to.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct App {
+    /// Its process number; 0 if it is in another PID namespace.
+    pub process: u32,
+    /// Its topics, in the order of [`OutgoingMessage::topic`].
+    pub topics: Vec<AppTopic>,
+}
+
+/// A topic of an app.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct AppTopic {
+    /// Name, type and direction.
+    pub info: TopicInfo,
+    /// The publishing end, if the app receives the topic.
+    pub publisher: Option<IncomingPublisher>,
+}
+
+/// Returns the last part of the app's name or path, as the name of a ROS node.
+pub fn node_name(app: &str) -> String {
+    let name = app.rsplit('/').next().unwrap_or_default();
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+/// Ends the worker process, which is then restarted: for a network library that no longer works.
+pub fn restart(name: &str, reason: std::fmt::Arguments<'_>) -> ! {
+    print(name, reason);
+    std::process::abort()
+}
+
+/// Runs the program: 0 if the app has ended, 1 after an error, 2 if the arguments are wrong.
+///
+/// To be called by `main`, before it starts threads.
+pub fn run<N: Network>() -> ExitCode {
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    match command_line::parse::<N>(&arguments) {
+        Parsed::Run { app, options, memory_bytes } => {
+            worker::supervise(N::NAME, memory_bytes, || match carry::carry::<N>(&app, options) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    print(N::NAME, format_args!("{error}"));
+                    ExitCode::FAILURE
+                }
+            })
+        }
+        Parsed::Help => {
+            println!("{}", command_line::usage::<N>());
+            ExitCode::SUCCESS
+        }
+        Parsed::Wrong => {
+            eprintln!("{}", command_line::usage::<N>());
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn derives_node_name_from_app() {
+        assert_eq!(node_name("gimbal"), "gimbal");
+        assert_eq!(node_name("/run/my-app.sock"), "my_app_sock");
+    }
+}

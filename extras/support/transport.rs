@@ -1,0 +1,78 @@
+//! A transport in another process.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use punctual_process::child::{BoundedChild, TEST_LIMIT};
+
+/// Longer than any machine takes.
+pub(crate) const LIMIT: Duration = Duration::from_secs(600);
+
+/// A process that is killed at the end of the test.
+pub(crate) struct Process {
+    pub(crate) child: Child,
+    /// The lines that it prints on standard error.
+    lines: Receiver<String>,
+}
+
+impl Process {
+    /// Starts a process, and shows its standard error.
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("it can be run");
+        let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+        let (tell, lines) = channel();
+        thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                let _ = writeln!(io::stderr(), "{line}");
+                // The test may not read the rest.
+                let _ = tell.send(line);
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// Starts a transport, and waits until it carries messages.
+    pub(crate) fn start_transport(command: &mut Command) -> Self {
+        let transport = Self::start(command);
+        transport.wait_for("carries the topics of");
+        transport
+    }
+
+    /// Waits for a line with this text, and returns it.
+    pub(crate) fn wait_for(&self, text: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(LIMIT).unwrap_or_else(|error| panic!("{text}: {error}"));
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Returns the number of the process in which a transport's network library runs.
+    pub(crate) fn worker(&self) -> libc::pid_t {
+        let parent = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+        children.expect("the kernel lists children").trim().parse().expect("there is one worker")
+    }
+
+    /// Waits for the end.
+    pub(crate) fn status(mut self) -> ExitStatus {
+        self.child.status_within(TEST_LIMIT).expect("it ends")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.end_at_once();
+    }
+}
+
+/// Sends a signal to a process that the test has started.
+pub(crate) fn signal(process: libc::pid_t, signal: libc::c_int) {
+    // SAFETY: the call takes integers.
+    assert_eq!(unsafe { libc::kill(process, signal) }, 0, "{}", io::Error::last_os_error());
+}

@@ -193,7 +193,7 @@ mod tests {
             "description": "x",
             "license": "MIT",
             "repository": "https://example.org",
-            "readme": "README.md",
+            "readme": "../../README.md",
             "rust_version": "1.95",
             "keywords": ["x"],
             "categories": ["embedded"],

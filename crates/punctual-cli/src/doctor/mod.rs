@@ -5,6 +5,7 @@ pub(crate) mod args;
 mod fix;
 
 use std::fs;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -68,8 +69,12 @@ fn doctor(arguments: &Doctor) -> Result<u8, String> {
         None => scene,
     };
     let report = examine(&scene);
-    let is_written =
-        arguments.json.write(|| text::text(&scene, &report, width()), || json::json(&scene, &report));
+    let is_colored = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let text = || match text::text(&scene, &report, width()) {
+        text if is_colored => colored(&text),
+        text => text,
+    };
+    let is_written = arguments.json.write(text, || json::json(&scene, &report));
     if arguments.all {
         print(&format!("\n{}", text::checks(&report, width())));
     }
@@ -95,6 +100,19 @@ pub(crate) fn scene(machine: &Machine) -> Result<Scene<'_>, String> {
     Ok(Scene::new(machine))
 }
 
+/// Colors the severities at the beginnings of lines.
+fn colored(text: &str) -> String {
+    const COLORS: [(&str, &str); 4] = [("high", "1;31"), ("medium", "33"), ("low", "36"), ("note", "2")];
+    let line = |line: &str| {
+        let of_severity = COLORS.iter().find_map(|(severity, color)| {
+            let rest = line.strip_prefix(severity).filter(|rest| rest.starts_with("  "))?;
+            Some(format!("\u{1b}[{color}m{severity}\u{1b}[0m{rest}"))
+        });
+        of_severity.unwrap_or_else(|| line.to_owned())
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
 fn tree(arguments: &Doctor) -> Result<Tree, String> {
     let tree = match (&arguments.machine, &arguments.root) {
         (Some(path), _) => saved(path)?,
@@ -108,4 +126,16 @@ fn tree(arguments: &Doctor) -> Result<Tree, String> {
 pub(crate) fn saved(path: &Path) -> Result<Tree, String> {
     let bytes = fs::read(path).map_err(|error| format!("--machine {}: {error}", path.display()))?;
     Ok(Tree::parse(&String::from_utf8_lossy(&bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colors_severities_only() {
+        let text = "high    CPU 1 is busy\n        high load\nlow     a\nhighest\n";
+        let expected = "\u{1b}[1;31mhigh\u{1b}[0m    CPU 1 is busy\n        high load\n\u{1b}[36mlow\u{1b}[0m     a\nhighest\n";
+        assert_eq!(colored(text), expected);
+    }
 }

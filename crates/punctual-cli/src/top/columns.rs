@@ -10,8 +10,8 @@ use super::figures::Row;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     pub(super) head: &'static str,
-    /// Width in the live view, in characters.
-    pub(super) width: u16,
+    /// Order in which the live view drops columns that do not fit: the highest first.
+    rank: u8,
     source: Source,
 }
 
@@ -46,27 +46,38 @@ pub(super) enum Value<'a> {
 }
 
 /// Columns of the live view, after the task.
-pub(super) const NARROW: [Column; 9] = [
-    Column::new("LVL", 3, Level),
-    Column::new("JOBS/S", 7, Rate),
-    Column::new("J max", 7, Time(Term::Jitter, Max)),
-    Column::new("R p50", 7, Time(Term::Response, P50)),
+pub(super) const COLUMNS: [Column; 15] = [
+    Column::new("LVL", 6, Level),
+    Column::new("JOBS/S", 5, Rate),
+    Column::new("J max", 2, Time(Term::Jitter, Max)),
+    Column::new("R p50", 4, Time(Term::Response, P50)),
     Column::new("p99.9", 7, Time(Term::Response, P999)),
-    Column::new("R max", 7, Time(Term::Response, Max)),
-    Column::new("C max", 7, Time(Term::Execution, Max)),
-    Column::new("MISS", 5, Number(Figure::Misses)),
-    Column::new("OVERR", 5, Number(Figure::Overruns)),
+    Column::new("R max", 0, Time(Term::Response, Max)),
+    Column::new("C max", 3, Time(Term::Execution, Max)),
+    Column::new("MISS", 1, Number(Figure::Misses)),
+    Column::new("OVERR", 8, Number(Figure::Overruns)),
+    Column::new("JOBS", 9, Number(Figure::Jobs)),
+    Column::new("J p99.9", 10, Time(Term::Jitter, P999)),
+    Column::new("R last", 11, Time(Term::Response, Last)),
+    Column::new("C p50", 12, Time(Term::Execution, P50)),
+    Column::new("C p99.9", 13, Time(Term::Execution, P999)),
+    Column::new("PARTITION", 14, Partition),
 ];
 
-/// Further columns of a wide live view.
-pub(super) const WIDE: [Column; 6] = [
-    Column::new("JOBS", 11, Number(Figure::Jobs)),
-    Column::new("J p99.9", 7, Time(Term::Jitter, P999)),
-    Column::new("R last", 7, Time(Term::Response, Last)),
-    Column::new("C p50", 7, Time(Term::Execution, P50)),
-    Column::new("C p99.9", 7, Time(Term::Execution, P999)),
-    Column::new("PARTITION", 10, Partition),
-];
+/// Returns which columns of these widths fit, with a space before each: as many of the most
+/// important ones as there is room for.
+pub(super) fn fitting(widths: [u16; COLUMNS.len()], mut room: u16) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..COLUMNS.len()).collect();
+    order.sort_by_key(|&at| COLUMNS[at].rank);
+    let fits = |&at: &usize| {
+        let left = room.checked_sub(widths[at] + 1);
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    let mut shown: Vec<usize> = order.into_iter().take_while(fits).collect();
+    shown.sort_unstable();
+    shown
+}
 
 /// Returns the columns of the printed table after the task, each with the header of its group.
 pub(super) fn printed(several_partitions: bool) -> Vec<(&'static str, Column)> {
@@ -86,8 +97,8 @@ pub(super) fn printed(several_partitions: bool) -> Vec<(&'static str, Column)> {
 }
 
 impl Column {
-    const fn new(head: &'static str, width: u16, source: Source) -> Self {
-        Self { head, width, source }
+    const fn new(head: &'static str, rank: u8, source: Source) -> Self {
+        Self { head, rank, source }
     }
 
     /// Returns whether it has words rather than numbers.

@@ -49,12 +49,54 @@ fn press(screen: &mut Screen, keys: &str) {
 fn fits_80_columns() {
     let lines = drawn(&screen(), 80, 24);
     assert!(lines[1].starts_with("TASK by level"), "{lines:#?}");
-    assert!(lines[1].ends_with("OVERR"), "{lines:#?}");
+    assert!(lines[1].contains(" OVERR"), "{lines:#?}");
     assert!(lines[2].starts_with("alarm") && lines[3].starts_with("control"), "{lines:#?}");
     for figure in ["41.2 µs", "90.0 µs", "17"] {
         assert!(lines[3].contains(figure), "{figure}: {lines:#?}");
     }
     assert!(lines[23].starts_with("q quit"), "{lines:#?}");
+}
+
+/// At every width each shown number is whole, and columns disappear as a whole.
+#[test]
+fn drops_whole_columns_and_shortens_names() {
+    let mut screen = screen();
+    screen.all[1].name = "control_of_the_third_axis".into();
+    // Numbers and units, without names and partitions.
+    let words = |width| -> Vec<Vec<String>> {
+        let lines = drawn(&screen, width, 24);
+        let words = |line: &String| line.split_whitespace().skip(1).map(str::to_owned).collect();
+        lines[2..5].iter().map(words).collect()
+    };
+    let whole = words(200);
+    for width in 20..200 {
+        let heads = drawn(&screen, width, 24)[1].clone();
+        assert!(width < 34 || heads.contains("R max") && heads.contains("MISS"), "{width}: {heads}");
+        for (shown, whole) in words(width).iter().zip(&whole) {
+            assert!(shown.iter().all(|word| whole.contains(word)), "{width}: {shown:?} of {whole:?}");
+        }
+    }
+    let narrow = drawn(&screen, 40, 24);
+    assert!(narrow.iter().any(|line| line == "max 5.00 µs  p99.9 5.00 µs  mean 5.00 µs"), "{narrow:#?}");
+    assert!(drawn(&screen, 60, 24)[3].starts_with("control_of_th…"), "{:#?}", drawn(&screen, 60, 24));
+    let wide = drawn(&screen, 200, 50);
+    assert!(wide[1].ends_with("PARTITION") && wide[3].starts_with("control_of_the_third_axis "), "{wide:#?}");
+}
+
+#[test]
+fn histogram_has_ticks_and_a_deadline_mark() {
+    let mut screen = screen();
+    screen.all[2].deadline = Some(4_000_000);
+    screen.all[2].terms[Term::Response as usize].buckets = vec![(1_000, 1_000_000), (64_000, 1)];
+    let lines = drawn(&screen, 80, 24);
+    let axis = &lines[22];
+    assert!(axis.starts_with("1.00 µs"), "{lines:#?}");
+    for label in ["╵10 µs", "╵100 µs", "deadline 4.00 ms┊"] {
+        assert!(axis.contains(label), "{label}: {lines:#?}");
+    }
+    assert!(lines[21].ends_with('┊') && lines[15].ends_with('┊'), "{lines:#?}");
+    press(&mut screen, "h");
+    assert!(!drawn(&screen, 80, 24)[22].contains("deadline"), "jitter has none");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Layout of the live view.
 
-use punctual_core::metrics::Figure;
+use punctual_core::metrics::{Figure, Term};
 use punctual_report::format::{NONE, format_count, format_nanos};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -30,13 +30,13 @@ that ended after its deadline, an overrun a release that found the previous job
 unfinished. The CPU use of a level is that of the jobs that ended since the
 last update.";
 
-/// Width from which on there is room for more columns.
-const WIDE: u16 = 120;
+/// Width of names of tasks that columns leave room for.
+const NAME_WIDTH: usize = 14;
 
 pub(super) fn draw(screen: &Screen, frame: &mut Frame<'_>) {
     let (rows, picked) = screen.rows();
-    let footing = footing(screen);
-    // The reason for missing figures may be a long sentence; of keys the last ones may be missing.
+    let footing = footing(screen, frame.area().width);
+    // The reason for missing figures may be a long sentence.
     let is_sentence = !screen.is_typing && (screen.message.is_some() || screen.notice.is_some());
     let lines = if is_sentence { footing.width() as u16 / frame.area().width.max(1) + 1 } else { 1 };
     let [head, table, panel, foot] = Layout::vertical([
@@ -73,7 +73,7 @@ fn heading(screen: &Screen) -> Line<'static> {
     line
 }
 
-fn footing(screen: &Screen) -> Line<'static> {
+fn footing(screen: &Screen, width: u16) -> Line<'static> {
     if screen.is_typing {
         return Line::from(vec![Span::raw(format!("filter: {}", screen.filter)), "▏".bold()]);
     }
@@ -96,34 +96,69 @@ fn footing(screen: &Screen) -> Line<'static> {
         let state = if recording.has_miss() { "writing" } else { "recording until the next miss:" };
         line.push_span(format!("{state} {} (t ends)  ", recording.file().display()).bold());
     }
-    line.push_span(keys.dim());
+    let keys = keys.split("  ").map(str::to_owned);
+    line.push_span(whole(keys, "  ", width.saturating_sub(line.width() as u16)).dim());
     line
 }
 
 fn tasks(screen: &Screen, rows: &[Row], picked: usize, frame: &mut Frame<'_>, area: Rect) {
-    let more: &[Column] = if area.width >= WIDE { &columns::WIDE } else { &[] };
-    let columns: Vec<&Column> = columns::NARROW.iter().chain(more).collect();
-    let widths = columns.iter().map(|column| Constraint::Length(column.width));
-    let widths = std::iter::once(Constraint::Fill(1)).chain(widths);
-    let right = |text: String| Cell::new(Line::from(text).alignment(Alignment::Right));
-    let heads = columns.iter().map(|column| right(column.head.to_owned()));
-    let order = format!("TASK by {}", format!("{:?}", screen.order).to_lowercase());
-    let header = Line_::new(std::iter::once(Cell::new(order)).chain(heads)).style(Style::new().reversed());
-    let lines = rows.iter().map(|row| {
-        let cells = columns.iter().map(|column| match column.value(row) {
-            Value::Text(text) => right(text.to_owned()),
-            Value::Count(count) => right(format_count(count)),
-            Value::Fault(0) => right("0".to_owned()),
-            Value::Fault(count) => right(count.to_string()).style(Style::new().red().bold()),
-            Value::Nanos(ns) => right(time(ns)),
-            Value::Unknown => right(NONE.to_owned()),
-        });
-        Line_::new(std::iter::once(Cell::new(row.name.clone())).chain(cells))
+    let text = |row: &Row, column: &Column| match column.value(row) {
+        Value::Text(text) => text.to_owned(),
+        Value::Count(count) | Value::Fault(count) => format_count(count),
+        Value::Nanos(ns) => time(ns),
+        Value::Unknown => NONE.to_owned(),
+    };
+    let length = |text: &str| text.chars().count() as u16;
+    let widths = columns::COLUMNS.map(|column| {
+        let cells = rows.iter().map(|row| length(&text(row, &column)));
+        cells.max().unwrap_or(0).max(length(column.head))
     });
+    let longest = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+    let order = format!("TASK by {}", format!("{:?}", screen.order).to_lowercase());
+    let reserved = longest.max(order.len()).min(NAME_WIDTH) as u16;
+    let shown = columns::fitting(widths, area.width.saturating_sub(reserved));
+    let taken: u16 = shown.iter().map(|&at| widths[at] + 1).sum();
+    let name_width = area.width.saturating_sub(taken);
+    let columns = shown.iter().map(|&at| &columns::COLUMNS[at]);
+    let right = |text: String| Cell::new(Line::from(text).alignment(Alignment::Right));
+    let name = |text: &str| Cell::new(shortened(text, name_width.into()));
+    let heads = columns.clone().map(|column| right(column.head.to_owned()));
+    let header = Line_::new(std::iter::once(name(&order)).chain(heads)).style(Style::new().reversed());
+    let lines = rows.iter().map(|row| {
+        let cells = columns.clone().map(|column| match column.value(row) {
+            Value::Fault(1..) => right(text(row, column)).style(Style::new().red().bold()),
+            _ => right(text(row, column)),
+        });
+        Line_::new(std::iter::once(name(&row.name)).chain(cells))
+    });
+    let constraints = shown.iter().map(|&at| Constraint::Length(widths[at]));
+    let constraints = std::iter::once(Constraint::Length(name_width)).chain(constraints);
     let chosen = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
-    let table = Table::new(lines, widths).header(header).row_highlight_style(chosen);
+    let table = Table::new(lines, constraints).header(header).row_highlight_style(chosen);
     let mut state = TableState::new().with_selected(picked);
     frame.render_stateful_widget(table, area, &mut state);
+}
+
+/// Joins as many parts as fit into `width` as a whole.
+fn whole(parts: impl Iterator<Item = String>, separator: &str, width: u16) -> String {
+    let mut line = String::new();
+    for part in parts {
+        let part = if line.is_empty() { part } else { format!("{separator}{part}") };
+        if line.chars().count() + part.chars().count() > width.into() {
+            break;
+        }
+        line += &part;
+    }
+    line
+}
+
+/// Returns a name in at most `width` characters, with an ellipsis if it is longer.
+fn shortened(name: &str, width: usize) -> String {
+    if name.chars().count() <= width {
+        return name.to_owned();
+    }
+    let kept: String = name.chars().take(width.saturating_sub(1)).collect();
+    if width == 0 { kept } else { kept + "…" }
 }
 
 fn histogram(screen: &Screen, row: Option<&Row>, frame: &mut Frame<'_>, area: Rect) {
@@ -131,61 +166,127 @@ fn histogram(screen: &Screen, row: Option<&Row>, frame: &mut Frame<'_>, area: Re
     let term = screen.shown.term();
     let (name, stat) = (format!("{} {}", term.row().name, term.row().letter), row.term(term));
     let limits = [("period", row.period), ("deadline", row.deadline)];
-    let limits = limits.map(|(name, ns)| ns.map_or(String::new(), |ns| format!(", {name} {}", time(ns))));
-    let block =
-        Block::new().borders(Borders::TOP).title(format!(" {}: {name}{} ", row.name, limits.concat()));
+    let limits = limits.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", time(ns?))));
+    let title = std::iter::once(format!("{}: {name}", row.name)).chain(limits);
+    let title = whole(title.chain(["logarithmic".to_owned()]), ", ", area.width.saturating_sub(2));
+    let title = format!(" {title} ");
+    let block = Block::new().borders(Borders::TOP).title(title);
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let [figures, bars, axis] =
+    let [figures, bars, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)]).areas(inner);
     let Stat { last, max, p50, p999, mean, .. } = stat;
-    let suspended = match row.number(Figure::Suspended) {
-        0 => String::new(),
-        count => {
-            let max = time(row.number(Figure::SuspensionMax));
-            format!("  suspended {}, max {max}", format_count(count))
-        }
-    };
-    frame.render_widget(
-        Line::raw(format!(
-            "last {}  p50 {}  mean {}  p99.9 {}  max {}{suspended}",
-            time(*last),
-            time(*p50),
-            format_nanos(*mean),
-            time(*p999),
-            time(*max),
-        )),
-        figures,
-    );
-    let Some((counts, from, to)) = bars_of(&stat.buckets, usize::from(bars.width)) else {
+    let numbers = [("max", *max as f64), ("p99.9", *p999 as f64), ("mean", *mean)];
+    let numbers = numbers.into_iter().chain([("p50", *p50 as f64), ("last", *last as f64)]);
+    let numbers = numbers.map(|(name, ns)| format!("{name} {}", format_nanos(ns)));
+    let suspended = Some(row.number(Figure::Suspended)).filter(|&count| count > 0).map(|count| {
+        format!("suspended {}, max {}", format_count(count), time(row.number(Figure::SuspensionMax)))
+    });
+    frame.render_widget(Line::raw(whole(numbers.chain(suspended), "  ", figures.width)), figures);
+    // A deadline is one of the response time.
+    let deadline = row.deadline.filter(|_| term == Term::Response);
+    let Some(axis) = Axis::new(&stat.buckets, deadline, bars.width.into()) else {
         return frame.render_widget(Line::raw("no job has ended").dim(), bars);
     };
     // Logarithmic: a single late job among millions matters, and gets a visible bar.
-    let heights =
-        counts.iter().map(|&count| if count == 0 { 0 } else { 4 + (count as f64).log2() as u64 * 4 });
+    let counts = axis.counts(&stat.buckets).into_iter();
+    let heights = counts.map(|count| if count == 0 { 0 } else { 4 + (count as f64).log2() as u64 * 4 });
     frame.render_widget(Sparkline::default().data(heights.collect::<Vec<_>>()), bars);
-    let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(axis);
-    frame.render_widget(Line::raw(format!("{}, both ways logarithmic", time(from))).dim(), left);
-    frame.render_widget(Line::raw(time(to)).dim().alignment(Alignment::Right), right);
+    let labels = axis.labels(deadline);
+    frame.render_widget(Line::raw(labels).dim(), foot);
+    if let Some(at) = deadline.map(|deadline| axis.column(deadline) as u16) {
+        let x = bars.x + at;
+        for y in bars.top()..foot.bottom().min(frame.area().height) {
+            if let Some(cell) = frame.buffer_mut().cell_mut((x, y)) {
+                if cell.symbol() == " " {
+                    cell.set_symbol("┊");
+                }
+                cell.set_style(Style::new().red());
+            }
+        }
+    }
 }
 
-/// Returns the counts of `width` bars of equal relative width, and the times at both ends; `None`
-/// if there is nothing to draw.
-fn bars_of(buckets: &[(u64, u64)], width: usize) -> Option<(Vec<u64>, u64, u64)> {
-    let (from, to) = (buckets.first()?.0.max(1), buckets.last()?.0.max(1));
-    if width == 0 {
-        return None;
+/// The logarithmic axis of times below the histogram.
+struct Axis {
+    from: u64,
+    to: u64,
+    width: usize,
+}
+
+impl Axis {
+    /// Creates the axis of all buckets and the deadline; `None` if there is nothing to draw.
+    fn new(buckets: &[(u64, u64)], deadline: Option<u64>, width: usize) -> Option<Self> {
+        let ends = [buckets.first()?.0, buckets.last()?.0].into_iter().chain(deadline);
+        let (from, to) = (ends.clone().min()?.max(1), ends.max()?.max(1));
+        (width > 0).then_some(Self { from, to, width })
     }
-    let mut counts = vec![0_u64; width];
-    let range = (to as f64 / from as f64).ln();
-    for &(end, count) in buckets {
-        let place = (end.max(1) as f64 / from as f64).ln() / range;
-        // NaN if all are in one bucket.
-        let bar = if place.is_finite() { (place * (width - 1) as f64).round() as usize } else { 0 };
-        let bar = &mut counts[bar.min(width - 1)];
-        *bar = bar.saturating_add(count);
+
+    /// Returns the column of a time.
+    fn column(&self, ns: u64) -> usize {
+        let place = (ns.max(1) as f64 / self.from as f64).ln() / (self.to as f64 / self.from as f64).ln();
+        // NaN if the axis has a single time.
+        let column = if place.is_finite() { (place * (self.width - 1) as f64).round() as usize } else { 0 };
+        column.min(self.width - 1)
     }
-    Some((counts, from, to))
+
+    /// Returns the counts of bars of equal relative width.
+    fn counts(&self, buckets: &[(u64, u64)]) -> Vec<u64> {
+        let mut counts = vec![0_u64; self.width];
+        for &(end, count) in buckets {
+            let bar = &mut counts[self.column(end)];
+            *bar = bar.saturating_add(count);
+        }
+        counts
+    }
+
+    /// Returns the line below the bars: both ends, the deadline, and ticks where there is room.
+    fn labels(&self, deadline: Option<u64>) -> String {
+        let mut line = vec![' '; self.width];
+        let mut put = |at: usize, text: &str| {
+            let text: Vec<char> = text.chars().collect();
+            let end = at + text.len();
+            let around = at.saturating_sub(1)..(end + 1).min(self.width);
+            if end <= self.width && line[around].iter().all(|&c| c == ' ') {
+                line[at..end].copy_from_slice(&text);
+            }
+        };
+        let (from, to) = (time(self.from), time(self.to));
+        put(0, &from);
+        if let Some(deadline) = deadline {
+            let mark = format!("deadline {}", time(deadline));
+            let at = self.column(deadline) + 1;
+            put(
+                if at + mark.chars().count() <= self.width {
+                    at
+                } else {
+                    (at - 1).saturating_sub(mark.chars().count())
+                },
+                &mark,
+            );
+        }
+        put(self.width.saturating_sub(to.chars().count()), &to);
+        for (tick, label) in ticks(self.from, self.to) {
+            put(self.column(tick), &format!("╵{label}"));
+        }
+        line.into_iter().collect()
+    }
+}
+
+/// Returns round times between two others: decades, or if there are few, also their halves and
+/// fifths.
+fn ticks(from: u64, to: u64) -> Vec<(u64, String)> {
+    let steps: &[u64] = if to / from.max(1) >= 100 { &[1] } else { &[1, 2, 5] };
+    let decades = (0..18).map(|decade| 10_u64.pow(decade));
+    let ticks = decades.flat_map(|decade| steps.iter().map(move |step| decade * step));
+    let ticks = ticks.filter(|tick| (from..=to).contains(tick));
+    let label = |tick: u64| match tick {
+        0..1_000 => format!("{tick} ns"),
+        1_000..1_000_000 => format!("{} µs", tick / 1_000),
+        1_000_000..1_000_000_000 => format!("{} ms", tick / 1_000_000),
+        _ => format!("{} s", tick / 1_000_000_000),
+    };
+    ticks.map(|tick| (tick, label(tick))).collect()
 }
 
 fn settings(screen: &Screen) -> Text<'static> {

@@ -100,19 +100,19 @@ fn end<const BITS: u32>(bucket: usize) -> u64 {
     ((place + 1) << shift) - 1
 }
 
-/// Returns the quantile `part` (0 to 1): the end of the bucket that contains it. `buckets` holds
+/// Returns the quantile `part` (0 to 1): the end of the bucket that contains it. `buckets` yields
 /// the end and count of each bucket, in order. Returns 0 if they are empty.
-pub fn quantile(buckets: &[(u64, u64)], part: f64) -> u64 {
-    let count: u64 = buckets.iter().map(|&(_, count)| count).sum();
+pub fn quantile(buckets: impl IntoIterator<Item = (u64, u64)> + Clone, part: f64) -> u64 {
+    let count: u64 = buckets.clone().into_iter().map(|(_, count)| count).sum();
     let exact = part * count as f64;
     // Rounded up, and at least 1: the first value has a bucket, too.
     let rank = (exact as u64 + u64::from((exact as u64 as f64) < exact)).max(1);
     let mut seen = 0;
-    let bucket = buckets.iter().find(|(_, count)| {
+    let bucket = buckets.into_iter().find(|(_, count)| {
         seen += count;
         seen >= rank
     });
-    bucket.map_or(0, |&(end, _)| end)
+    bucket.map_or(0, |(end, _)| end)
 }
 
 /// The maximum number of [`TrafficFigures`].
@@ -468,10 +468,10 @@ mod tests {
     #[test]
     fn quantile_is_end_of_bucket() {
         let buckets = [(10, 1), (20, 998), (30, 1)];
-        assert_eq!([0.0, 0.001, 0.5, 0.999, 1.0].map(|part| quantile(&buckets, part)), [10, 10, 20, 20, 30]);
-        assert_eq!(quantile(&buckets, 0.0011), 20, "the second of a thousand");
-        assert_eq!(quantile(&[], 0.5), 0);
-        assert_eq!(quantile(&[(10, 0), (20, 1)], 0.0), 20, "no value is in the first");
+        assert_eq!([0.0, 0.001, 0.5, 0.999, 1.0].map(|part| quantile(buckets, part)), [10, 10, 20, 20, 30]);
+        assert_eq!(quantile(buckets, 0.0011), 20, "the second of a thousand");
+        assert_eq!(quantile([], 0.5), 0);
+        assert_eq!(quantile([(10, 0), (20, 1)], 0.0), 20, "no value is in the first");
     }
 
     #[test]

@@ -178,19 +178,6 @@ pub struct Distribution {
     buckets: [AtomicU32; COARSE_BUCKETS],
 }
 
-/// Maximum, mean and quantiles of a quantity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Statistics {
-    /// The largest value.
-    pub max: u64,
-    /// The mean, rounded down.
-    pub mean: u64,
-    /// The value that 99.9 % of the jobs do not exceed, at most 1/16 too large.
-    pub p999: u64,
-    /// The median, at most 1/16 too large.
-    pub p50: u64,
-}
-
 impl Distribution {
     #[inline]
     fn record(&self, value: u64) {
@@ -205,29 +192,16 @@ impl Distribution {
         self.buckets.iter().for_each(|count| count.store(0, Ordering::Relaxed));
     }
 
-    /// The end of each bucket that is not empty, with its count.
-    fn counts(&self) -> impl Iterator<Item = (u64, u32)> {
+    /// Returns the last, the largest and the sum of all values.
+    pub fn quantity(&self) -> &Quantity {
+        &self.quantity
+    }
+
+    /// Returns the end of each nonempty bucket, at most 1/16 above its values, and its count.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> + Clone {
         let counts = self.buckets.iter().map(|count| count.load(Ordering::Relaxed)).enumerate();
-        counts.filter(|(_, count)| *count != 0).map(|(bucket, count)| (coarse_bucket_end(bucket), count))
-    }
-
-    /// The value that `per_mille` of all values do not exceed.
-    fn quantile(&self, per_mille: u64, max: u64) -> u64 {
-        let count: u64 = self.counts().map(|(_, count)| u64::from(count)).sum();
-        let rank = (count * per_mille).div_ceil(1000);
-        let mut seen = 0;
-        let bucket = self.counts().find(|(_, count)| {
-            seen += u64::from(*count);
-            seen >= rank
-        });
-        bucket.map_or(0, |(end, _)| end.min(max))
-    }
-
-    /// Returns the statistics of a quantity of `jobs` jobs.
-    pub fn statistics(&self, jobs: u64) -> Statistics {
-        let max = self.quantity.max.load(Ordering::Relaxed);
-        let mean = self.quantity.sum.load(Ordering::Relaxed).checked_div(jobs).unwrap_or(0);
-        Statistics { max, mean, p999: self.quantile(999, max), p50: self.quantile(500, max) }
+        let nonempty = counts.filter(|(_, count)| *count != 0);
+        nonempty.map(|(bucket, count)| (coarse_bucket_end(bucket), count.into()))
     }
 
     fn copy(&self, quantity: &Quantity, buckets: &[AtomicU32]) {
@@ -238,7 +212,7 @@ impl Distribution {
         ] {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        self.counts().for_each(|(end, count)| buckets[bucket_of(end)].store(count, Ordering::Relaxed));
+        self.counts().for_each(|(end, count)| buckets[bucket_of(end)].store(count as u32, Ordering::Relaxed));
     }
 }
 
@@ -348,6 +322,7 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::quantile;
 
     /// An area of zeros.
     fn area() -> Box<Area> {
@@ -403,15 +378,20 @@ mod tests {
         row.declare("sample", 3, true, None, Some(45));
         (1..=1_000).for_each(|n| row.record(&job(0, n, n + 40)));
         assert_eq!((value(&row.figures.jobs), value(&row.figures.misses)), (1_000, 995));
-        let jitter = row.figures.jitter.statistics(1_000);
-        assert_eq!((jitter.max, jitter.mean, jitter.p999), (1_000, 500, 1_000));
-        assert!((500..=531).contains(&jitter.p50), "{jitter:?}");
-        assert_eq!(row.figures.response.statistics(1_000).max, 1_040);
-        let execution = row.figures.execution.statistics(1_000);
-        assert_eq!(execution, Statistics { max: 30, mean: 30, p999: 30, p50: 30 });
+        let Figures { jitter, response, execution, .. } = &row.figures;
+        let extremes =
+            [jitter, response, execution].map(|of| (value(&of.quantity.max), value(&of.quantity.sum)));
+        assert_eq!(extremes, [(1_000, 500_500), (1_040, 540_500), (30, 30_000)]);
+        assert!(
+            (500..=531).contains(&quantile(jitter.counts(), 0.5)),
+            "{:?}",
+            quantile(jitter.counts(), 0.5)
+        );
+        assert!((999..=1_061).contains(&quantile(jitter.counts(), 0.999)));
+        assert_eq!(execution.counts().collect::<Vec<_>>(), [(30, 1_000)]);
         row.declare("sample", 3, true, None, None);
         assert_eq!(
-            (value(&row.figures.jobs), row.figures.jitter.statistics(0).p50),
+            (value(&row.figures.jobs), row.figures.jitter.counts().count()),
             (0, 0),
             "a new run starts at zero"
         );
@@ -445,7 +425,7 @@ mod tests {
             assert!(area.rows().is_empty());
             let row = &area.all_rows[0];
             assert_eq!(row.name.get().1, MAX_NAME);
-            let _ = row.figures.response.statistics(1_000);
+            let _ = quantile(row.figures.response.counts(), 0.999);
             // SAFETY: as above.
             row.copy(&*unsafe { Box::<TaskFigures>::new_zeroed().assume_init() });
         }

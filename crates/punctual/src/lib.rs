@@ -101,8 +101,9 @@
 //!
 //! All are on by default, and `std` enables two that boards choose: `alloc`, for boards with an
 //! allocator, adds the standard library's additions to the prelude of `core`, such as `Vec`, to the
-//! module of an app; `virtual-time` lets an app run in virtual time, and end after a time limit.
-//! Features only add: a package that compiles with some compiles with more.
+//! module of an app, and the buckets of the histograms to the report; `virtual-time` lets an app run
+//! in virtual time, and end after a time limit. Features only add: a package that compiles with some
+//! compiles with more.
 //!
 //! | feature | without it |
 //! |---|---|

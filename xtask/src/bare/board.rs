@@ -30,7 +30,6 @@ struct Entry {
     cpu: Option<String>,
     #[serde(default)]
     raw_image: bool,
-    chip: Option<String>,
     has: Vec<String>,
     #[serde(default)]
     errata: Vec<String>,
@@ -95,11 +94,6 @@ impl Board {
     /// Returns the address at which an image is loaded and entered.
     pub(super) fn origin(self) -> u64 {
         self.0.entry.origin
-    }
-
-    /// Returns the chip of a Raspberry Pi: a feature of its drivers.
-    pub(super) fn chip(self) -> Option<&'static str> {
-        self.0.entry.chip.as_deref()
     }
 
     /// Returns whether the board has something that a program needs.

@@ -37,7 +37,7 @@ impl Stat {
         let count: u64 = buckets.iter().map(|&(_, count)| count).sum();
         let sum = now.sum.saturating_sub(before.map_or(0, |before| before.sum));
         let mean = if count == 0 { 0.0 } else { sum as f64 / count as f64 };
-        let (p50, p999) = (quantile(&buckets, 0.5), quantile(&buckets, 0.999));
+        let [p50, p999] = [0.5, 0.999].map(|part| quantile(buckets.iter().copied(), part));
         Self { last: now.last, max, p50, p999, mean, buckets }
     }
 }

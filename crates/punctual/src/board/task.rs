@@ -181,9 +181,14 @@ impl<B: Bound> Registered for BoundTask<B> {
         unsafe { self.task.begin() };
     }
 
-    unsafe fn end(&self) -> (Option<TaskReport>, u32) {
+    unsafe fn end(&self) -> u32 {
         // SAFETY: no job of the task can run and none can be spawned, by this function's contract.
         unsafe { self.task.end() }
+    }
+
+    unsafe fn report(&self) -> Option<TaskReport> {
+        // SAFETY: no job of the task can run, by this function's contract.
+        unsafe { self.task.report() }
     }
 
     fn info(&'static self) -> Option<TaskInfo> {

@@ -3,6 +3,8 @@
 //! [`Cells`] are part of a task's static. A job leaves its times there; observers find the data of
 //! the task that they have placed there before the run.
 
+pub(crate) mod measured;
+
 use punctual_core::{Duration, Instant};
 
 pub(crate) use crate::platform::cells::*;

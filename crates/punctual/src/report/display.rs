@@ -19,16 +19,14 @@ const COLUMNS: [Column<TaskReport>; 15] = [
     Column::new("partition", |task: &TaskReport, to| to.write_str(task.partition.unwrap_or_default()))
         .shown_if(any_placed),
     Column::new("level", |task: &TaskReport, to| write!(to, "{}", task.level)),
-    Column::new("jobs", |task: &TaskReport, to| known(task, to, task.jobs)).least(on_board(6)),
-    Column::new("J max", |task: &TaskReport, to| known(task, to, Nanos(task.jitter.max))).least(on_board(7)),
+    Column::new("jobs", |task: &TaskReport, to| known(task, to, task.jobs)),
+    Column::new("J max", |task: &TaskReport, to| known(task, to, Nanos(task.jitter.max))),
     Column::new("p99.9", |task: &TaskReport, to| quantile(task, to, task.jitter.p999)),
     Column::new("p50", |task: &TaskReport, to| quantile(task, to, task.jitter.p50)),
-    Column::new("R max", |task: &TaskReport, to| known(task, to, Nanos(task.response.max)))
-        .least(on_board(7)),
+    Column::new("R max", |task: &TaskReport, to| known(task, to, Nanos(task.response.max))),
     Column::new("p99.9", |task: &TaskReport, to| quantile(task, to, task.response.p999)),
     Column::new("p50", |task: &TaskReport, to| quantile(task, to, task.response.p50)),
-    Column::new("C max", |task: &TaskReport, to| known(task, to, Nanos(task.execution.max)))
-        .least(on_board(7)),
+    Column::new("C max", |task: &TaskReport, to| known(task, to, Nanos(task.execution.max))),
     Column::new("overruns", |task: &TaskReport, to| write!(to, "{}", task.overruns)),
     Column::new("misses", |task: &TaskReport, to| known(task, to, task.misses)),
     Column::new("suspended", |task: &TaskReport, to| known(task, to, task.self_suspensions))
@@ -36,11 +34,6 @@ const COLUMNS: [Column<TaskReport>; 15] = [
     Column::new("max", |task: &TaskReport, to| known(task, to, Nanos(task.suspension_max)))
         .shown_if(any_suspended),
 ];
-
-/// Returns the least width of a column on a board, where tables of several runs are compared.
-const fn on_board(width: usize) -> usize {
-    if IS_PROCESS { 0 } else { width }
-}
 
 fn any_placed(tasks: &[TaskReport]) -> bool {
     tasks.iter().any(|task| task.partition.is_some())
@@ -73,12 +66,9 @@ impl fmt::Display for Report {
             false => f.write_char('\n')?,
         }
         if !self.tasks.is_empty() {
-            f.write_char('\n')?;
-            if IS_PROCESS {
-                f.write_str(
-                    "J: release to start, R: release to end, C: start to end without preemption and suspension\n\n",
-                )?;
-            }
+            f.write_str(
+                "\nJ: release to start, R: release to end, C: start to end without preemption and suspension\n\n",
+            )?;
             table::write(f, &COLUMNS, &self.tasks)?;
         }
         if self.tasks.iter().any(|task| !task.measured) {

@@ -2,8 +2,7 @@
 //! task.
 //!
 //! `{}` prints a table for people; the fields contain the same data for programs. Maxima come first
-//! and include every job. The types are the same on Linux and on a board, where the table has a dash
-//! for values that are unknown there.
+//! and include every job. The types and the text are the same on Linux and on a board.
 //!
 //! ```
 //! use punctual::report::{Outcome, Report, TaskReport};
@@ -93,16 +92,16 @@ impl fmt::Display for Outcome {
 pub struct Summary {
     /// Exact maximum.
     pub max: u64,
-    /// The 99.9th percentile, within 1 %; on a board at most 1/16 too large, and only in memory that
-    /// Linux shares. `None` if it is unknown.
+    /// The 99.9th percentile, at most 1 % too large, or 1/16 on a CPU without Linux. `None` if it is
+    /// unknown.
     pub p999: Option<u64>,
     /// The median, with the same precision.
     pub p50: Option<u64>,
-    /// Mean; on a board with memory that Linux shares, rounded down.
+    /// The mean.
     pub mean: f64,
     /// The histogram: upper end of each non-empty bucket, and its count.
-    #[cfg(feature = "std")]
-    pub buckets: std::vec::Vec<(u64, u64)>,
+    #[cfg(feature = "alloc")]
+    pub buckets: alloc::vec::Vec<(u64, u64)>,
 }
 
 /// Measurements of a task.

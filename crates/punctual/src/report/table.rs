@@ -6,7 +6,6 @@ use core::fmt::{self, Write};
 /// A column for rows of type `T`.
 pub(crate) struct Column<T> {
     head: &'static str,
-    least: usize,
     cell: fn(&T, &mut dyn Write) -> fmt::Result,
     is_shown: fn(&[T]) -> bool,
 }
@@ -14,13 +13,7 @@ pub(crate) struct Column<T> {
 impl<T> Column<T> {
     /// Creates a column with this header, whose cells `cell` writes.
     pub(crate) const fn new(head: &'static str, cell: fn(&T, &mut dyn Write) -> fmt::Result) -> Self {
-        Self { head, least: 0, cell, is_shown: |_| true }
-    }
-
-    /// Makes the column at least this wide.
-    pub(crate) const fn least(mut self, width: usize) -> Self {
-        self.least = width;
-        self
+        Self { head, cell, is_shown: |_| true }
     }
 
     /// Shows the column only if a row has a value in it.
@@ -31,7 +24,7 @@ impl<T> Column<T> {
 
     fn width(&self, rows: &[T]) -> usize {
         let cells = rows.iter().map(|row| width(|to| (self.cell)(row, to)));
-        cells.max().unwrap_or(0).max(self.head.chars().count()).max(self.least)
+        cells.max().unwrap_or(0).max(self.head.chars().count())
     }
 }
 

@@ -57,12 +57,18 @@ pub trait Registered: Sync {
     /// No job of the task can run.
     unsafe fn begin(&self);
 
-    /// Drops jobs that were never run and returns their number with the measurements, if any are
-    /// taken. A panic in doing so is a fault of the app, and does not prevent further drops.
+    /// Drops jobs that were never run and returns their number. A panic in doing so is a fault of
+    /// the app, and does not prevent further drops.
     ///
     /// # Safety
     /// No job of the task can run and none can be spawned.
-    unsafe fn end(&self) -> (Option<TaskReport>, u32);
+    unsafe fn end(&self) -> u32;
+
+    /// Returns the measurements so far, if the task has jobs.
+    ///
+    /// # Safety
+    /// No job of the task can run.
+    unsafe fn report(&self) -> Option<TaskReport>;
 
     /// Drops the task's values on the thread that runs the local level `level`, if that is its
     /// level.

@@ -464,8 +464,13 @@ impl<B: Body, const N: usize, const W: usize> Registered for Task<B, N, W> {
         unsafe { self.monitor.begin() };
     }
 
-    unsafe fn end(&self) -> (Option<TaskReport>, u32) {
+    unsafe fn end(&self) -> u32 {
         // SAFETY: no job of the task can run or be spawned, by this function's contract.
-        unsafe { (Some(self.monitor.report()), release::clear(&self.monitor, &self.slots)) }
+        unsafe { release::clear(&self.monitor, &self.slots) }
+    }
+
+    unsafe fn report(&self) -> Option<TaskReport> {
+        // SAFETY: no job of the task can run, by this function's contract.
+        Some(unsafe { self.monitor.report() })
     }
 }

@@ -58,13 +58,17 @@ impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
         unsafe { self.monitor.begin() };
     }
 
-    unsafe fn end(&self) -> (Option<TaskReport>, u32) {
+    unsafe fn end(&self) -> u32 {
+        0
+    }
+
+    unsafe fn report(&self) -> Option<TaskReport> {
         // SAFETY: no job of the task can run, by this function's contract.
         let mut report = unsafe { self.monitor.report() };
         report.period = Some(self.period);
         report.deadline = B::DEADLINE;
         report.overruns = self.periodic.overruns();
-        (Some(report), 0)
+        Some(report)
     }
 
     fn info(&'static self) -> Option<TaskInfo> {

@@ -1,70 +1,34 @@
-//! The measurements of a task on a board: counts, maxima and means of release jitter J, response time
-//! R and execution time C.
+//! The measurements of a task on a board.
 //!
-//! Boards have no memory for histograms, and thus no quantiles, except for those that share memory
-//! with Linux: their tasks count [there](shared).
+//! A task counts in memory of the board, taken before the first run, or on a CPU whose others run
+//! Linux in a [row](shared) that Linux reads.
 
 mod shared;
 
+use core::alloc::Layout;
 use core::cell::UnsafeCell;
+use core::ptr::NonNull;
 use core::sync::atomic::Ordering::Relaxed;
 
+use punctual_core::metrics::TaskFigures;
 use punctual_core::remote::Distribution;
 
-use crate::cells::{Job, Observe};
-use crate::report::{Summary, TaskReport};
+use crate::board::port as board;
+use crate::cells::{Job, Observe, measured};
+use crate::report::TaskReport;
 use crate::stop::StopReason;
 
 pub(crate) use self::shared::{Shared, area, make_ring};
 
-/// One quantity over all jobs of a task, in ns.
-#[derive(Debug, Clone, Copy)]
-struct Quantity {
-    max: u64,
-    sum: u64,
-}
-
-impl Quantity {
-    const NONE: Self = Self { max: 0, sum: 0 };
-
-    #[inline]
-    fn record(&mut self, value: u64) {
-        self.max = self.max.max(value);
-        self.sum = self.sum.saturating_add(value);
-    }
-
-    fn summary(self, jobs: u64) -> Summary {
-        let mean = if jobs == 0 { 0.0 } else { self.sum as f64 / jobs as f64 };
-        Summary { max: self.max, mean, ..Summary::default() }
-    }
-}
-
-/// Measurements of a task.
+/// Place of a task's figures in a run.
 #[derive(Debug)]
-struct Measured {
-    jobs: u64,
-    misses: u64,
-    jitter: Quantity,
-    response: Quantity,
-    execution: Quantity,
-}
-
-impl Measured {
-    const NONE: Self = Self {
-        jobs: 0,
-        misses: 0,
-        jitter: Quantity::NONE,
-        response: Quantity::NONE,
-        execution: Quantity::NONE,
-    };
-}
-
-/// Place of a task's figures.
-#[derive(Debug)]
-enum Figures {
+enum Place {
     /// Nowhere: the task is not measured, or there has been no run.
     None,
-    Own(Measured),
+    /// Not chosen yet.
+    Unknown,
+    /// In memory of the board.
+    Own(&'static TaskFigures),
     /// In memory that Linux reads.
     Shared(Shared),
 }
@@ -72,7 +36,9 @@ enum Figures {
 /// The measurements of one task.
 #[derive(Debug)]
 pub(crate) struct Cells {
-    figures: UnsafeCell<Figures>,
+    place: UnsafeCell<Place>,
+    /// The memory for [`Place::Own`], once a run has needed it.
+    own: UnsafeCell<Option<NonNull<TaskFigures>>>,
 }
 
 // SAFETY: the thread that occupies the task's level calls `record`, and the other methods are called
@@ -83,16 +49,40 @@ impl Observe for Cells {}
 
 impl Cells {
     pub(crate) const fn empty(_: &'static StopReason) -> Self {
-        Self { figures: UnsafeCell::new(Figures::None) }
+        Self { place: UnsafeCell::new(Place::None), own: UnsafeCell::new(None) }
     }
 
-    /// Begins a run, in which jobs are measured.
+    /// Begins a run, in which jobs are measured. Must be followed by [`count`](Self::count) or
+    /// [`count_in`](Self::count_in).
     ///
     /// # Safety
     /// No job of the task can run.
     pub(crate) unsafe fn begin(&self) {
         // SAFETY: by this function's contract no other reference to the cell's contents exists.
-        unsafe { *self.figures.get() = Figures::Own(Measured::NONE) };
+        unsafe { *self.place.get() = Place::Unknown };
+    }
+
+    /// Counts the jobs of this run in memory of the board, if they are measured.
+    ///
+    /// # Panics
+    /// Panics if the board has no memory left.
+    ///
+    /// # Safety
+    /// No job of the task can run.
+    pub(crate) unsafe fn count(&self) {
+        // SAFETY: by this function's contract no other reference to the cells' contents exists.
+        let (place, own) = unsafe { (&mut *self.place.get(), &mut *self.own.get()) };
+        if matches!(place, Place::Unknown) {
+            let memory = || board::memory(Layout::new::<TaskFigures>()).map(NonNull::cast);
+            let memory = own.or_else(memory).expect("the board has memory for the figures of a task");
+            // SAFETY: the memory is for this task's figures alone, and `place`, which was the only
+            // reference to them, has been overwritten. Zero is a valid value of their atomics.
+            *place = Place::Own(unsafe {
+                memory.write_bytes(0, 1);
+                memory.as_ref()
+            });
+            *own = Some(memory);
+        }
     }
 
     /// Counts the jobs of this run in a row, if they are measured.
@@ -101,9 +91,9 @@ impl Cells {
     /// No job of the task can run.
     pub(crate) unsafe fn count_in(&self, shared: Shared) {
         // SAFETY: by this function's contract no other reference to the cell's contents exists.
-        let figures = unsafe { &mut *self.figures.get() };
-        if matches!(figures, Figures::Own(_)) {
-            *figures = Figures::Shared(shared);
+        let place = unsafe { &mut *self.place.get() };
+        if matches!(place, Place::Unknown) {
+            *place = Place::Shared(shared);
         }
     }
 
@@ -113,21 +103,15 @@ impl Cells {
     /// The calling thread occupies the task's level.
     #[inline]
     pub(crate) unsafe fn record(&self, job: Job) {
-        // SAFETY: by this function's contract no other reference to the cell's contents exists.
-        let measured = match unsafe { &mut *self.figures.get() } {
-            Figures::None => return,
-            Figures::Own(measured) => measured,
-            Figures::Shared(shared) => {
+        // SAFETY: the place changes only while no job of the task can run, and a job calls this.
+        match unsafe { &*self.place.get() } {
+            Place::None | Place::Unknown => {}
+            Place::Own(figures) => measured::add_job(figures, job),
+            Place::Shared(shared) => {
                 let [release, start, end] = [job.release, job.start, job.end].map(|time| time.as_ticks());
-                return shared.record(release, start, end, job.preempted);
+                shared.record(release, start, end, job.preempted);
             }
-        };
-        measured.jobs += 1;
-        measured.jitter.record(job.jitter());
-        measured.response.record(job.response());
-        measured.execution.record(job.execution());
-        let is_late = job.deadline.is_some_and(|deadline| job.response() > deadline.as_ticks());
-        measured.misses += u64::from(is_late);
+        }
     }
 
     /// Shows how many releases found the previous job unfinished, where Linux reads that.
@@ -137,7 +121,7 @@ impl Cells {
     #[inline]
     pub(crate) unsafe fn show_overruns(&self, overruns: impl FnOnce() -> u64) {
         // SAFETY: by this function's contract no other reference to the cell's contents exists.
-        if let Figures::Shared(shared) = unsafe { &*self.figures.get() } {
+        if let Place::Shared(shared) = unsafe { &*self.place.get() } {
             shared.row.figures.overruns.store(overruns(), Relaxed);
         }
     }
@@ -149,7 +133,7 @@ impl Cells {
     #[inline]
     pub(crate) unsafe fn show_early(&self, early: impl FnOnce() -> u64) {
         // SAFETY: by this function's contract no other reference to the cell's contents exists.
-        if let Figures::Shared(shared) = unsafe { &*self.figures.get() } {
+        if let Place::Shared(shared) = unsafe { &*self.place.get() } {
             shared.row.figures.early.store(early(), Relaxed);
         }
     }
@@ -160,31 +144,15 @@ impl Cells {
     /// No job of the task can run.
     pub(crate) unsafe fn fill(&self, report: &mut TaskReport) {
         // SAFETY: by this function's contract no other reference to the cell's contents exists.
-        match unsafe { &*self.figures.get() } {
-            Figures::None => {}
-            Figures::Own(measured) => {
-                let jobs = measured.jobs;
-                report.measured = true;
-                report.jobs = jobs;
-                report.misses = measured.misses;
-                report.jitter = measured.jitter.summary(jobs);
-                report.response = measured.response.summary(jobs);
-                report.execution = measured.execution.summary(jobs);
-            }
-            Figures::Shared(shared) => {
+        match unsafe { &*self.place.get() } {
+            Place::None => {}
+            Place::Unknown => report.measured = true,
+            Place::Own(figures) => measured::fill(figures, report),
+            Place::Shared(shared) => {
                 let figures = &shared.row.figures;
-                let jobs = figures.jobs.load(Relaxed);
-                let summary = |of: &Distribution| {
-                    let statistics = of.statistics(jobs);
-                    Summary {
-                        max: statistics.max,
-                        mean: statistics.mean as f64,
-                        p999: Some(statistics.p999),
-                        p50: Some(statistics.p50),
-                    }
-                };
+                let summary = |of: &Distribution| measured::summary(of.quantity(), of.counts());
                 report.measured = true;
-                (report.jobs, report.misses) = (jobs, figures.misses.load(Relaxed));
+                (report.jobs, report.misses) = (figures.jobs.load(Relaxed), figures.misses.load(Relaxed));
                 report.jitter = summary(&figures.jitter);
                 report.response = summary(&figures.response);
                 report.execution = summary(&figures.execution);

@@ -15,10 +15,10 @@ pub use self::app_port::AppPort;
 #[cfg(feature = "async")]
 pub(crate) use self::per_core::{PerCore, per_thread};
 
-/// Error of the operating system, of which there is none.
+/// Error of an operating system, which a board does not have.
 pub(crate) type SystemError = Infallible;
 
-/// Returned instead of an interrupt number if the environment requests that the app shuts down.
+/// Interrupt number that requests a shutdown of the app.
 pub(crate) const STOP: u32 = u32::MAX;
 
 /// Calls a function with interrupts masked.

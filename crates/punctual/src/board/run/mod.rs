@@ -225,7 +225,7 @@ fn finish<A: App>(runtime: &'static Runtime) -> Report {
         runtime.tasks.iter().for_each(|task| unsafe { task.retire(level) });
     }
     // SAFETY: as above.
-    let waiting = runtime.tasks.iter().map(|task| u64::from(unsafe { task.end() }.1)).sum::<u64>();
+    let waiting = runtime.tasks.iter().map(|task| u64::from(unsafe { task.end() })).sum::<u64>();
     // SAFETY: the resources are filled; no job can run, and an `idle` that has not ended does not
     // continue.
     unsafe { A::shutdown() };

@@ -1,32 +1,43 @@
-//! Declares an app to Linux, on a board that shares memory with it: see [`punctual_core::remote`].
+//! Places of the tasks' figures, and the declaration of an app to Linux on a board that shares memory
+//! with it: see [`punctual_core::remote`].
 
 use core::sync::atomic::Ordering;
-
-use punctual_core::remote::ROWS;
 
 use crate::cells::{Shared, area, make_ring};
 use crate::report::Report;
 use crate::state::runtime::Runtime;
 
-/// Declares the tasks of `runtime` to Linux, and has their jobs counted in the rows.
+/// Gives every measured task of `runtime` a place for its figures: a row, declared to Linux, as long
+/// as there are rows, otherwise memory of the board.
 ///
 /// # Safety
 /// No job can run, and none can be spawned.
 pub(super) unsafe fn begin(runtime: &'static Runtime) {
-    let Some((area, uninterrupted)) = area() else { return };
-    make_ring(area, uninterrupted);
-    area.declare(runtime.name, runtime.home.name);
-    let mut rows = area.all_rows.iter().enumerate();
+    let area = area();
+    if let Some((area, uninterrupted)) = area {
+        make_ring(area, uninterrupted);
+        area.declare(runtime.name, runtime.home.name);
+    }
+    let mut rows = 0;
     for task in runtime.tasks {
         // SAFETY: no job of the task can run and none can be spawned, by this function's contract.
-        let (Some(info), Some(report)) = (task.info(), unsafe { task.end() }.0) else { continue };
-        let Some((index, row)) = rows.next() else { break };
+        let (Some(info), Some(report)) = (task.info(), unsafe { task.report() }) else { continue };
+        let row =
+            area.and_then(|(area, uninterrupted)| Some((area, area.all_rows.get(rows)?, uninterrupted)));
+        let Some((area, row, uninterrupted)) = row else {
+            // SAFETY: as above.
+            unsafe { info.cells.count() };
+            continue;
+        };
         let nanos = |duration: Option<punctual_core::Duration>| duration.map(|duration| duration.as_ticks());
         row.declare(info.name, info.level, report.measured, nanos(report.period), nanos(report.deadline));
         // SAFETY: as above.
-        unsafe { info.cells.count_in(Shared { area, row, index: index as u16, uninterrupted }) };
+        unsafe { info.cells.count_in(Shared { area, row, index: rows as u16, uninterrupted }) };
+        rows += 1;
     }
-    area.publish(ROWS - rows.len());
+    if let Some((area, _)) = area {
+        area.publish(rows);
+    }
 }
 
 /// Shows when the app started, in ns.

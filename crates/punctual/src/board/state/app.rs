@@ -82,7 +82,7 @@ impl Runtime {
             let is_here =
                 move |task: &&&'static dyn Registered| task.info().is_some_and(|info| info.level == level);
             // SAFETY: by this function's contract.
-            self.tasks.iter().filter(is_here).filter_map(|task| unsafe { task.end() }.0)
+            self.tasks.iter().filter(is_here).filter_map(|task| unsafe { task.report() })
         });
         self.host.rows.fill(self.tasks.len(), tasks)
     }

@@ -2,13 +2,12 @@
 
 pub(crate) mod figures;
 pub(crate) mod heartbeat;
-mod measured;
 pub(crate) mod recent;
 mod slot;
 
 use std::sync::atomic::AtomicU64;
 
-use crate::cells::Job;
+use crate::cells::{Job, measured};
 use crate::port::linux::trace_marker::Mark;
 use crate::report::TaskReport;
 use crate::stop::StopReason;

@@ -116,9 +116,9 @@ impl RunGuard {
         let _last = unsafe { LastThread::of(self.runtime) };
         // SAFETY: every thread of the run has ended, by this function's contract, and no thread
         // passes the gate anymore.
-        let ended = self.runtime.tasks.iter().map(|task| unsafe { task.end() });
+        let ended = self.runtime.tasks.iter().map(|task| unsafe { (task.end(), task.report()) });
         let (mut tasks, mut dropped) = (Vec::new(), 0);
-        for (task, waiting) in ended {
+        for (waiting, task) in ended {
             tasks.extend(task);
             dropped += u64::from(waiting);
         }

@@ -195,13 +195,15 @@ impl<B: Bound> Registered for BoundTask<B> {
         unsafe { self.task.begin() };
     }
 
-    unsafe fn end(&self) -> (Option<TaskReport>, u32) {
+    unsafe fn end(&self) -> u32 {
         // SAFETY: no job of the task can run or be spawned, by this function's contract.
-        let (mut report, dropped) = unsafe { self.task.end() };
-        if let Some(report) = &mut report {
-            report.idle_releases = self.idleness.repeated();
-        }
-        (report, dropped)
+        unsafe { self.task.end() }
+    }
+
+    unsafe fn report(&self) -> Option<TaskReport> {
+        // SAFETY: no job of the task can run, by this function's contract.
+        let report = unsafe { self.task.report() };
+        report.map(|report| TaskReport { idle_releases: self.idleness.repeated(), ..report })
     }
 
     fn info(&'static self) -> Option<TaskInfo> {

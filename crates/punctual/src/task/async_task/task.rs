@@ -438,7 +438,7 @@ impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
         }
     }
 
-    unsafe fn end(&self) -> (Option<TaskReport>, u32) {
+    unsafe fn end(&self) -> u32 {
         // SAFETY: no other thread uses the task, by this function's contract.
         let instance = unsafe { self.activation.reset() };
         if B::NON_SEND == NonSend::Everything {
@@ -448,9 +448,12 @@ impl<B: AsyncBody, const SIZE: usize> Registered for AsyncTask<B, SIZE> {
             // SAFETY: no thread polls it again.
             unsafe { self.abandon(instance.is_some() && !B::NON_SEND.future()) };
         }
-        // SAFETY: no job of the task can run, by this function's contract.
-        let report = unsafe { self.monitor.report() };
         // An interrupted wait is not a job; a poll that is never made is one.
-        (Some(report), instance.is_some_and(|waits| waits).into())
+        instance.is_some_and(|waits| waits).into()
+    }
+
+    unsafe fn report(&self) -> Option<TaskReport> {
+        // SAFETY: no job of the task can run, by this function's contract.
+        Some(unsafe { self.monitor.report() })
     }
 }

@@ -127,7 +127,7 @@ impl<const N: usize, const W: usize> AnyTimers for Timers<N, W> {
 impl<const N: usize, const W: usize> Registered for Timers<N, W> {
     unsafe fn begin(&self) {}
 
-    unsafe fn end(&self) -> (Option<TaskReport>, u32) {
+    unsafe fn end(&self) -> u32 {
         let drop = |waker: *mut Waker| {
             // SAFETY: it is the waker of a job that has been removed, and is not used again.
             Host::contained(self.partition.runtime, Culprit::Waker, || unsafe { waker.drop_in_place() });
@@ -136,7 +136,11 @@ impl<const N: usize, const W: usize> Registered for Timers<N, W> {
         // contract.
         unsafe { self.slots.clear(drop) };
         // A waker is not a job.
-        (None, 0)
+        0
+    }
+
+    unsafe fn report(&self) -> Option<TaskReport> {
+        None
     }
 
     fn info(&'static self) -> Option<TaskInfo> {

@@ -1,6 +1,7 @@
 //! Recording of the figures of a task: counts, and a histogram for each quantity.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+// Atomics from `core`, not loom: other processes read them.
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use punctual_core::metrics::{Histogram, Quantity, TaskFigures, bucket_end, bucket_of, quantile};
 
@@ -36,23 +37,31 @@ fn record_zero(quantity: &Quantity, histogram: &Histogram) {
 }
 
 /// Returns the upper end of each nonempty bucket, which is the last value in it, and its count.
-fn recorded(histogram: &Histogram) -> impl Iterator<Item = (u64, u64)> {
+fn recorded(histogram: &Histogram) -> impl Iterator<Item = (u64, u64)> + Clone {
     let buckets = histogram.0.iter().map(|count| count.load(Relaxed)).enumerate();
     buckets.filter(|(_, count)| *count != 0).map(|(bucket, count)| (bucket_end(bucket), count.into()))
 }
 
-fn summary(quantity: &Quantity, histogram: &Histogram) -> Summary {
+/// Returns the summary of a quantity, given the end and count of each nonempty bucket of its
+/// histogram, in order.
+pub(crate) fn summary(quantity: &Quantity, buckets: impl Iterator<Item = (u64, u64)> + Clone) -> Summary {
     let max = quantity.max.load(Relaxed);
-    let buckets: Vec<_> = recorded(histogram).collect();
-    let count: u64 = buckets.iter().map(|bucket| bucket.1).sum();
+    let count: u64 = buckets.clone().map(|bucket| bucket.1).sum();
     let mean = if count == 0 { 0.0 } else { quantity.sum.load(Relaxed) as f64 / count as f64 };
-    let quantile = |part| quantile(&buckets, part).min(max);
-    Summary { max, p999: Some(quantile(0.999)), p50: Some(quantile(0.5)), mean, buckets }
+    let quantile = |part| quantile(buckets.clone(), part).min(max);
+    Summary {
+        max,
+        p999: Some(quantile(0.999)),
+        p50: Some(quantile(0.5)),
+        mean,
+        #[cfg(feature = "alloc")]
+        buckets: buckets.collect(),
+    }
 }
 
 /// Adds a job. Only for the thread that may run jobs of the task.
 #[inline(always)]
-pub(super) fn add_job(figures: &TaskFigures, job: Job) {
+pub(crate) fn add_job(figures: &TaskFigures, job: Job) {
     add(&figures.jobs, 1);
     // A job that runs as a call starts when it is released, and unless it is preempted, its
     // response time is its execution time.
@@ -84,15 +93,15 @@ fn suspended(figures: &TaskFigures, time: u64) {
 }
 
 /// Copies the figures into `report`.
-pub(super) fn fill(figures: &TaskFigures, report: &mut TaskReport) {
+pub(crate) fn fill(figures: &TaskFigures, report: &mut TaskReport) {
     report.measured = true;
     report.jobs = figures.jobs.load(Relaxed);
     report.misses = figures.misses.load(Relaxed);
     report.self_suspensions = figures.suspended.load(Relaxed);
     report.suspension_max = figures.suspension_max.load(Relaxed);
-    report.jitter = summary(&figures.jitter, &figures.jitters);
-    report.response = summary(&figures.response, &figures.responses);
-    report.execution = summary(&figures.execution, &figures.executions);
+    report.jitter = summary(&figures.jitter, recorded(&figures.jitters));
+    report.response = summary(&figures.response, recorded(&figures.responses));
+    report.execution = summary(&figures.execution, recorded(&figures.executions));
 }
 
 #[cfg(test)]
@@ -148,7 +157,7 @@ mod tests {
         // SAFETY: zero is a valid value of an atomic.
         let figures: Arc<TaskFigures> = unsafe { Arc::new_zeroed().assume_init() };
         values.into_iter().for_each(|value| record(&figures.jitter, &figures.jitters, value));
-        summary(&figures.jitter, &figures.jitters)
+        summary(&figures.jitter, recorded(&figures.jitters))
     }
 
     #[test]

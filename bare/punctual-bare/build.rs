@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Not a board of its own: a CPU that Linux gave up. Its loader chooses the address.
+/// A CPU that Linux gave up, which has no row in the table. Its loader chooses the address.
 const AMP: &str = "amp";
 
 fn main() {

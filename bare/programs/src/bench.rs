@@ -237,7 +237,7 @@ impl Report {
     }
 
     /// Prints the check of a property of the board: the observation and whether it is as expected, or
-    /// why there is none.
+    /// the reason for a missing observation.
     pub fn property(&mut self, property: &Property<'_>, observed: Result<(&dyn fmt::Display, bool), &str>) {
         self.next();
         let Property { slug, rule, expected } = property;

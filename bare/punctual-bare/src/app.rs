@@ -124,8 +124,11 @@ fn __punctual_board_memory(layout: Layout) -> Option<NonNull<u8>> {
     memory::take(layout)
 }
 
+/// Calls a function with interrupts masked.
+type Uninterrupted = fn(&mut dyn FnMut());
+
 #[unsafe(no_mangle)]
-fn __punctual_board_figures() -> Option<(NonNull<u8>, fn(&mut dyn FnMut()))> {
+fn __punctual_board_figures() -> Option<(NonNull<u8>, Uninterrupted)> {
     #[cfg(feature = "amp")]
     return Some((crate::amp::figures()?, crate::amp::uninterrupted));
     #[cfg(not(feature = "amp"))]

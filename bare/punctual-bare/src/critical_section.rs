@@ -11,8 +11,8 @@ use critical_section::RawRestoreState;
 use crate::arch;
 
 /// The core that is inside.
-static OWNER: AtomicU32 = AtomicU32::new(NOBODY);
-const NOBODY: u32 = u32::MAX;
+static OWNER: AtomicU32 = AtomicU32::new(NO_CORE);
+const NO_CORE: u32 = u32::MAX;
 
 /// The state before: interrupts were masked, and this core was inside already.
 const MASKED: u8 = 1;
@@ -32,7 +32,7 @@ unsafe impl critical_section::Impl for Masked {
             return before | NESTED;
         }
         // Acquire: this core sees the writes of the previous core inside.
-        while OWNER.compare_exchange_weak(NOBODY, me, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        while OWNER.compare_exchange_weak(NO_CORE, me, Ordering::Acquire, Ordering::Relaxed).is_err() {
             hint::spin_loop();
         }
         before
@@ -40,7 +40,7 @@ unsafe impl critical_section::Impl for Masked {
 
     unsafe fn release(before: RawRestoreState) {
         if before & NESTED == 0 {
-            OWNER.store(NOBODY, Ordering::Release);
+            OWNER.store(NO_CORE, Ordering::Release);
         }
         if before & MASKED == 0 {
             arch::unmask_interrupts();

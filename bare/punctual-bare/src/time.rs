@@ -29,6 +29,7 @@ impl Constant {
     }
 
     #[inline]
+    #[expect(clippy::pointers_in_nomem_asm_block, reason = "the block is empty, so it reads nothing")]
     fn get(&self) -> u64 {
         let mut constant = core::ptr::from_ref(self);
         // Makes the compiler compute one address for both halves instead of two.

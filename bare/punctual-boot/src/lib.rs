@@ -48,9 +48,9 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NoSender => "nobody sends",
+            Self::NoSender => "no sender has answered",
             Self::Cancelled => "the sender has cancelled",
-            Self::TooLarge => "there is no room for what is sent",
+            Self::TooLarge => "the image is too large for this board",
             Self::TooManyErrors => "too many errors in a row",
             Self::OutOfStep => "a block is missing",
         })
@@ -207,7 +207,9 @@ impl core::error::Error for Rejected {}
 pub fn check(received: &[u8], name: &str) -> Result<Checked, Rejected> {
     let Some(trailer) = Trailer::at_end_of(received) else { return Ok(Checked::Unchecked) };
     let length = trailer.length as usize;
-    let image = received.get(..length).filter(|_| length + Trailer::SIZE <= received.len());
+    // No program is empty, and the start-up code could not enter it.
+    let image = received.get(..length).filter(|image| !image.is_empty());
+    let image = image.filter(|_| length + Trailer::SIZE <= received.len());
     let image = image.ok_or(Rejected::Length)?;
     if crc32(image) != trailer.crc {
         return Err(Rejected::Crc);
@@ -401,6 +403,7 @@ mod tests {
         let length = long.len() - Trailer::SIZE + 8;
         long[length..length + 4].copy_from_slice(&u32::MAX.to_le_bytes());
         assert_eq!(check(&long, "board"), Err(Rejected::Length));
+        assert_eq!(check(&sent(&[], "board"), "board"), Err(Rejected::Length));
         let Err(rejected @ Rejected::Board(_)) = check(&good, "another") else { panic!("another board") };
         assert_eq!(
             std::string::ToString::to_string(&rejected),

@@ -44,7 +44,7 @@ impl Line for Uart {
 
 fn main() -> ! {
     let layout = Layout::from_size_align(ROOM, 4096).expect("it is a power of two");
-    let place = memory::take(layout).expect("a board has so much memory");
+    let place = memory::take(layout).expect("a board has more memory than that");
     // SAFETY: nothing else uses this memory, and zeros are valid bytes.
     let buffer = unsafe {
         place.write_bytes(0, ROOM);

@@ -52,7 +52,7 @@ const _: () =
 /// Marks an image and its trailer.
 pub const MAGIC: [u8; 8] = *b"punctual";
 /// Offset of [`MAGIC`] in an image, after a branch. The size follows it.
-const DECLARATION: usize = 4;
+pub const DECLARATION: usize = 4;
 
 /// Returns the size that an image declares for itself in its first bytes, rounded up to pages.
 pub fn declared_size(image: &[u8]) -> Option<u32> {

@@ -238,7 +238,7 @@ mod tests {
         // The program `thermometer` tests in QEMU that clearing works.
         assert!(matches!(thermometer.disable(), Err(lm75::Error::I2C(Error::Timeout))));
         assert_eq!(memory.get(0x0C), 0x48);
-        assert_eq!(memory.get(0x08), 2, "the register and what is in it");
+        assert_eq!(memory.get(0x08), 2, "the number of the register and its new value");
         assert_eq!(memory.get(0x00), 0x8080, "started, to write");
     }
 }

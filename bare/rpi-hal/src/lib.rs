@@ -10,7 +10,7 @@
 //! use rpi_hal::gpio;
 //! use rpi_registers::Peripherals;
 //!
-//! let peripherals = Peripherals::take().expect("nobody has taken them before");
+//! let peripherals = Peripherals::take().expect("this is the first call");
 //! let (mut bank, pins) = gpio::split(peripherals.gpio);
 //! let mut led = pins.gpio17.into_output(&mut bank);
 //! led.set_high().unwrap();

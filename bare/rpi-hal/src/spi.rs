@@ -183,14 +183,14 @@ mod tests {
         assert_eq!(memory.get(0x00) & 0xFF, 0x3C);
         spi.write(&[1, 2, 0x5A]).unwrap();
         assert_eq!(memory.get(0x04), 0x5A);
-        assert_eq!(memory.get(0x00) & 1 << 7, 0, "no transfer is active any more");
+        assert_eq!(memory.get(0x00) & 1 << 7, 0, "the transfer has ended");
         // A register in memory answers with the last byte sent.
         let mut words = [7];
         spi.transfer_in_place(&mut words).unwrap();
         assert_eq!(words, [7]);
         let mut read = [9; 3];
         spi.transfer(&mut read, &[4]).unwrap();
-        assert_eq!(read, [0; 3], "what is read beyond what is written is asked for by zeros");
+        assert_eq!(read, [0; 3], "the driver sends zeros for bytes that are only read");
         spi.read(&mut read).unwrap();
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn check(board: Board) -> Result {
         compare(&remote.memory(address, linked.len())?, &linked, "as QEMU loads the executable")
     })?;
     emulator::debugged(board, &firmware(board, &kernel, address), |line, remote| {
-        let line = Serial::open(line)?;
+        let mut line = Serial::open(line)?;
         let entry = remote.run_to(address)?;
         if entry != address {
             return Err(format!("entered at {entry:#x} instead of {address:#x}").into());

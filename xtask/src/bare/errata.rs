@@ -2,8 +2,8 @@
 //!
 //! Cortex-A53 erratum 835769: a 64-bit multiply-accumulate directly after a load or a store may
 //! compute a wrong result. As GNU ld does with `--fix-cortex-a53-835769`, which lld lacks, each such
-//! instruction becomes a branch to a copy of it, followed by a branch back. This also covers code
-//! that was compiled elsewhere, as `core` is.
+//! instruction becomes a branch to a copy of it, followed by a branch back. So `core`, which other
+//! compilers have built, is covered as well.
 
 use super::board::Board;
 use super::elf::Elf;

@@ -24,7 +24,7 @@ pub(super) fn write(board: Board, program: &str, directory: Option<&Path>) -> Re
         "Copy both to the first partition (FAT) of a card that also contains these files of the firmware: {}.",
         firmware.files.join(", ")
     );
-    println!("They are in the directory `boot` of https://github.com/raspberrypi/firmware.");
+    println!("The directory `boot` of https://github.com/raspberrypi/firmware has these files.");
     Ok(())
 }
 

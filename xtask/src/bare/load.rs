@@ -17,7 +17,8 @@ mod protocol;
 
 pub(super) use protocol::crc32;
 use protocol::{
-    ACK, ANSWER_LIMIT, ATTEMPTS, CAN, EOT, NAK, START_LIMIT, STX, Trailer, WITH_CRC, crc16, declared_size,
+    ACK, ANSWER_LIMIT, ATTEMPTS, CAN, DECLARATION, EOT, MAGIC, NAK, START_LIMIT, STX, Trailer, WITH_CRC,
+    crc16, declared_size,
 };
 
 /// The data bytes of a block.
@@ -74,7 +75,7 @@ fn named(line: &mut impl Line) -> Result<Board> {
         };
         said.push(char::from(byte));
         let boards = Board::all().iter();
-        // Up to the colon, to tell the name from a longer one.
+        // Up to the colon, because one name may be the start of another.
         if let Some(board) =
             boards.copied().find(|board| said.ends_with(&format!("punctual-boot on {}:", board.full_name())))
         {
@@ -149,6 +150,14 @@ pub(super) fn check_declaration(image: &[u8]) -> Result {
     }
 }
 
+/// Returns the image with another declared size.
+pub(super) fn declaring(image: &[u8], size: u32) -> Vec<u8> {
+    const PLACE: usize = DECLARATION + MAGIC.len();
+    let mut declaring = image.to_vec();
+    declaring[PLACE..PLACE + size_of::<u32>()].copy_from_slice(&size.to_le_bytes());
+    declaring
+}
+
 /// Sends bytes to a receiver that requests them. Cancels the transfer if it fails.
 pub(super) fn send(line: &mut impl Line, bytes: &[u8], progress: impl Fn(usize)) -> Result {
     let begin = Instant::now();
@@ -211,7 +220,7 @@ impl Serial {
     }
 
     /// Waits for a given text.
-    pub(super) fn wait_for(mut self, expected: &str, limit: Duration) -> Result {
+    pub(super) fn wait_for(&mut self, expected: &str, limit: Duration) -> Result {
         let begin = Instant::now();
         let mut said = String::new();
         while !said.contains(expected) {

@@ -44,7 +44,8 @@ pub(super) fn check(board: Board) -> Result {
     receive(&image, &received)
 }
 
-/// Lets `sx` send to the loader at the other end of `line`; the loader enters the received image.
+/// Lets `sx` send to the loader at the other end of `line`; the loader warns of the missing trailer
+/// and enters the received image.
 fn send(line: &Path, blocks: &[&str], file: &Path, greeting: &str) -> Result {
     // Kept open because QEMU drops output that no process reads.
     let terminal = load::open(line)?;
@@ -56,7 +57,9 @@ fn send(line: &Path, blocks: &[&str], file: &Path, greeting: &str) -> Result {
         let said = String::from_utf8_lossy(&ended.stderr);
         return Err(format!("sx {blocks:?}: {}\n{said}", ended.status).into());
     }
-    Serial::of(terminal.try_clone()?, terminal).wait_for(greeting, LOAD_LIMIT)
+    let mut board = Serial::of(terminal.try_clone()?, terminal);
+    board.wait_for("warning: no trailer", LOAD_LIMIT)?;
+    board.wait_for(greeting, LOAD_LIMIT)
 }
 
 /// Lets `rx` receive from the sender of this project.

@@ -96,6 +96,7 @@ pub(super) fn run(options: &Options) -> Result {
     let boards = if options.board.is_empty() { Board::all() } else { &options.board[..] };
 
     if options.names.is_empty() {
+        toolchain::lint()?;
         toolchain::test_drivers()?;
         toolchain::build_beside_linux()?;
     }
@@ -160,14 +161,23 @@ fn build<'a>(board: Board, programs: &[&'a Program]) -> Result<Vec<(&'a Program,
     Ok(built)
 }
 
-/// Sends `hello` to the boot loader, and waits for its greeting.
+/// Sends `hello` to the boot loader, and waits for its greeting. Before that, the loader rejects the
+/// image if it declares more bytes than there is room for, or if it is for another board.
 fn load_and_run(board: Board) -> Result {
     let image = hello(board)?;
+    let another = Board::all().iter().copied().find(|other| *other != board).ok_or("there is one board")?;
     let loader = Machine::new(board, &toolchain::build_loader(board)?)?;
     loader.with_line(|line| {
         let mut line = load::Serial::open(line)?;
         load::check_declaration(&image)?;
+        if load::load(&mut line, board, &load::declaring(&image, u32::MAX)).is_ok() {
+            return Err("the loader accepted an image that is too large".into());
+        }
+        line.wait_for("the image is too large for this board", LOAD_LIMIT)?;
+        load::load(&mut line, another, &image)?;
+        line.wait_for(&format!("the image is for {}", another.full_name()), LOAD_LIMIT)?;
         load::load(&mut line, board, &image)?;
+        line.wait_for("with the right CRC-32", LOAD_LIMIT)?;
         line.wait_for(&greeting(board), LOAD_LIMIT)
     })
 }

@@ -13,7 +13,7 @@ use punctual_process::child::BoundedCommand;
 
 use super::board::Board;
 use super::examples;
-use super::programs::{Place, Program};
+use super::programs::{Place, Program, RASPBERRY_PI};
 use crate::process::TOOL_LIMIT;
 use crate::scratch::Scratch;
 use crate::{Result, cargo, process};
@@ -82,12 +82,18 @@ pub(super) fn build_package(board: Board, directory: &Path, name: &str) -> Resul
 
 /// Builds the programs for a CPU beside Linux, which the lab runs; QEMU alone cannot.
 pub(super) fn build_beside_linux() -> Result {
-    // The flags come from the configuration in their directory.
-    let mut command = command_for(AMP_TARGET)?;
-    command.current_dir(workspace().join("amp-programs")).env("CARGO_TARGET_DIR", target_dir().join("amp"));
+    let mut command = beside_linux()?;
     command.args(["build", "--locked", "--release", "--target", AMP_TARGET]);
     cargo::build(&mut command)?;
     Ok(())
+}
+
+/// Returns a cargo command for these programs; the flags come from the configuration in their
+/// directory.
+fn beside_linux() -> Result<Command> {
+    let mut command = command_for(AMP_TARGET)?;
+    command.current_dir(workspace().join("amp-programs")).env("CARGO_TARGET_DIR", target_dir().join("amp"));
+    Ok(command)
 }
 
 /// Runs the unit tests of the code that also compiles for this machine: registers and their
@@ -100,6 +106,37 @@ pub(super) fn test_drivers() -> Result {
         command.args(["--package", "punctual-boot"]);
         command.args(["--features", &format!("rpi-registers/{chip},rpi-hal/{chip}")]);
         process::succeed(&mut command)?;
+    }
+    Ok(())
+}
+
+/// Lints the packages for each board whose target is installed; Debian's compiler has no clippy.
+pub(super) fn lint() -> Result {
+    const FEATURES: &str =
+        "programs/app,programs/alloc,programs/monitoring,programs/virtual-time,punctual-boot/loader";
+    let programs = Program::all()?;
+    for board in Board::all() {
+        if !has_target(board.target())? {
+            continue;
+        }
+        let mut features = format!("{FEATURES},punctual-bare/{board}");
+        if board.has(RASPBERRY_PI) {
+            features += ",programs/raspberry-pi";
+        }
+        let mut command = command(*board)?;
+        command.args(["clippy", "--locked", "--quiet", "--workspace", "--exclude", "amp-programs"]);
+        command.args(["--target", board.target(), "--features", &features]);
+        command.args(["--lib", "--bin", "punctual-boot"]);
+        let runs = |program: &&Program| program.check_runs_on(*board, Place::Board).is_ok();
+        for program in programs.iter().filter(|program| !program.is_example).filter(runs) {
+            command.args(["--bin", &program.name]);
+        }
+        command.args(["--", "-D", "warnings"]);
+        process::succeed(&mut command)?;
+    }
+    if has_target(AMP_TARGET)? {
+        let mut command = beside_linux()?;
+        process::succeed(command.args(["clippy", "--locked", "--quiet", "--", "-D", "warnings"]))?;
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ mod app {
 
     #[init(local = [rings: Rings<256, 64> = Rings::new()])]
     fn init(cx: init::Context) -> (Shared, Local) {
-        let peripherals = Peripherals::take().expect("nobody has taken them before");
+        let peripherals = Peripherals::take().expect("this is the first call");
         // The console has enabled the FIFO.
         while !peripherals.uart0.fr.is_set(FR::RXFF) {}
         let (mut bank, pins) = gpio::split(peripherals.gpio);

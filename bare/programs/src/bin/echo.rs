@@ -29,7 +29,7 @@ mod app {
 
     #[init(local = [rings: Rings<256, 64> = Rings::new()])]
     fn init(cx: init::Context) -> (Shared, Local) {
-        let peripherals = Peripherals::take().expect("nobody has taken them before");
+        let peripherals = Peripherals::take().expect("this is the first call");
         let (mut bank, pins) = gpio::split(peripherals.gpio);
         let pins = (pins.gpio14.into_alternate(&mut bank), pins.gpio15.into_alternate(&mut bank));
         let uart = Uart::new(peripherals.uart0, pins, uart_clock(), 115_200);

@@ -72,7 +72,9 @@ mod bus {
     /// Number of answered transfers.
     static ANSWERED: AtomicU32 = AtomicU32::new(0);
 
-    struct Simulated(UnsafeCell<Option<SimulatedGimbal<fn() -> u64>>>);
+    type Device = SimulatedGimbal<fn() -> u64>;
+
+    struct Simulated(UnsafeCell<Option<Device>>);
 
     // SAFETY: only `answer` uses it. One core runs `answer`, one call after the other.
     unsafe impl Sync for Simulated {}
@@ -218,6 +220,10 @@ fn main() -> ! {
     let gimbal = Gimbal::new(bus::Bus::default());
     let code = match tasks::app::run(config, gimbal, setpoints, recording, None, controller::Records) {
         Ok(report) => {
+            for task in &report.tasks {
+                let recorded = task.response.buckets.iter().map(|bucket| bucket.1).sum::<u64>();
+                assert_eq!(recorded, task.jobs, "the histogram of {} has every job", task.name);
+            }
             punctual_bare::print!("{report}");
             report.exit_code()
         }

@@ -53,8 +53,8 @@ fn measures(_: ()) {
     begin();
     end();
     let overhead = TOOK.load(Ordering::Relaxed);
-    let parts: [(&str, fn(u32)); 5] = [
-        ("P that waits, priorities above that wait", waits),
+    let parts = [
+        ("P that waits, priorities above that wait", waits as fn(u32)),
         ("sleep, timers that are due earlier", sleeps),
         ("V by N, threads woken", wakes),
         ("lock, threads of which each waits for the next", inherits),

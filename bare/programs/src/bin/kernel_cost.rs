@@ -87,7 +87,7 @@ fn measures(_: ()) {
     report("semaphore P, a unit free", end());
     begin();
     let given = v();
-    report("semaphore V, nobody waits", end());
+    report("semaphore V, no thread waits", end());
     assert!(taken.is_ok() && given.is_ok() && SEMAPHORE.try_p());
 
     begin();
@@ -95,7 +95,7 @@ fn measures(_: ()) {
     report("mutex lock, free", end());
     begin();
     let unlocked = unlock();
-    report("mutex unlock, nobody waits", end());
+    report("mutex unlock, no thread waits", end());
     assert!(locked.is_ok() && unlocked.is_ok());
 
     let waits = |()| {

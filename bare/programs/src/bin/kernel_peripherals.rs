@@ -70,8 +70,9 @@ fn on_uart(_: usize) {
 /// Prints a received line.
 fn receive(uart: Uart<impl Pins>) {
     static mut RINGS: Rings<256, 64> = Rings::new();
+    let rings = &raw mut RINGS;
     // SAFETY: the only reference, because this is called once.
-    let (handler, mut reader, _) = uart.with_rings(unsafe { &mut *(&raw mut RINGS) });
+    let (handler, mut reader, _) = uart.with_rings(unsafe { &mut *rings });
     *HANDLER.lock().unwrap() = Some(handler);
     UART.subscribe_irq(interrupt::UART0).unwrap();
     let mut line = [0; 32];

@@ -85,7 +85,7 @@ fn circle(_: ()) {
         let r2 = R2.lock().unwrap();
         let ((r2, r1), exclusion) = r2.and_lock(&R1).unwrap();
         println!(
-            "  T2 has both, and lost one meanwhile: {}",
+            "  T2 has both, after another thread took one: {}",
             exclusion == Exclusion::Lost && *r1 + *r2 == 10
         );
     };

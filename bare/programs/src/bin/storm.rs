@@ -43,7 +43,7 @@ mod app {
     }
 
     fn step(pair: &mut (u32, u32)) {
-        assert_eq!(pair.0, pair.1, "somebody else is in the critical section");
+        assert_eq!(pair.0, pair.1, "another job is in the critical section");
         pair.0 += 1;
         // Long enough for an occasional interrupt.
         for i in 0..8 {

@@ -20,13 +20,13 @@ punctual_bare::entry!(main);
 const FREQUENCY: u32 = 50_000;
 
 fn main() -> ! {
-    let peripherals = Peripherals::take().expect("nobody has taken them before");
+    let peripherals = Peripherals::take().expect("this is the first call");
     println!("taken twice: {}", Peripherals::take().is_some());
     let (mut bank, pins) = gpio::split(peripherals.gpio);
     let pins = (pins.gpio2.into_alternate(&mut bank), pins.gpio3.into_alternate(&mut bank));
     let core_clock = raspberry_pi::clocks().core.expect("the firmware reports it");
     let mut i2c = Controller::new(peripherals.i2c1, pins, core_clock, FREQUENCY);
-    println!("nobody answers at 0x49: {:?}", i2c.write(0x49, &[0]));
+    println!("no device answers at 0x49: {:?}", i2c.write(0x49, &[0]));
 
     let (mut delay, ..) = timer::split(peripherals.system_timer);
     let mut thermometer = Lm75::new(i2c, Address::default());

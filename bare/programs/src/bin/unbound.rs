@@ -17,9 +17,9 @@ mod app {
     static RUN: AtomicU32 = AtomicU32::new(0);
 
     #[cfg(not(feature = "raspberry-pi"))]
-    use interrupt::GPIO as NOBODYS;
+    use interrupt::GPIO as UNBOUND;
     #[cfg(feature = "raspberry-pi")]
-    use interrupt::SPI0 as NOBODYS;
+    use interrupt::SPI0 as UNBOUND;
 
     #[shared]
     struct Shared {}
@@ -29,7 +29,7 @@ mod app {
 
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
-        interrupt::enable(NOBODYS);
+        interrupt::enable(UNBOUND);
         (Shared {}, Local {})
     }
 
@@ -46,10 +46,10 @@ mod app {
         // SAFETY: they were unmasked before.
         unsafe { interrupt::unmask() };
         println!("an interrupt that is lowered before it is acknowledged, and it goes on");
-        interrupt::pend(NOBODYS);
+        interrupt::pend(UNBOUND);
         println!("an interrupt that no task binds, and it goes on");
         // The interrupt is disabled by now, so it stays pending.
-        interrupt::pend(NOBODYS);
+        interrupt::pend(UNBOUND);
         interrupt::disable(interrupt::UART0);
         interrupt::pend(interrupt::UART0);
         interrupt::enable(interrupt::UART0);

@@ -32,7 +32,7 @@ mod app {
 
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
-        let (line, reader) = LINE.split().expect("nobody else has it");
+        let (line, reader) = LINE.split().expect("this is the first call");
         computes::spawn().expect("there is none");
         ticks::spawn().expect("there is none");
         waits::spawn(reader).expect("there is none");

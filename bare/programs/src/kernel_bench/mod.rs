@@ -46,8 +46,11 @@ fn end() {
     bench::record(now.wrapping_sub(BEGAN.load(Ordering::Relaxed)));
 }
 
+/// Priorities and entry points of threads.
+type Threads = [(u8, fn(()))];
+
 /// Runs threads with the given priorities until all have ended or one has stopped the kernel.
-fn run(threads: &[(u8, fn(()))]) {
+fn run(threads: &Threads) {
     for (&(priority, entry), stack) in threads.iter().zip(&STACKS) {
         Thread::spawn(priority, stack, entry, ()).expect("there are as many stacks");
     }

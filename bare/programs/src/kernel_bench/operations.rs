@@ -5,17 +5,15 @@ use core::hint::black_box;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Kernel, RawMutex, STACKS, Semaphore, Thread, WANTED, are_wanted, begin, end, run};
+use super::{Kernel, RawMutex, STACKS, Semaphore, Thread, Threads, WANTED, are_wanted, begin, end, run};
 use crate::bench::{self, Report, Row};
 
 static SEMAPHORE: Semaphore = Semaphore::new(0, 9);
 static MUTEX: RawMutex = RawMutex::new("mutex");
 
-type Threads = &'static [(u8, fn(()))];
-
 /// The operations, with the names and descriptions that `punctual bench` uses and the threads that
 /// measure them.
-const OPERATIONS: [(&str, &str, Threads); 13] = [
+const OPERATIONS: [(&str, &str, &Threads); 13] = [
     ("rtos/tracing", "Tracing: reading the clock and writing it down", &[(5, traces)]),
     ("rtos/create-lower", "Creation at a lower level, until the call returns", &[(5, creates_lower)]),
     ("rtos/create-higher", "Creation at a higher level, until it runs", &[(5, creates_higher)]),

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use punctual_kernel::{Group, OrderedGuards};
 
-use super::{Mutex, OrderedMutex, STACKS, Semaphore, Thread, registers, run};
+use super::{Mutex, OrderedMutex, STACKS, Semaphore, Thread, Threads, registers, run};
 use crate::bench::{Check, Report};
 
 /// Name, rule and expectation, as in the suite `behaviour` of `punctual bench`, and the threads
@@ -16,7 +16,7 @@ struct Rule {
     slug: &'static str,
     text: &'static str,
     expected: &'static str,
-    threads: &'static [(u8, fn(()))],
+    threads: &'static Threads,
 }
 
 const RULES: [Rule; 8] = [

@@ -30,7 +30,7 @@ struct Tables {
     blocks: [Table; GIBS],
     /// Entries of 4 KiB.
     pages: [Table; PAGE_TABLES],
-    /// Entries of 4 KiB from [`start_table`] on, of which only the first is used.
+    /// Entries of 4 KiB from [`start_table`] on. Only the first entry is used.
     start: Table,
 }
 

@@ -74,8 +74,8 @@ at_el1:
     msr     vbar_el1, x0
     isb
 
-    // The stacks of the core; see link.ld. Faults are reported on EL1's own stack; everything else, interrupts included, uses
-    // the other stack pointer.
+    // The stacks of the core; see link.ld. Faults are reported on EL1's own stack; everything else,
+    // interrupts included, uses the other stack pointer.
     ldr     x0, =__stacks_start
     ldr     x1, =__fault_stack_size
     ldr     x2, =__stack_size

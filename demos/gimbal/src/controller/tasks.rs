@@ -132,6 +132,10 @@ pub(crate) mod app {
         START.store(0, Ordering::Relaxed);
         #[cfg(target_os = "linux")]
         let wanted = matches!(setpoints, Setpoints::Topic).then(Wanted::new);
+        #[cfg_attr(
+            not(target_os = "linux"),
+            expect(clippy::infallible_destructuring_match, reason = "Linux has further setpoints")
+        )]
         let timeline = match setpoints {
             Setpoints::Timeline(timeline) => timeline,
             #[cfg(target_os = "linux")]

@@ -19,6 +19,9 @@ use protocol::{
 /// Number of requests for a CRC before falling back to a checksum.
 const CRC_REQUESTS: u32 = 4;
 
+/// Maximum number of bytes that are dropped after an error.
+const MAX_DROPPED: u32 = 4096;
+
 /// A serial line.
 pub trait Line {
     /// Returns the next byte if one arrives within `timeout` milliseconds.
@@ -81,8 +84,11 @@ pub fn receive(line: &mut impl Line, buffer: &mut [u8]) -> Result<usize, Error> 
                 line.send(ACK);
                 return Ok(received);
             }
-            // A single one could be noise.
-            Begun::Cancel if line.receive(BYTE_LIMIT) == Some(CAN) => return Err(Error::Cancelled),
+            // A single one could be noise. Further ones would disturb the next transfer.
+            Begun::Cancel if line.receive(BYTE_LIMIT) == Some(CAN) => {
+                wait_for_silence(line);
+                return Err(Error::Cancelled);
+            }
             Begun::Block { size } => {
                 match block(line, size, with_crc, buffer.get_mut(received..).unwrap_or_default()) {
                     Ok(number) if number == expected => {
@@ -112,11 +118,16 @@ pub fn receive(line: &mut impl Line, buffer: &mut [u8]) -> Result<usize, Error> 
         if errors > MAX_ERRORS {
             return Err(cancel(line, Error::TooManyErrors));
         }
-        while line.receive(SILENCE).is_some() {}
+        wait_for_silence(line);
         // Before the first block, the sender interprets the answer as the request for its mode.
         with_crc &= received > 0 || errors <= CRC_REQUESTS;
         line.send(if with_crc && received == 0 { WITH_CRC } else { NAK });
     }
+}
+
+/// Drops bytes until the line is silent, and at most as many as of some blocks.
+fn wait_for_silence(line: &mut impl Line) {
+    (0..MAX_DROPPED).any(|_| line.receive(SILENCE).is_none());
 }
 
 /// Asks the sender to start. Returns its first byte, and whether it sends a CRC.
@@ -334,6 +345,22 @@ mod tests {
         script.input.extend([Some(CAN), None, None]);
         script.input.extend(block(SOH, 1, &[3; 128], true).into_iter().chain([EOT]).map(Some));
         assert_eq!(received(&mut script).unwrap(), [3; 128]);
+    }
+
+    #[test]
+    fn gives_up_on_a_line_that_is_never_silent() {
+        struct Noise(u64);
+        impl Line for Noise {
+            fn receive(&mut self, _: u32) -> Option<u8> {
+                self.0 += 1;
+                Some(b'x')
+            }
+
+            fn send(&mut self, _: u8) {}
+        }
+        let mut noise = Noise(0);
+        assert_eq!(receive(&mut noise, &mut [0; 1024]), Err(Error::TooManyErrors));
+        assert!(noise.0 < u64::from((MAX_ERRORS + 2) * (MAX_DROPPED + 1)));
     }
 
     #[test]

@@ -17,8 +17,8 @@ mod protocol;
 
 pub(super) use protocol::crc32;
 use protocol::{
-    ACK, ANSWER_LIMIT, ATTEMPTS, CAN, DECLARATION, EOT, MAGIC, NAK, START_LIMIT, STX, Trailer, WITH_CRC,
-    crc16, declared_size,
+    ACK, ANSWER_LIMIT, ATTEMPTS, CAN, DECLARATION, EOT, MAGIC, NAK, SILENCE, START_LIMIT, STX, Trailer,
+    WITH_CRC, crc16, declared_size,
 };
 
 /// The data bytes of a block.
@@ -160,19 +160,33 @@ pub(super) fn declaring(image: &[u8], size: u32) -> Vec<u8> {
 
 /// Sends bytes to a receiver that requests them. Cancels the transfer if it fails.
 pub(super) fn send(line: &mut impl Line, bytes: &[u8], progress: impl Fn(usize)) -> Result {
-    let begin = Instant::now();
-    // Earlier output of the board is irrelevant.
-    while line
-        .receive(limit(START_LIMIT).saturating_sub(begin.elapsed()))?
-        .ok_or("no boot loader requests an image: switch the board on, and check the wiring")?
-        != WITH_CRC
-    {}
+    wait_for_request(line)?;
     let sent = send_blocks(line, bytes, progress);
     if sent.is_err() {
         // Otherwise the receiver would wait for the rest.
         line.send(&[CAN; 3])?;
     }
     sent
+}
+
+/// Waits for a request, which differs from that character in a text by the silence that follows it.
+fn wait_for_request(line: &mut impl Line) -> Result {
+    let begin = Instant::now();
+    let mut next = None;
+    loop {
+        let byte = match next.take() {
+            Some(byte) => byte,
+            None => line
+                .receive(limit(START_LIMIT).saturating_sub(begin.elapsed()))?
+                .ok_or("no boot loader requests an image: switch the board on, and check the wiring")?,
+        };
+        if byte == WITH_CRC {
+            next = line.receive(limit(SILENCE))?;
+            if next.is_none() {
+                return Ok(());
+            }
+        }
+    }
 }
 
 fn send_blocks(line: &mut impl Line, bytes: &[u8], progress: impl Fn(usize)) -> Result {
@@ -199,8 +213,8 @@ fn deliver(line: &mut impl Line, bytes: &[u8]) -> Result {
                 Some(CAN) if line.receive(limit(ANSWER_LIMIT))? == Some(CAN) => {
                     return Err("the board cancelled the transfer: its console gives the reason".into());
                 }
-                Some(NAK) | None => break,
-                // The receiver repeated its request before it received the first block.
+                // The receiver repeats its request if it has received no first block.
+                Some(NAK | WITH_CRC) | None => break,
                 Some(_) => {}
             }
         }
@@ -239,14 +253,15 @@ mod tests {
 
     use super::*;
 
+    /// `None` is silence.
     struct Script {
-        answers: VecDeque<u8>,
+        answers: VecDeque<Option<u8>>,
         sent: Vec<Vec<u8>>,
     }
 
     impl Line for Script {
         fn receive(&mut self, _: Duration) -> Result<Option<u8>> {
-            Ok(self.answers.pop_front())
+            Ok(self.answers.pop_front().flatten())
         }
 
         fn send(&mut self, bytes: &[u8]) -> Result {
@@ -255,20 +270,39 @@ mod tests {
         }
     }
 
-    fn sent(answers: &[u8]) -> (Result, Vec<Vec<u8>>) {
+    fn sent(answers: &[Option<u8>]) -> (Result, Vec<Vec<u8>>) {
         let mut script = Script { answers: answers.iter().copied().collect(), sent: vec![] };
         (send(&mut script, &[7; 1030], |_| ()), script.sent)
     }
 
     #[test]
     fn resends_rejected_blocks() {
-        let (result, sent) = sent(&[b'?', WITH_CRC, WITH_CRC, ACK, NAK, ACK, ACK]);
+        let (result, sent) = sent(&[Some(WITH_CRC), None, Some(ACK), Some(NAK), Some(ACK), Some(ACK)]);
         result.unwrap();
         assert_eq!(sent.len(), 4);
         assert_eq!(sent[0][..4], [STX, 1, 0xFE, 7]);
         assert_eq!(sent[1], sent[2]);
         assert_eq!(sent[1][3 + 5..3 + 7], [7, 0x1A]);
         assert_eq!(sent[3], [EOT]);
+    }
+
+    /// A receiver that has missed the first block repeats its request more often than the sender's
+    /// limit expires.
+    #[test]
+    fn resends_the_first_block_if_the_request_is_repeated() {
+        let (result, sent) = sent(&[Some(WITH_CRC), None, Some(WITH_CRC), Some(ACK), Some(ACK), Some(ACK)]);
+        result.unwrap();
+        assert_eq!(sent[0], sent[1]);
+        assert_eq!(sent.len(), 4);
+    }
+
+    #[test]
+    fn takes_no_letter_of_a_text_for_a_request() {
+        let text = b"on QEMU virt, Cortex-A72: CC".iter().map(|&byte| Some(byte));
+        let answers: Vec<_> = text.chain([None, Some(CAN), Some(CAN)]).collect();
+        let (result, sent) = sent(&answers);
+        assert!(result.unwrap_err().to_string().contains("cancelled"));
+        assert_eq!(sent.len(), 2, "one block, and the cancellation");
     }
 
     #[test]
@@ -287,7 +321,8 @@ mod tests {
     #[test]
     fn reads_board_from_boot_loader() {
         let heard = |said: &str| {
-            let answers = format!("C{said} send an image by XMODEM\r\nC").into_bytes().into();
+            let text = format!("C{said} send an image by XMODEM\r\nC").into_bytes();
+            let answers = text.into_iter().map(Some).collect();
             named(&mut Script { answers, sent: vec![] })
         };
         assert_eq!(heard("CCpunctual-boot on Raspberry Pi 3B:").unwrap(), "raspi3b".parse().unwrap());
@@ -298,8 +333,14 @@ mod tests {
     #[test]
     fn fails_on_silence_and_cancellation() {
         assert!(sent(&[]).0.unwrap_err().to_string().contains("no boot loader requests"));
-        assert!(sent(&[WITH_CRC, CAN, CAN]).0.unwrap_err().to_string().contains("cancelled"));
-        let (result, sent) = sent(&[WITH_CRC]);
+        assert!(
+            sent(&[Some(WITH_CRC), None, Some(CAN), Some(CAN)])
+                .0
+                .unwrap_err()
+                .to_string()
+                .contains("cancelled")
+        );
+        let (result, sent) = sent(&[Some(WITH_CRC)]);
         assert!(result.unwrap_err().to_string().contains("5 attempts"));
         // The receiver need not wait for a sender that has given up.
         assert_eq!(sent.last().unwrap(), &[CAN; 3]);

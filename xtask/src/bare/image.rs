@@ -136,6 +136,23 @@ mod tests {
     }
 
     #[test]
+    fn the_book_separates_emulation_documentation_and_hardware() {
+        let page = crate::cargo::root().join("docs/book/src/guides/board-hardware.md");
+        let page = fs::read_to_string(page).unwrap();
+        let head = "| claim | verified in QEMU | verified against documentation | verified on hardware |";
+        let claims = page.split_once(head).expect("the page has the table of claims").1;
+        let claims = claims.lines().skip(2).take_while(|line| line.starts_with('|'));
+        assert!(claims.clone().count() >= 8);
+        for claim in claims {
+            assert_eq!(claim.matches(" | ").count(), 3, "{claim}");
+        }
+        for form in ["in interrupt context", "in a kernel thread", "by a task"] {
+            assert!(page.contains(&format!("`lab test --only \"pulses answered {form}\"`")), "{form}");
+        }
+        assert!(page.contains("`bare run --board virt-a72 --counted latency_raw`"));
+    }
+
+    #[test]
     fn rejects_image_for_another_address() {
         let elf = Elf { origin: 0x8000, image: vec![], ..Elf::default() };
         let (board, firmware) = of("raspi2b");

@@ -44,10 +44,15 @@ impl Process {
 
     /// Waits for a line with this text, and returns it.
     pub(crate) fn wait_for(&self, text: &str) -> String {
+        self.find(text, LIMIT).unwrap_or_else(|| panic!("{text}: not printed"))
+    }
+
+    /// Returns the next line with this text, unless the process prints nothing for `limit`.
+    pub(crate) fn find(&self, text: &str, limit: Duration) -> Option<String> {
         loop {
-            let line = self.lines.recv_timeout(LIMIT).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let line = self.lines.recv_timeout(limit).ok()?;
             if line.contains(text) {
-                return line;
+                return Some(line);
             }
         }
     }

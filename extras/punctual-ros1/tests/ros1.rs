@@ -30,7 +30,10 @@ static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
 fn command(program: &str, port: u16) -> Command {
     let mut command = Command::new(program);
     command.env("ROS_MASTER_URI", format!("http://127.0.0.1:{port}")).env("ROS_IP", "127.0.0.1");
-    command.env("ROS_LOG_DIR", std::env::temp_dir()).stdin(Stdio::null());
+    // SAFETY: the call has no arguments and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    let logs = std::env::temp_dir().join(format!("punctual-ros1-{user}"));
+    command.env("ROS_LOG_DIR", logs).stdin(Stdio::null());
     command
 }
 

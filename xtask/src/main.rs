@@ -107,7 +107,7 @@ enum Check {
     Pycpa(pycpa::Options),
     /// With trace-cmd and babeltrace2: recordings published by others are read as those tools do
     Recordings(traces::Options),
-    /// Every crate can be published, and used as packaged: manifests, documentation, oldest
+    /// Every crate can be published, and used from a registry: manifests, documentation, oldest
     /// compiler, interface, installation and templates
     Release(release::Options),
     /// The figures of the lab show slow-downs that are inserted into the runtime one by one

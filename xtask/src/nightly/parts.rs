@@ -174,8 +174,10 @@ pub(super) const PARTS: &[Part] = &[
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::path::PathBuf;
 
     use super::*;
+    use crate::{cargo, files};
 
     #[test]
     fn names_each_part_once() {
@@ -200,6 +202,11 @@ mod tests {
             let words: Vec<&str> = command.split_whitespace().filter(|word| *word != "+nightly").collect();
             if words[..2] == ["cargo", "xtask"] {
                 crate::tests::accepts(&words[2..]);
+            } else if let Some((_, filter)) = command.split_once(" -- --ignored ") {
+                let sources = files::below(&cargo::root().join("crates"), &["rs"]).unwrap();
+                let declares =
+                    |source: &PathBuf| files::read(source).unwrap().contains(&format!("fn {filter}"));
+                assert!(sources.iter().any(declares), "no test is named {filter}");
             }
         }
     }

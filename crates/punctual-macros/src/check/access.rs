@@ -107,17 +107,7 @@ fn lock_free_across_partitions(app: &App, analysis: &Analysis, resource: &Resour
 mod tests {
     use quote::quote;
 
-    use crate::testing::{assert_one, errors, errors_with};
-
-    #[test]
-    fn mixed_access() {
-        let errors = errors(quote! {
-            #[shared] struct Shared { a: u8 }
-            #[task(shared = [a])] fn t(cx: t::Context) {}
-            #[task(shared = [&a])] fn u(cx: u::Context) {}
-        });
-        assert_one(&errors, &["`u` takes `a` by `&` where `t` locks it"]);
-    }
+    use crate::testing::{assert_one, errors};
 
     #[test]
     fn shutdown_accepts_any_resources() {
@@ -130,15 +120,6 @@ mod tests {
     }
 
     #[test]
-    fn lock_free_reference() {
-        let errors = errors(quote! {
-            #[shared] struct Shared { #[lock_free] a: u8 }
-            #[task(shared = [&a])] fn t(cx: t::Context) {}
-        });
-        assert_one(&errors, &["`a` is `#[lock_free]`", "write `a`"]);
-    }
-
-    #[test]
     fn lock_free_across_levels() {
         let errors = errors(quote! {
             #[shared] struct Shared { #[lock_free] a: u8 }
@@ -146,28 +127,5 @@ mod tests {
             #[task(priority = 3, shared = [a])] fn u(cx: u::Context) {}
         });
         assert_one(&errors, &["`t` runs at level 2 and `u` at level 3", "remove `#[lock_free]`"]);
-    }
-
-    #[test]
-    fn lock_free_across_partitions() {
-        let errors = errors_with(
-            quote!(partitions = [a, b]),
-            quote! {
-                #[shared] struct Shared { #[lock_free] x: u8 }
-                #[task(shared = [x])] fn t(cx: t::Context) {}
-                #[task(core = b, shared = [x])] fn u(cx: u::Context) {}
-            },
-        );
-        assert_one(&errors, &["`t` is in the partition `a` and `u` in `b`", "remove `#[lock_free]`"]);
-    }
-
-    #[test]
-    fn lock_free_with_idle() {
-        let errors = errors(quote! {
-            #[shared] struct Shared { #[lock_free] a: u8 }
-            #[idle(shared = [a])] fn idle(cx: idle::Context) {}
-            #[task(shared = [a])] fn t(cx: t::Context) {}
-        });
-        assert_one(&errors, &["`idle` runs at level 0 and `t` at level 1"]);
     }
 }

@@ -128,33 +128,6 @@ mod tests {
     use crate::testing::{assert_one, errors};
 
     #[test]
-    fn periodic_task_with_arguments() {
-        let errors = errors(quote! { #[task(period = 1.millis())] fn t(cx: t::Context, a: u32) {} });
-        assert_one(&errors, &["`t` is released by the clock", "only its context"]);
-    }
-
-    #[test]
-    fn bound_task_with_arguments() {
-        let errors = errors(quote! {
-            #[local] struct Local { tick: Timer }
-            #[task(binds = tick, local = [tick])] fn t(cx: t::Context, a: u32) {}
-        });
-        assert_one(&errors, &["`t` is released by its event source"]);
-    }
-
-    #[test]
-    fn idle_with_arguments() {
-        let errors = errors(quote! { #[idle] fn idle(cx: idle::Context, a: u32) {} });
-        assert_one(&errors, &["`idle` is called by the framework"]);
-    }
-
-    #[test]
-    fn opaque_message() {
-        let errors = errors(quote! { #[task] fn t(cx: t::Context, a: impl Copy) {} });
-        assert_one(&errors, &["name the type in place of `impl`"]);
-    }
-
-    #[test]
     fn borrowed_message() {
         let one = errors(quote! { #[task] fn t(cx: t::Context, a: Option<&u32>) {} });
         assert_one(&one, &["outlives the call", "&'static"]);

@@ -41,27 +41,3 @@ fn owned_source(app: &App, task: &Task, source: &Ident, errors: &mut Errors) {
         ),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use quote::quote;
-
-    use crate::testing::{assert_one, errors};
-
-    #[test]
-    fn binding_outside_local_list() {
-        let errors = errors(quote! {
-            #[local] struct Local { tick: Timer }
-            #[task(binds = tick)] fn t(cx: t::Context) {}
-        });
-        assert_one(&errors, &["`t` binds `tick`, which is not local to it", "`local = [tick]`"]);
-    }
-
-    #[test]
-    fn binding_named_like_local() {
-        let errors = errors(quote! {
-            #[task(binds = tick, local = [tick: Timer = Timer::new()])] fn t(cx: t::Context) {}
-        });
-        assert_one(&errors, &["`tick` is declared in place", "field of the `#[local]` struct"]);
-    }
-}

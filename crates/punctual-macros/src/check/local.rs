@@ -108,18 +108,6 @@ mod tests {
     }
 
     #[test]
-    fn local_declared_twice() {
-        let errors = errors(quote! { #[local] struct Local { a: u8, a: u8 } });
-        assert_one(&errors, &["the local resource `a` is declared twice"]);
-    }
-
-    #[test]
-    fn local_listed_twice() {
-        let errors = errors(quote! { #[task(local = [a: u8 = 0, a: u8 = 1])] fn t(cx: t::Context) {} });
-        assert_one(&errors, &["`a` is in the `local` list of `t` twice"]);
-    }
-
-    #[test]
     fn local_of_two_tasks() {
         let errors = errors(quote! {
             #[local] struct Local { a: u8, b: u8 }
@@ -153,15 +141,6 @@ mod tests {
             #[shutdown(local = [a])] fn shutdown(cx: shutdown::Context) {}
         });
         assert!(errors.is_empty(), "{errors:#?}");
-    }
-
-    #[test]
-    fn declared_local_shadows_field() {
-        let errors = errors(quote! {
-            #[local] struct Local { a: u8 }
-            #[task(local = [a: u8 = 0])] fn t(cx: t::Context) {}
-        });
-        assert_one(&errors, &["`a` is also a field of `Local`"]);
     }
 
     #[test]

@@ -62,38 +62,11 @@ mod tests {
     use crate::testing::{assert_one, errors};
 
     #[test]
-    fn missing_handler() {
-        let errors = errors(quote! {
-            #[task(period = 1.secs(), on_overrun = laet)] fn t(cx: t::Context) {}
-            #[task] fn late(cx: late::Context) {}
-        });
-        assert_one(&errors, &["no task is named `laet`; did you mean `late`?"]);
-    }
-
-    #[test]
-    fn handler_with_arguments() {
-        let errors = errors(quote! {
-            #[task(period = 1.secs(), on_overrun = late)] fn t(cx: t::Context) {}
-            #[task] fn late(cx: late::Context, by: u32) {}
-        });
-        assert_one(&errors, &["`late` takes arguments"]);
-    }
-
-    #[test]
     fn local_handler() {
         let errors = errors(quote! {
             #[task(period = 1.secs(), on_overrun = late)] fn t(cx: t::Context) {}
             #[task(local_task)] async fn late(cx: late::Context) {}
         });
         assert_one(&errors, &["`late` is a local task"]);
-    }
-
-    #[test]
-    fn periodic_handler() {
-        let errors = errors(quote! {
-            #[task(period = 1.secs(), on_overrun = late)] fn t(cx: t::Context) {}
-            #[task(period = 1.secs())] fn late(cx: late::Context) {}
-        });
-        assert_one(&errors, &["`late` has its own release"]);
     }
 }

@@ -99,27 +99,7 @@ fn useless_capacity(task: &Task, errors: &mut Errors) {
 mod tests {
     use quote::quote;
 
-    use crate::testing::{assert_one, errors, errors_with};
-
-    #[test]
-    fn priorities_above_kernel_maximum() {
-        let errors = errors_with(
-            quote!(priority_base = 98),
-            quote! {
-                #[task(priority = 1)] fn t(cx: t::Context) {}
-                #[task(priority = 2)] fn u(cx: u::Context) {}
-            },
-        );
-        assert_one(&errors, &["`u` would run at the kernel's priority 100"]);
-    }
-
-    #[test]
-    fn deadline_above_period() {
-        let errors = errors(quote! {
-            #[task(period = 10.millis(), deadline = 11.millis())] fn t(cx: t::Context) {}
-        });
-        assert_one(&errors, &["the deadline of `t` is beyond its next release", "`on_overrun = queue`"]);
-    }
+    use crate::testing::errors;
 
     #[test]
     fn valid_deadline() {
@@ -151,22 +131,5 @@ mod tests {
         ]) {
             assert!(error.contains(part), "{part} is not in {error}");
         }
-    }
-
-    #[test]
-    fn capacity_of_a_periodic_task() {
-        let errors = errors(quote! {
-            #[task(period = 10.millis(), capacity = 4)] fn t(cx: t::Context) {}
-        });
-        assert_one(&errors, &["releases of this task never wait"]);
-    }
-
-    #[test]
-    fn capacity_of_a_bound_task() {
-        let errors = errors(quote! {
-            #[local] struct Local { tick: Timer }
-            #[task(binds = tick, local = [tick], capacity = 4)] fn t(cx: t::Context) {}
-        });
-        assert_one(&errors, &["events wait in their source"]);
     }
 }

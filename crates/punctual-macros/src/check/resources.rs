@@ -24,20 +24,3 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use quote::quote;
-
-    use crate::testing::{assert_one, errors};
-
-    #[test]
-    fn dropped_struct() {
-        let errors = errors(quote! {
-            impl Drop for Shared { fn drop(&mut self) {} }
-            impl Drop for Other { fn drop(&mut self) {} }
-            impl Debug for Local {}
-        });
-        assert_one(&errors, &["`Shared` is destructured", "clean up in `#[shutdown]`"]);
-    }
-}

@@ -82,23 +82,4 @@ mod tests {
         assert_one(&errors_holding(&["b"], items.clone()), &["the shared resource `a` is declared twice"]);
         assert_eq!(errors(items), [""; 0]);
     }
-
-    #[test]
-    fn shared_resource_left_out() {
-        let errors = errors(quote! {
-            #[shared] struct Shared { #[cfg(b)] a: u16 }
-            #[task(shared = [a])] fn t(cx: t::Context) {}
-            #[task(shared = [#[cfg(b)] a])] fn u(cx: u::Context) {}
-        });
-        assert_one(&errors, &["a `#[cfg]` removes `a` from this build", "give this entry the same `#[cfg]`"]);
-    }
-
-    #[test]
-    fn shared_resource_listed_twice() {
-        let errors = errors(quote! {
-            #[shared] struct Shared { a: u8 }
-            #[task(shared = [a, a])] fn t(cx: t::Context) {}
-        });
-        assert_one(&errors, &["`a` is in the `shared` list of `t` twice"]);
-    }
 }

@@ -273,7 +273,7 @@ mod tests {
     use quote::quote;
 
     use super::*;
-    use crate::testing::{app, assert_one, errors};
+    use crate::testing::{app, errors};
 
     #[test]
     fn task_without_keys_has_defaults() {
@@ -325,15 +325,6 @@ mod tests {
         assert_eq!(offset.as_ref().and_then(|offset| offset.nanos), Some(1_000_000));
         assert!(matches!(on_overrun, OnOverrun::Queue));
         assert_eq!((task.priority, task.capacity), (28, 1024));
-    }
-
-    #[test]
-    fn periodic_and_bound() {
-        let errors = errors(quote! {
-            #[local] struct Local { tick: Timer }
-            #[task(binds = tick, period = 1.secs(), local = [tick])] fn t(cx: t::Context) {}
-        });
-        assert_one(&errors, &["remove `period` or `binds`"]);
     }
 
     #[test]

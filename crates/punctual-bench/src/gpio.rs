@@ -15,7 +15,7 @@ use gpiocdev::Request;
 use gpiocdev::line::{EdgeDetection, Value};
 use punctual_files::Owned;
 
-use crate::private_mount::mount_privately;
+use crate::tracefs::mount_privately;
 
 /// Two connected lines of a chip.
 #[derive(Debug, Clone, PartialEq, Eq)]

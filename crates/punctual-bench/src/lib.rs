@@ -38,7 +38,6 @@ mod load;
 mod machine;
 mod options;
 mod peers;
-mod private_mount;
 mod probe;
 mod published;
 mod recorder;

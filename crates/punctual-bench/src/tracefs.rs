@@ -7,14 +7,14 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use punctual_files::Owned;
 use punctual_trace::buffer_stats;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use crate::clock::{self, Clock};
-use crate::private_mount::mount_privately;
 
 const PREFIX: &str = "punctual-hourglass-";
 
@@ -174,6 +174,17 @@ fn cpu_mask(cpu: usize) -> String {
         mask.push_str(",00000000");
     }
     mask
+}
+
+/// Mounts a kernel file system without a mount point, for this process only, until the descriptor
+/// is closed.
+///
+/// Returns the path by which this process accesses it.
+pub(crate) fn mount_privately(kind: &str) -> rustix::io::Result<(PathBuf, OwnedFd)> {
+    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+    Ok((format!("/proc/self/fd/{}", mount.as_raw_fd()).into(), mount))
 }
 
 #[cfg(test)]

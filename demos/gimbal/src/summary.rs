@@ -62,7 +62,7 @@ fn task(task: &TaskReport) -> TaskRow {
         jobs: task.jobs,
         overruns: task.overruns,
         misses: task.misses,
-        suspensions: task.self_suspensions,
+        suspensions: task.suspended,
         jitter: distribution(&task.jitter),
         response: distribution(&task.response),
         execution: distribution(&task.execution),

@@ -97,7 +97,7 @@ pub(crate) fn fill(figures: &TaskFigures, report: &mut TaskReport) {
     report.measured = true;
     report.jobs = figures.jobs.load(Relaxed);
     report.misses = figures.misses.load(Relaxed);
-    report.self_suspensions = figures.suspended.load(Relaxed);
+    report.suspended = figures.suspended.load(Relaxed);
     report.suspension_max = figures.suspension_max.load(Relaxed);
     report.jitter = summary(&figures.jitter, recorded(&figures.jitters));
     report.response = summary(&figures.response, recorded(&figures.responses));
@@ -148,7 +148,7 @@ mod tests {
             add_job(&figures, job);
         }
         fill(&figures, &mut report);
-        assert_eq!((report.self_suspensions, report.suspension_max), (2, 40));
+        assert_eq!((report.suspended, report.suspension_max), (2, 40));
         assert_eq!((report.response.max, report.execution.max), (110, 40));
     }
 

@@ -29,8 +29,7 @@ const COLUMNS: [Column<TaskReport>; 15] = [
     Column::new("C max", |task: &TaskReport, to| known(task, to, Nanos(task.execution.max))),
     Column::new("overruns", |task: &TaskReport, to| write!(to, "{}", task.overruns)),
     Column::new("misses", |task: &TaskReport, to| known(task, to, task.misses)),
-    Column::new("suspended", |task: &TaskReport, to| known(task, to, task.self_suspensions))
-        .shown_if(any_suspended),
+    Column::new("suspended", |task: &TaskReport, to| known(task, to, task.suspended)).shown_if(any_suspended),
     Column::new("max", |task: &TaskReport, to| known(task, to, Nanos(task.suspension_max)))
         .shown_if(any_suspended),
 ];
@@ -40,7 +39,7 @@ fn any_placed(tasks: &[TaskReport]) -> bool {
 }
 
 fn any_suspended(tasks: &[TaskReport]) -> bool {
-    tasks.iter().any(|task| task.self_suspensions > 0)
+    tasks.iter().any(|task| task.suspended > 0)
 }
 
 /// Prints a figure of a task whose jobs are measured.
@@ -128,7 +127,7 @@ impl Report {
         let deadline = deadline.as_ticks();
         let (name, misses, jobs) = (task.name, task.misses, counted(task.jobs, "job"));
         write!(f, "{name}: {misses} of {jobs} missed the deadline of {}", Nanos(deadline))?;
-        let suspends = task.self_suspensions > 0;
+        let suspends = task.suspended > 0;
         let asleep = task.suspension_max > deadline;
         if task.jitter.max > deadline {
             write!(f, "; one of them started {} late", Nanos(task.jitter.max))?;
@@ -137,7 +136,7 @@ impl Report {
         } else if task.execution.max > deadline {
             write!(f, "; one of them took {} from start to end", Nanos(task.execution.max))?;
         } else if suspends {
-            let jobs = counted(task.self_suspensions, "job");
+            let jobs = counted(task.suspended, "job");
             write!(f, "; {jobs} suspended themselves, for up to {}", Nanos(task.suspension_max))?;
         }
         writeln!(f)?;
@@ -212,8 +211,8 @@ mod tests {
 
     #[test]
     fn reports_suspensions_only_if_present() {
-        let with = |self_suspensions| {
-            let task = TaskReport { self_suspensions, ..TaskReport::default() };
+        let with = |suspended| {
+            let task = TaskReport { suspended, ..TaskReport::default() };
             Report { tasks: vec![task].into(), ..Report::default() }.to_string()
         };
         assert!(with(1).contains("suspended  ") && !with(0).contains("suspended  "));
@@ -225,7 +224,7 @@ mod tests {
             name: "t",
             jobs: 4,
             misses: 4,
-            self_suspensions: 4,
+            suspended: 4,
             suspension_max,
             deadline: Some(Duration::from_millis(10)),
             execution: Summary { max: execution, ..Summary::default() },

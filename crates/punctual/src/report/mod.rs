@@ -129,7 +129,7 @@ pub struct TaskReport {
     pub early: u64,
     /// True if its jobs were measured. Without measurement, because of `#[app(monitor = false)]` or
     /// without the feature `monitoring`, nothing is known of single jobs: `jobs`, `misses`,
-    /// `self_suspensions` and the times are empty.
+    /// `suspended` and the times are empty.
     pub measured: bool,
     /// Number of jobs that ended.
     pub jobs: u64,
@@ -138,7 +138,7 @@ pub struct TaskReport {
     /// Number of jobs that ended after their deadline.
     pub misses: u64,
     /// Number of jobs that suspended themselves; for those the bounds of the analysis do not hold.
-    pub self_suspensions: u64,
+    pub suspended: u64,
     /// The longest time that one of these was off its CPU between its start and its end, in ns:
     /// asleep, and displaced by other threads before, between and after its sleeps. The first one
     /// of a thread may be underestimated by the thread's earlier CPU time, up to a tick of the

@@ -76,7 +76,7 @@ mod suspension {
         let suspended = |name: &str| {
             let task = report.task(name).expect("the report has every task");
             assert_eq!(task.jobs, JOBS, "{name}");
-            task.self_suspensions
+            task.suspended
         };
         // If the machine stalls until the time is up, no thread sleeps; but not every time.
         assert!(suspended("asleep") > JOBS / 2, "{}", suspended("asleep"));
@@ -211,7 +211,7 @@ mod silence {
         let report = app::run(Config::new().virtual_time()).expect("nothing can be missing");
         assert_eq!(report.tasks.len(), 2);
         for task in &report.tasks {
-            let figures = (task.jobs, task.misses, task.self_suspensions, task.response.max);
+            let figures = (task.jobs, task.misses, task.suspended, task.response.max);
             assert_eq!((task.measured, figures), (false, (0, 0, 0, 0)), "{task:?}");
             assert!(task.jitter.buckets.is_empty() && task.execution.buckets.is_empty(), "{task:?}");
         }

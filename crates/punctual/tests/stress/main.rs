@@ -124,7 +124,7 @@ fn program() {
         total.refused += count.refused;
         total.cancelled += count.cancelled;
         total.dropped += count.dropped;
-        suspended += report.tasks.iter().map(|task| task.self_suspensions).sum::<u64>();
+        suspended += report.tasks.iter().map(|task| task.suspended).sum::<u64>();
         policies = report.settings.threads.first().map(|thread| thread.policy.clone()).unwrap_or_default();
         rounds += 1;
     }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use load::{BURSTS, drain_time, pair};
 use punctual_trace::event::Kind;
 use punctual_trace::read::Trace;
-use punctual_trace::record::{Config, Group, Recording, Summary};
+use punctual_trace::record::{Config, Group, Recorded, Recording};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -50,7 +50,7 @@ struct Stretch {
     records: u64,
     /// CPU time of the recorder's threads, in s.
     drained: f64,
-    summary: Summary,
+    summary: Recorded,
 }
 
 fn stretch(place: &Path, groups: &[Group], time: Duration, burst: usize) -> Result<Stretch> {
@@ -80,7 +80,7 @@ fn stretch(place: &Path, groups: &[Group], time: Duration, burst: usize) -> Resu
     Ok(Stretch { seconds, turns, records, drained, summary })
 }
 
-fn lost(summary: &Summary) -> u64 {
+fn lost(summary: &Recorded) -> u64 {
     summary.losses.iter().map(|cpu| cpu.lost).sum()
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use punctual_files::{Directory, NewFile};
 use punctual_report::format::{format_counted, format_nanos};
-use punctual_trace::record::{self, Buffers, Config, Filter, RecordError, Recording, Summary};
+use punctual_trace::record::{self, Buffers, Config, Filter, RecordError, Recorded, Recording};
 use punctual_trace::write::{WriteError, dat};
 use signal_hook::consts::{SIGKILL, SIGTERM};
 
@@ -240,7 +240,7 @@ pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) ->
 }
 
 /// Writes the file.
-fn save(recording: Recording, directory: &Path, output: &Path) -> Result<Summary, Failure> {
+fn save(recording: Recording, directory: &Path, output: &Path) -> Result<Recorded, Failure> {
     let summary = recording.stop()?;
     match dat::finish(directory, output) {
         Ok(()) => {}
@@ -250,7 +250,7 @@ fn save(recording: Recording, directory: &Path, output: &Path) -> Result<Summary
     Ok(summary)
 }
 
-fn report(summary: &Summary, output: &Path, newest: bool, took: Duration) {
+fn report(summary: &Recorded, output: &Path, newest: bool, took: Duration) {
     let events = summary.losses.iter().map(|cpu| cpu.read).sum();
     let bytes = fs::metadata(output).map_or(summary.bytes, |file| file.len());
     say!(

@@ -130,7 +130,7 @@ pub struct Loss {
 
 /// The result of a recording.
 #[derive(Debug, Clone)]
-pub struct Summary {
+pub struct Recorded {
     /// The directory of the recording.
     pub directory: PathBuf,
     /// The size of its pages, in bytes.
@@ -236,7 +236,7 @@ impl Recording {
     /// # Errors
     /// Returns an error if the recording failed. The events recorded before are in the directory
     /// and can be read.
-    pub fn stop(mut self) -> Result<Summary, RecordError> {
+    pub fn stop(mut self) -> Result<Recorded, RecordError> {
         let scheduled = self.schedule.as_mut().map_or(Ok(()), |(drain, _)| drain.finish());
         for instance in &self.instances {
             instance.set_on(false)?;
@@ -272,7 +272,7 @@ impl Recording {
             }
         }
         saver.names(&mut self.names)?;
-        Ok(Summary {
+        Ok(Recorded {
             bytes: self.bytes(),
             losses: self.losses(),
             absent: std::mem::take(&mut self.absent),

@@ -5,7 +5,6 @@ use super::bounds::Bounds;
 use super::cause::{Actor, Cause};
 use super::disabled::DisabledSection;
 use super::futexes::FutexRole;
-use super::reservation::Reservation;
 
 /// Kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -490,4 +489,15 @@ impl Job {
             segments: Vec::new(),
         }
     }
+}
+
+/// Runtime that a SCHED_DEADLINE thread gets in each period, and its relative deadline, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reservation {
+    /// Runtime after which it is throttled until its next period.
+    pub runtime: u64,
+    /// Deadline of a job, relative to its release.
+    pub deadline: u64,
+    /// Period.
+    pub period: u64,
 }

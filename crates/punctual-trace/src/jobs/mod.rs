@@ -41,7 +41,6 @@ mod history;
 mod job;
 mod known;
 mod open_job;
-mod reservation;
 
 pub use blocking::{Blocking, HolderState, Share, WaitTarget};
 pub use bounds::Bounds;
@@ -51,8 +50,7 @@ pub(crate) use decomposer::IntHasher;
 pub use decomposer::{Counters, Decomposer};
 pub use disabled::DisabledSection;
 pub use futexes::FutexRole;
-pub use job::{Flaw, Job, JobKind, Phase, ReleasedBy, Segment, Term, Waker};
-pub use reservation::Reservation;
+pub use job::{Flaw, Job, JobKind, Phase, ReleasedBy, Reservation, Segment, Term, Waker};
 
 /// Maximum number of listed waits of a job.
 pub const MAX_BLOCKINGS: usize = 32;

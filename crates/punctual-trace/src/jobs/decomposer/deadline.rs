@@ -15,9 +15,9 @@ use super::{Decomposer, Sink};
 use crate::event::{Event, Tid};
 use crate::jobs::cause::Actor;
 use crate::jobs::history::State;
+use crate::jobs::job::Reservation;
 use crate::jobs::job::{ReleasedBy, Waker};
 use crate::jobs::open_job::Wake;
-use crate::jobs::reservation::Reservation;
 
 /// Maximum number of timers that are distinguished.
 const MAX_TIMERS: usize = 1 << 14;

@@ -6,7 +6,7 @@ use crate::jobs::cause::{Actor, blame};
 use crate::jobs::config::Suspension;
 use crate::jobs::history::State;
 use crate::jobs::job::ReleasedBy;
-use crate::jobs::reservation::Reservation;
+use crate::jobs::job::Reservation;
 
 impl OpenJob {
     /// Sets its thread's reservation.

@@ -14,9 +14,9 @@ use super::cause::{Actor, blame};
 use super::config::{Config, Release, Suspension};
 use super::disabled::DisabledSections;
 use super::history::{Occupants, State};
+use super::job::Reservation;
 use super::job::{Flaw, Job, JobKind, Phase, ReleasedBy, Waker};
 use super::known::{Certain, Known};
-use super::reservation::Reservation;
 use crate::event::{Event, SwitchOut, Tid};
 
 /// A wake-up.

@@ -148,7 +148,7 @@ impl<B: Bound> BoundTask<B> {
 
     fn release_as(&'static self, on_early: Option<OnEarly>) {
         // SAFETY: there are no arguments to be used again.
-        let _ = unsafe { self.task.release(&mut (), on_early) };
+        let _ = unsafe { self.task.try_spawn(&mut (), on_early) };
     }
 
     /// Performs the work that follows each job.

@@ -96,7 +96,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     pub unsafe fn spawn(&'static self, args: *mut B::Args) -> Result<(), SpawnError<B::Args>> {
         let unwinding = AbortOnUnwind;
         // SAFETY: the arguments are used again only if this fails.
-        let released = unsafe { self.release(args, B::interval().map(Interval::on_early)) };
+        let released = unsafe { self.try_spawn(args, B::interval().map(Interval::on_early)) };
         core::mem::forget(unwinding);
         match released {
             Ok(()) => Ok(()),
@@ -113,7 +113,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// # Safety
     /// `args` points to arguments, which are not used again if this succeeds.
     #[inline(always)]
-    pub(crate) unsafe fn release(
+    pub(crate) unsafe fn try_spawn(
         &'static self,
         args: *mut B::Args,
         on_early: Option<OnEarly>,
@@ -126,7 +126,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
                 unsafe { self.any().release_in_time(interval, on_early, spilled(args, &mut room)) }
             }
             // SAFETY: by this function's contract.
-            _ => unsafe { self.release_now(args) },
+            _ => unsafe { self.release(Caller::of(B::partition(), B::LEVEL), args) },
         };
         if B::PROFILE && released.is_ok() {
             self.monitor.cells.spawned(when);
@@ -134,61 +134,45 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         released
     }
 
+    /// Releases a job. The job of a level above the caller's has run when this returns; a spawn at
+    /// the running level never preempts.
+    ///
+    /// # Safety
+    /// As for [`try_spawn`](Self::try_spawn), and `caller` is the calling code.
+    #[inline(always)]
+    unsafe fn release(&'static self, caller: Caller, args: *mut B::Args) -> Result<(), Refusal> {
+        let (core, level) = (B::partition().core(), B::place().0);
+        let mut room = Room::uninit();
+        // SAFETY: by this function's contract, in each case. The thread of the first two has joined
+        // as `me`, which is its current worker; the level is the partition's, by `new`'s contract,
+        // and the node was just handed out.
+        unsafe {
+            match caller {
+                Caller::SameLevel(me) if !is_instrumented::<B>() && !level.has_inbox() => {
+                    let release = needs_release::<B>().then(stamp::<B>);
+                    if let Some(node) = self.slots().put_in_spare(args, release, core.word_cell(), me) {
+                        core.append_own(level, node);
+                        return Ok(());
+                    }
+                    self.append_slow(me, spilled(args, &mut room).cast(), release)
+                }
+                Caller::OtherLevel(me) => self.call(me, Passed::of(args)),
+                Caller::SameLevel(_) | Caller::Foreign => {
+                    self.any().release_slow(caller, spilled(args, &mut room))
+                }
+            }
+        }
+    }
+
+    /// [`release`](Self::release) from a job of the level that could not take a spare slot.
+    ///
     /// # Safety
     /// As for [`release`](Self::release).
-    #[inline(always)]
-    unsafe fn release_now(&'static self, args: *mut B::Args) -> Result<(), Refusal> {
-        let mut room = Room::uninit();
-        // SAFETY: by this function's contract, in each case; and this is a thread of the partition.
-        unsafe {
-            if !Host::is_in(B::partition()) {
-                return self.any().queue(Caller::Foreign, spilled(args, &mut room));
-            }
-            let me = Host::worker();
-            // A spawn at the running level never preempts.
-            if me.running() == B::LEVEL {
-                self.release_own(me, args)
-            } else {
-                self.release_other(me, Passed::of(args))
-            }
-        }
-    }
-
-    /// [`release_now`](Self::release_now) from a job of the task's level.
-    ///
-    /// # Safety
-    /// As for [`release`](Self::release), and the calling thread's innermost job is of the level.
-    #[inline(always)]
-    unsafe fn release_own(&'static self, me: CurrentWorker, args: *mut B::Args) -> Result<(), Refusal> {
-        let (core, level) = (B::partition().core(), B::place().0);
-        if is_instrumented::<B>() || level.has_inbox() {
-            let mut room = Room::uninit();
-            // SAFETY: by this function's contract.
-            return unsafe { self.any().queue(Caller::SameLevel, spilled(args, &mut room)) };
-        }
-        let release = needs_release::<B>().then(stamp::<B>);
-        let cell = core.word_cell();
-        // SAFETY: by this function's contract; this thread has joined as `me`, which is its current
-        // worker. The level is the partition's, by `new`'s contract, and the node was just handed
-        // out.
-        unsafe {
-            if let Some(node) = self.slots().put_in_spare(args, release, cell, me) {
-                core.append_own(level, node);
-                return Ok(());
-            }
-            let mut room = Room::uninit();
-            self.release_own_without_spare(spilled(args, &mut room).cast(), release)
-        }
-    }
-
-    /// [`release_own`](Self::release_own) unless it could take a spare slot.
-    ///
-    /// # Safety
-    /// As for [`release_own`](Self::release_own).
     // Separate from the common case, which then joins no other path.
     #[inline(never)]
-    unsafe fn release_own_without_spare(
+    unsafe fn append_slow(
         &'static self,
+        me: CurrentWorker,
         args: *mut B::Args,
         release: Option<u64>,
     ) -> Result<(), Refusal> {
@@ -197,31 +181,27 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         unsafe {
             let Some(node) = self.slots().put_here(args, release) else {
                 // There may be a spare that this thread could not take at once.
-                return self.any().queue(Caller::SameLevel, args.cast());
+                return self.any().release_slow(Caller::SameLevel(me), args.cast());
             };
             B::partition().core().append_own(B::place().0, node);
         }
         Ok(())
     }
 
-    /// [`release_now`](Self::release_now) from a thread of the partition that does not run a job of
-    /// the level.
+    /// [`release`](Self::release) from a thread of the partition that does not run a job of the
+    /// level: runs the job as a call, if the level is above the partition's.
     ///
     /// # Safety
     /// As for [`release`](Self::release).
     #[inline]
-    unsafe fn release_other(
-        &'static self,
-        me: CurrentWorker,
-        mut args: Passed<B::Args>,
-    ) -> Result<(), Refusal> {
+    unsafe fn call(&'static self, me: CurrentWorker, mut args: Passed<B::Args>) -> Result<(), Refusal> {
         let (core, level, args) = (B::partition().core(), B::place().0, args.place());
         let mut room = Room::uninit();
         // SAFETY: the level is the partition's, by `new`'s contract; the job is over when this
         // preemption is finished. This thread has joined as `me`, which is its current worker.
         let Some(preemption) = (unsafe { core.preempt_at::<LevelOf<B>>(me, level) }) else {
             // SAFETY: by this function's contract.
-            return unsafe { self.release_lower(me, spilled(args, &mut room).cast()) };
+            return unsafe { self.queue_slow(me, spilled(args, &mut room).cast()) };
         };
         // Must follow `preempt`: a fault that vacated the level is visible only after it.
         if is_instrumented::<B>() {
@@ -238,13 +218,13 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         Ok(())
     }
 
-    /// [`release_other`](Self::release_other) if the job cannot run as a call at once: mostly that of
-    /// a lower level, which runs after the calling job.
+    /// [`call`](Self::call) if the job cannot run at once: mostly that of a lower level, which runs
+    /// after the calling job.
     ///
     /// # Safety
     /// As for [`release`](Self::release), and the calling thread has joined as `me`.
     #[inline(never)]
-    unsafe fn release_lower(&'static self, me: CurrentWorker, args: *mut B::Args) -> Result<(), Refusal> {
+    unsafe fn queue_slow(&'static self, me: CurrentWorker, args: *mut B::Args) -> Result<(), Refusal> {
         // SAFETY: by this function's contract; the level is the partition's, by `new`'s contract, and
         // the node was just handed out.
         unsafe {
@@ -255,7 +235,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
                 B::partition().core().spawn(me, B::place().0, node);
                 return Ok(());
             }
-            self.any().release_other(me, args.cast())
+            self.any().release_slow(Caller::OtherLevel(me), args.cast())
         }
     }
 
@@ -299,7 +279,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// be armed in another way, or not at all.
     ///
     /// # Safety
-    /// As for [`release`](Self::release).
+    /// As for [`try_spawn`](Self::try_spawn).
     // Never: the code of a caller with several spawns has more registers.
     #[inline(never)]
     unsafe fn arm_here(&'static self, time: Instant, args: *mut B::Args) -> Option<Armed> {

@@ -105,7 +105,7 @@ impl Refusal {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Caller {
     /// A job of the task's level.
-    SameLevel,
+    SameLevel(CurrentWorker),
     /// A thread of the partition that runs a job of another level, or none.
     OtherLevel(CurrentWorker),
     /// Any other thread.
@@ -116,11 +116,12 @@ impl Caller {
     /// The calling code, for a task in `partition` at `level`.
     #[inline(always)]
     pub(crate) fn of(partition: &'static PartitionState, level: u8) -> Self {
-        match Host::worker_of(partition) {
-            None => Self::Foreign,
-            Some(me) if me.running() == level => Self::SameLevel,
-            Some(me) => Self::OtherLevel(me),
+        if !Host::is_in(partition) {
+            return Self::Foreign;
         }
+        // SAFETY: this is a thread of the partition.
+        let me = unsafe { Host::worker() };
+        if me.running() == level { Self::SameLevel(me) } else { Self::OtherLevel(me) }
     }
 }
 
@@ -182,44 +183,8 @@ impl AnyTask {
         (self.monitor.declared.partition)()
     }
 
-    /// Releases a job.
-    ///
-    /// # Errors
-    /// See [`Refusal`].
-    ///
-    /// # Safety
-    /// `args` points to arguments of the task, which are not used again if this succeeds.
-    unsafe fn release(self, args: *mut ()) -> Result<(), Refusal> {
-        let level = (self.monitor.declared.place)().0;
-        // SAFETY: by this function's contract.
-        unsafe {
-            match Caller::of(self.partition(), level.number()) {
-                Caller::OtherLevel(me) => self.release_other(me, args),
-                caller => self.queue(caller, args),
-            }
-        }
-    }
-
-    /// [`release`](Self::release) from a thread of the partition that does not run a job of the
-    /// level.
-    ///
-    /// # Errors
-    /// See [`Refusal`].
-    ///
-    /// # Safety
-    /// As for [`release`](Self::release), and `me` is the calling thread.
-    #[cold]
-    #[inline(never)]
-    pub(crate) unsafe fn release_other(self, me: CurrentWorker, args: *mut ()) -> Result<(), Refusal> {
-        let (core, level) = (self.partition().core(), (self.monitor.declared.place)().0);
-        // SAFETY: the level is the partition's, by the contract of `Task::new`; the job ends before
-        // `call_slow` returns.
-        if let Some(preemption) = unsafe { core.preempt(me, level) } {
-            // SAFETY: the preemption is of this task's level; the rest is this function's contract.
-            return unsafe { self.call_slow(me, args, preemption.suspend()) };
-        }
-        // SAFETY: by this function's contract.
-        unsafe { self.queue(Caller::OtherLevel(me), args) }
+    fn level(self) -> u8 {
+        (self.monitor.declared.place)().0.number()
     }
 
     /// Releases a job of a task whose early releases wait or are refused.
@@ -228,7 +193,7 @@ impl AnyTask {
     /// See [`Refusal`].
     ///
     /// # Safety
-    /// As for [`release`](Self::release).
+    /// As for [`release_slow`](Self::release_slow).
     #[inline(never)]
     pub(crate) unsafe fn release_in_time(
         self,
@@ -250,7 +215,7 @@ impl AnyTask {
         };
         let released = if time <= now {
             // SAFETY: by this function's contract.
-            unsafe { self.release(args) }
+            unsafe { self.release_slow(Caller::of(self.partition(), self.level()), args) }
         } else if self.partition().runtime.is_stopping() {
             Err(Refusal::Stopping)
         } else {
@@ -289,18 +254,27 @@ impl AnyTask {
         Ok(armed)
     }
 
-    /// Queues a job, also in an app that is stopping, or whose jobs are marked, or behind jobs from
-    /// other threads.
+    /// Releases a job, also in an app that is stopping, or whose jobs are marked, or behind jobs from
+    /// other threads: as a call if the job can run at once, and otherwise by its level's queue.
     ///
     /// # Errors
     /// See [`Refusal`].
     ///
     /// # Safety
-    /// As for [`release`](Self::release), and `caller` is the calling code.
+    /// `args` points to arguments of the task, which are not used again if this succeeds, and
+    /// `caller` is the calling code.
     #[inline(never)]
-    pub(crate) unsafe fn queue(self, caller: Caller, args: *mut ()) -> Result<(), Refusal> {
+    pub(crate) unsafe fn release_slow(self, caller: Caller, args: *mut ()) -> Result<(), Refusal> {
         let partition = self.partition();
         let (core, level) = (partition.core(), (self.monitor.declared.place)().0);
+        if let Caller::OtherLevel(me) = caller
+            // SAFETY: the level is the partition's, by the contract of `Task::new`; the job ends
+            // before `call_slow` returns.
+            && let Some(preemption) = unsafe { core.preempt(me, level) }
+        {
+            // SAFETY: the preemption is of this task's level; the rest is this function's contract.
+            return unsafe { self.call_slow(me, args, preemption.suspend()) };
+        }
         let _entry = match caller {
             Caller::Foreign => Some(Host::enter(partition.runtime).ok_or(Refusal::Stopping)?),
             _ if core.is_stopping() => return Err(Refusal::Stopping),
@@ -314,13 +288,13 @@ impl AnyTask {
         // just handed out. At the same level, this thread runs a job of it.
         unsafe {
             match caller {
-                Caller::SameLevel => core.spawn_own(level, node),
+                Caller::SameLevel(_) => core.spawn_own(level, node),
                 Caller::OtherLevel(me) => core.spawn(me, level, node),
                 Caller::Foreign => core.spawn_from_outside(level, node),
             }
         }
         let may_wait_for_idle = match caller {
-            Caller::SameLevel => false,
+            Caller::SameLevel(_) => false,
             Caller::OtherLevel(me) => me.running() == 0,
             Caller::Foreign => true,
         };
@@ -337,8 +311,8 @@ impl AnyTask {
     /// See [`Refusal`].
     ///
     /// # Safety
-    /// As for [`release`](Self::release), and a preemption made this thread occupy the level to run
-    /// this job, and was suspended.
+    /// As for [`release_slow`](Self::release_slow), and a preemption made this thread occupy the
+    /// level to run this job, and was suspended.
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn call_slow(self, me: CurrentWorker, args: *mut (), outer: u8) -> Result<(), Refusal> {

@@ -96,7 +96,7 @@ impl<B: Bound> BoundTask<B> {
 
     fn release_as(&'static self, on_early: Option<OnEarly>) {
         // SAFETY: there are no arguments to be used again.
-        let _ = unsafe { self.task.release(&mut (), on_early) };
+        let _ = unsafe { self.task.try_spawn(&mut (), on_early) };
     }
 
     /// Updates the descriptor; must be called after each job.

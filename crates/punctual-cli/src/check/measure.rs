@@ -31,6 +31,7 @@ use crate::rta::text::contradictions;
 use crate::rta::trace::infer::{self, Assumptions};
 use crate::rta::trace::observe::Whose;
 use crate::rta::trace::read;
+use crate::trace::args::Futex;
 use crate::trace::record;
 
 /// The measurements, and their machine, if known.
@@ -318,7 +319,7 @@ fn infer_tasks(
     process: Option<u32>,
     subject: &mut Subject,
 ) -> Result<(), String> {
-    let recording = read::read(path, false)?;
+    let recording = read::read(path, false, Futex::Auto)?;
     let names = recording.names.at(u64::MAX);
     subject.length = Some(recording.length);
     let assumptions = Assumptions { jobs: Jobs::Auto, deadlines: &[], pwcet: None, scale: Ratio::ONE };

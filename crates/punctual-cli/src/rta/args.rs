@@ -10,6 +10,7 @@ use punctual_isolate::cpus::Cpus;
 
 use crate::output::Json;
 use crate::parse::{Deadline, duration};
+use crate::trace::args::Futex;
 
 /// Bound the response time of every task, and show the margin to each deadline
 ///
@@ -46,6 +47,10 @@ pub(crate) struct Rta {
     /// Definition of a job of a recorded thread
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Jobs::Auto, requires = "trace")]
     pub(super) jobs: Jobs,
+
+    /// Which futex waits of recorded threads count as blocking, as in `punctual trace report`
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Futex::Auto, requires = "trace")]
+    pub(super) futex: Futex,
 
     /// Deadline from release to end of a recorded thread, or of every one without its own; may be
     /// repeated

@@ -46,7 +46,8 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
     }
     check(arguments, file.as_ref())?;
     let Input { mut system, place } = input(arguments, file.as_ref())?;
-    let recorded = arguments.trace.as_ref().map(|path| trace::add(&mut system, path)).transpose()?;
+    let recorded =
+        arguments.trace.as_ref().map(|path| trace::add(&mut system, path, arguments.futex)).transpose()?;
     system.scale(arguments.scale);
     if arguments.assign {
         return Ok(find_levels(&system));

@@ -4,14 +4,14 @@
 use punctual_report::escape::Printable;
 use punctual_report::format::format_counted;
 use punctual_trace::event::{Event, Kind, Tid};
-use punctual_trace::jobs::{self, Actor, FutexWaits, Job, JobKind, Reservation, Select};
+use punctual_trace::jobs::{self, Actor, Job, JobKind, Reservation, Select};
 use punctual_trace::names::Names;
 use punctual_trace::read::Trace;
 use punctual_trace::read::translate::Threads;
 use punctual_trace::recorded::Recorded;
 use punctual_trace::stats::{CapturedJob, Key, MAX_TASKS, TaskStats, Watch};
 
-use super::args::{Analysis, EVERYTHING, Futex};
+use super::args::{Analysis, EVERYTHING};
 use super::chains::Chains;
 use super::names::NewNames;
 use crate::output::say;
@@ -48,12 +48,7 @@ impl Analyzer {
         let config = jobs::Config {
             select,
             handlers: arguments.shows_everything(),
-            futex: match arguments.futex {
-                Futex::Auto => FutexWaits::Judged,
-                Futex::Block => FutexWaits::Block,
-                Futex::MutexesBlock => FutexWaits::MutexesBlock,
-                Futex::Suspend => FutexWaits::Suspend,
-            },
+            futex: arguments.futex.waits(),
             monotonic,
             recorded,
             segments: segments || !chains.is_empty(),
@@ -251,14 +246,6 @@ impl Analyzer {
 
     pub(crate) fn watch(&self) -> &Watch {
         &self.watch
-    }
-}
-
-/// Returns the limits of a recording, with the futex option of the command line.
-pub(crate) fn told(arguments: &Analysis, recorded: &Recorded) -> Recorded {
-    match arguments.futex {
-        Futex::Suspend => recorded.clone().without_futex_locks(),
-        _ => recorded.clone(),
     }
 }
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use punctual_analysis::time::Nanos;
 use punctual_isolate::cpus::Cpus;
+use punctual_trace::jobs::FutexWaits;
+use punctual_trace::recorded::Recorded;
 
 use super::parse::{ChainOf, Events, Priorities};
 use super::window::Moment;
@@ -127,6 +129,26 @@ pub(crate) enum Futex {
     MutexesBlock,
     /// No waits
     Suspend,
+}
+
+impl Futex {
+    /// Returns the interpretation for the decomposition of jobs.
+    pub(crate) fn waits(self) -> FutexWaits {
+        match self {
+            Self::Auto => FutexWaits::Judged,
+            Self::Block => FutexWaits::Block,
+            Self::MutexesBlock => FutexWaits::MutexesBlock,
+            Self::Suspend => FutexWaits::Suspend,
+        }
+    }
+
+    /// Returns the limits of a recording under this assumption.
+    pub(crate) fn limits(self, recorded: &Recorded) -> Recorded {
+        match self {
+            Self::Suspend => recorded.clone().without_futex_locks(),
+            _ => recorded.clone(),
+        }
+    }
 }
 
 /// Record a trace.dat, which KernelShark and `trace-cmd report` also read

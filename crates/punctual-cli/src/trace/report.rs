@@ -12,7 +12,7 @@ use punctual_trace::jobs::{Counters, Select};
 use punctual_trace::read::Trace;
 use punctual_trace::recorded::{Recorded, Source};
 
-use super::analysis::{Analyzer, told};
+use super::analysis::Analyzer;
 use super::args::Report;
 use super::chains::{self, Chains};
 use super::chosen;
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let select = Select { tids: chosen.threads, marked: true, ..Select::real_time() };
     let monotonic = trace.clock() == "mono";
     let recorded = trace.recorded()?;
-    let told = told(&arguments.analysis, &recorded);
+    let told = arguments.analysis.futex.limits(&recorded);
     let wanted = (outputs.want_segments(), outputs.want_worst());
     let analyzer_of = |chains| {
         let known = (monotonic, recorded.clone());

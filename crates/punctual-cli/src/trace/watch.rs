@@ -10,7 +10,7 @@ use punctual_trace::jobs::Select;
 use punctual_trace::record::{self, Live, LiveError};
 
 use super::alarm::Alarms;
-use super::analysis::{Analyzer, told};
+use super::analysis::Analyzer;
 use super::args::{Source, Watch};
 use super::chains::Chains;
 use super::child::{HeldChild, Running};
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
     );
     analyzer.learn_listed(live.threads());
     let mut lines = Lines::new(arguments, sink);
-    lines.missing(&told(analysis, live.recorded()))?;
+    lines.missing(&analysis.futex.limits(live.recorded()))?;
     let child = held.map(HeldChild::go).transpose().map_err(Failure::usage)?;
     let session = Session {
         analyzer,

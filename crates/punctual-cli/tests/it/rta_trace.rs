@@ -132,6 +132,43 @@ fn gives_no_bound_without_interrupts_in_recording() {
     assert!(cells.ends_with(&["–"; 9]), "{row}");
 }
 
+/// Without futex calls, a sleep may be a wait for a lock, unless the user excludes that.
+#[test]
+fn futex_option_bounds_recording_without_futex_calls() {
+    let scratch = Scratch::new("rta-futex");
+    let trace = scratch.file("trace.dat");
+    let recorded = [
+        "sched:sched_switch",
+        "sched:sched_waking",
+        "sched:sched_wakeup",
+        "sched:sched_migrate_task",
+        "sched:sched_pi_setprio",
+        "irq:irq_handler_entry",
+        "irq:irq_handler_exit",
+        "irq_vectors:local_timer_entry",
+        "irq_vectors:local_timer_exit",
+        "irq:softirq_entry",
+        "irq:softirq_exit",
+        "timer:hrtimer_start",
+        "timer:hrtimer_expire_entry",
+        "timer:hrtimer_expire_exit",
+        "lock:contention_begin",
+        "lock:contention_end",
+    ];
+    write(&scratch, &trace, &documented(), &NAMES, Some(&recorded));
+    let (out, _, code) = rta(&trace, &[]);
+    let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(code, 2, "{out}");
+    assert!(
+        flat.contains(
+            "so its C is unknown; record lock and futex as well, by punctual trace record --events usual"
+        ),
+        "{out}"
+    );
+    let (out, _, code) = rta(&trace, &["--futex", "suspend", "--deadline", "control=400us"]);
+    assert!(code == 0 && out.contains("schedulable") && !out.contains("futex calls"), "{out}");
+}
+
 /// A thread that runs through the recording has no C, and lower threads have no bound.
 #[test]
 fn leaves_threads_below_endless_one_unbounded() {

@@ -19,6 +19,7 @@ use super::infer::contradiction;
 use super::observe::Whose;
 use super::read::{Recording, read};
 use crate::output::say;
+use crate::trace::args::Futex;
 
 /// The longest jobs of the recording, by task of the system.
 pub(in super::super) struct Recorded {
@@ -26,8 +27,8 @@ pub(in super::super) struct Recorded {
 }
 
 /// Adds displacements of the app's jobs, and the lateness of their starts.
-pub(in super::super) fn add(system: &mut System, path: &Path) -> Result<Recorded, String> {
-    let Recording { observer, names, length, head, .. } = read(path, true)?;
+pub(in super::super) fn add(system: &mut System, path: &Path, futex: Futex) -> Result<Recorded, String> {
+    let Recording { observer, names, length, head, .. } = read(path, true, futex)?;
     say!("{}", head.trim_end());
     let found = observer.threads(&names);
     let mut slowest = vec![None; system.tasks.len()];

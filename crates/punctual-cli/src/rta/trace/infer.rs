@@ -53,7 +53,7 @@ pub(super) struct Wait {
 
 /// Returns the exit code, or an error in the input.
 pub(in super::super) fn run(arguments: &Rta, path: &std::path::Path) -> std::result::Result<u8, String> {
-    let recording = read(path, arguments.pwcet.is_some())?;
+    let recording = read(path, arguments.pwcet.is_some(), arguments.futex)?;
     let result = infer(&Assumptions::of(arguments), recording, &path.display().to_string())?;
     if result.threads.is_empty() {
         return Err(format!(

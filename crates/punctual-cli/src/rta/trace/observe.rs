@@ -105,6 +105,8 @@ pub(crate) struct Observer {
     softirq_threads: HashSet<Tid>,
     /// If true, stores every job.
     pub(crate) keeps_jobs: bool,
+    /// If true, the recording does not contain all interrupts.
+    pub(crate) lacks_interrupts: bool,
 }
 
 #[derive(Debug)]
@@ -224,7 +226,7 @@ impl Observer {
         let released =
             job.released.filter(|_| job.jitter.hi().is_some() && job.released_by != ReleasedBy::Unseen);
         let Some(execution) = own_time(job) else {
-            seen.unknown.get_or_insert(why_unknown(job));
+            seen.unknown.get_or_insert(why_unknown(self.lacks_interrupts));
             seen.keep(self.keeps_jobs, job.start, None);
             match released {
                 Some(window) => seen.thread.release(window),
@@ -376,11 +378,13 @@ fn own_time(job: &Job) -> Option<u64> {
     if is_known { window.checked_sub(others) } else { None }
 }
 
-/// Returns the reason why C is unknown.
-fn why_unknown(job: &Job) -> &'static str {
-    if job.interference.hi().is_none() {
-        "the recording does not contain its interrupts, so its C is unknown"
+/// Returns the reason why C is unknown, in a recording that may lack interrupts.
+fn why_unknown(lacks_interrupts: bool) -> &'static str {
+    if lacks_interrupts {
+        "the recording does not contain its interrupts, so its C is unknown; record irq, irq_vectors and softirq as well, by \
+         punctual trace record --events usual"
     } else {
-        "the recording does not contain its waits for locks, so its C is unknown"
+        "the recording does not contain its waits for locks, so its C is unknown; record lock and futex as well, by \
+         punctual trace record --events usual, or exclude such waits by --futex suspend"
     }
 }

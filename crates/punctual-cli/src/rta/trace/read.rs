@@ -6,9 +6,11 @@ use punctual_report::format::{format_counted, format_nanos};
 use punctual_trace::jobs::{Config, Decomposer, Select};
 use punctual_trace::names::Names;
 use punctual_trace::read::Trace;
+use punctual_trace::recorded::Source;
 
 use super::observe::Observer;
 use crate::output::say;
+use crate::trace::args::Futex;
 use crate::trace::names::NameWatch;
 use crate::trace::text;
 
@@ -23,7 +25,7 @@ pub(crate) struct Recording {
 }
 
 /// Reads all of it, and stores every job if requested.
-pub(crate) fn read(path: &Path, keeps_jobs: bool) -> Result<Recording, String> {
+pub(crate) fn read(path: &Path, keeps_jobs: bool, futex: Futex) -> Result<Recording, String> {
     let trace = Trace::open(path).map_err(|error| error.to_string())?;
     for what in trace.damage() {
         say!("warning: {}: {what}", path.display());
@@ -36,12 +38,15 @@ pub(crate) fn read(path: &Path, keeps_jobs: bool) -> Result<Recording, String> {
     let mut decomposer = Decomposer::new(Config {
         select: Select { marked: true, ..Select::real_time() },
         handlers: true,
+        futex: futex.waits(),
         monotonic: trace.clock() == "mono",
         recorded: recorded.clone(),
         ..Config::default()
     });
     let (mut observer, mut names, mut watch) = (Observer::default(), Names::new(), NameWatch::default());
     observer.keeps_jobs = keeps_jobs;
+    let interrupts = [Source::Interrupts, Source::Vectors, Source::Softirqs];
+    observer.lacks_interrupts = !interrupts.into_iter().all(|source| recorded.has(source));
     trace.processes().for_each(|(thread, process)| names.process(thread, process));
     for (thread, name) in events.threads().iter() {
         names.thread(thread, &name.text());
@@ -88,6 +93,6 @@ pub(crate) fn read(path: &Path, keeps_jobs: bool) -> Result<Recording, String> {
         format_counted(trace.cpus() as u64, "CPU"),
         format_nanos(length as f64)
     );
-    head += &text::missing(&recorded, counters.events, &trace.skipped(&events));
+    head += &text::missing(&futex.limits(&recorded), counters.events, &trace.skipped(&events));
     Ok(Recording { observer, names, length, head })
 }

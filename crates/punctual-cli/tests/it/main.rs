@@ -3,6 +3,7 @@
 mod check;
 mod doctor;
 mod isolate;
+mod messages;
 mod new;
 mod page;
 mod parameters;

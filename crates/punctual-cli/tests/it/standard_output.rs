@@ -50,6 +50,12 @@ fn place(name: &str) -> Scratch {
 /// Creates a directory with `t.dat` of `jobs` jobs.
 fn place_with(name: &str, jobs: u64) -> Scratch {
     let scratch = Scratch::new(name);
+    write_trace(&scratch, jobs);
+    scratch
+}
+
+/// Writes `t.dat`, and the directory of an unfinished recording that it is made of.
+pub(crate) fn write_trace(scratch: &Scratch, jobs: u64) {
     let mut script = Script::new();
     for job in 0..jobs {
         let t = 1_000_000 + job * 10_000;
@@ -61,7 +67,6 @@ fn place_with(name: &str, jobs: u64) -> Scratch {
     script.events.iter().for_each(|event| synthetic.push(event).unwrap());
     synthetic.finish().unwrap();
     dat::write(&directory, &scratch.file("t.dat")).unwrap();
-    scratch
 }
 
 fn full() -> Stdio {

@@ -10,6 +10,10 @@
 //! words and delays no thread. The words of one job do not change together: a count may be one job
 //! ahead of a histogram. Times are in ns.
 //!
+//! Most jobs start at their release and run to their end undisturbed, so that J is 0 and R is C.
+//! One quantity and one histogram count these jobs, and a reader [adds](Term::combine) them to each
+//! term.
+//!
 //! `punctual` writes this memory and `punctual top` reads it, both with this module.
 //!
 //! ```
@@ -31,7 +35,7 @@ pub const NAME: &str = "punctual:";
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"PunctMet");
 
 /// The version of the layout and of the text. Incremented with each change to either.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The period at which a running app updates [`Header::updated`], in ns. Metrics not updated for
 /// two periods are stale.
@@ -91,7 +95,13 @@ fn of<const BITS: u32>(value: u64) -> usize {
     // bucket.
     let least = (2 << BITS) - 1;
     let shift = (value | least).ilog2() - BITS;
-    (((shift as usize) << BITS) + (value >> shift) as usize).min(buckets(BITS) - 1)
+    let bucket = ((shift as usize) << BITS) + (value >> shift) as usize;
+    if bucket >= buckets(BITS) {
+        // Cold, so that other values cost a branch and no choice.
+        core::hint::cold_path();
+        return buckets(BITS) - 1;
+    }
+    bucket
 }
 
 fn end<const BITS: u32>(bucket: usize) -> u64 {
@@ -168,16 +178,56 @@ pub struct Quantity {
 }
 
 impl Quantity {
-    /// Adds a value. For one thread at a time.
+    /// Adds a value.
     ///
     /// Real-time safety: loads and stores.
-    #[inline]
-    pub fn record(&self, value: u64) {
+    ///
+    /// # Safety
+    /// No other thread writes the quantity during the call.
+    #[inline(always)]
+    pub unsafe fn record(&self, value: u64) {
         self.last.store(value, Relaxed);
-        if value > self.max.load(Relaxed) {
+        // SAFETY: by this function's contract.
+        unsafe { self.add(value) }
+    }
+
+    /// [`record`](Self::record) without the value of the last job.
+    ///
+    /// # Safety
+    /// As for [`record`](Self::record).
+    #[inline(always)]
+    unsafe fn add(&self, value: u64) {
+        let (sum, overflows) = self.sum.load(Relaxed).overflowing_add(value);
+        self.sum.store(sum, Relaxed);
+        if overflows {
+            // For an instant a reader may see the sum that has overflowed.
+            core::hint::cold_path();
+            self.sum.store(u64::MAX, Relaxed);
+        }
+        // SAFETY: by this function's contract, other threads read the word at most, so there is no
+        // data race. The compiler merges the load with the comparison, which it does with no load of
+        // an atomic.
+        if value > unsafe { self.max.as_ptr().read() } {
             self.max.store(value, Relaxed);
         }
-        self.sum.store(self.sum.load(Relaxed).saturating_add(value), Relaxed);
+    }
+}
+
+/// A copy of a [`Quantity`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Values {
+    /// [`Quantity::last`].
+    pub last: u64,
+    /// [`Quantity::max`].
+    pub max: u64,
+    /// [`Quantity::sum`].
+    pub sum: u64,
+}
+
+impl From<&Quantity> for Values {
+    fn from(quantity: &Quantity) -> Self {
+        let Quantity { last, max, sum } = quantity;
+        Self { last: last.load(Relaxed), max: max.load(Relaxed), sum: sum.load(Relaxed) }
     }
 }
 
@@ -185,6 +235,26 @@ impl Quantity {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Histogram(pub [AtomicU32; BUCKETS]);
+
+impl Histogram {
+    /// Counts a value of `bucket`; a full count stays. For one thread at a time.
+    ///
+    /// Real-time safety: a load and a store.
+    ///
+    /// # Panics
+    /// If there is no such bucket.
+    #[inline(always)]
+    pub fn record(&self, bucket: usize) {
+        let count = &self.0[bucket];
+        let more = count.load(Relaxed).wrapping_add(1);
+        count.store(more, Relaxed);
+        if more == 0 {
+            // As in `Quantity::add`.
+            core::hint::cold_path();
+            count.store(u32::MAX, Relaxed);
+        }
+    }
+}
 
 /// The figures of a task. All zero at the start of a run.
 #[derive(Debug)]
@@ -198,6 +268,10 @@ pub struct TaskFigures {
     pub suspended: AtomicU64,
     /// The longest time for which such a job was off its CPU.
     pub suspension_max: AtomicU64,
+    /// R, which is C, of the jobs that started at their release and were neither preempted nor
+    /// suspended. The other quantities leave these jobs out: see [`Term::combine`]. `last` is one
+    /// more than the R of the task's last job, or 0 if that job is not one of them.
+    pub undisturbed: Quantity,
     /// Release jitter J.
     pub jitter: Quantity,
     /// Response time R.
@@ -212,6 +286,53 @@ pub struct TaskFigures {
     pub responses: Histogram,
     /// Of execution times.
     pub executions: Histogram,
+    /// Of the jobs of [`undisturbed`](Self::undisturbed).
+    pub undisturbed_times: Histogram,
+}
+
+impl TaskFigures {
+    /// Adds an undisturbed job, whose J is 0 and whose R and C are `response`.
+    ///
+    /// Real-time safety: loads and stores.
+    ///
+    /// # Safety
+    /// No other thread writes the figures of jobs during the call.
+    #[inline(always)]
+    pub unsafe fn record_undisturbed(&self, response: u64) {
+        self.undisturbed.last.store(response.saturating_add(1), Relaxed);
+        // SAFETY: by this function's contract.
+        unsafe { self.undisturbed.add(response) };
+        self.undisturbed_times.record(bucket_of(response));
+    }
+
+    /// Adds J, R and C of another job.
+    ///
+    /// Real-time safety: loads and stores.
+    ///
+    /// # Safety
+    /// As for [`record_undisturbed`](Self::record_undisturbed).
+    #[inline(never)]
+    pub unsafe fn record_disturbed(&self, jitter: u64, response: u64, execution: u64) {
+        self.undisturbed.last.store(0, Relaxed);
+        // SAFETY: by this function's contract.
+        unsafe {
+            self.jitter.record(jitter);
+            self.response.record(response);
+            self.execution.record(execution);
+        }
+        self.jitters.record(bucket_of(jitter));
+        self.responses.record(bucket_of(response));
+        self.executions.record(bucket_of(execution));
+    }
+
+    /// Returns the quantity and the histogram of a term, without the undisturbed jobs.
+    pub fn of_term(&self, term: Term) -> (&Quantity, &Histogram) {
+        match term {
+            Term::Jitter => (&self.jitter, &self.jitters),
+            Term::Response => (&self.response, &self.responses),
+            Term::Execution => (&self.execution, &self.executions),
+        }
+    }
 }
 
 /// Counters that an ordinary thread of the app writes a few times per second.
@@ -386,6 +507,27 @@ impl Term {
     /// All terms.
     pub const ALL: [Self; 3] = [Self::Jitter, Self::Response, Self::Execution];
 
+    /// Returns the values of this term over all jobs: `own` is its quantity, and `undisturbed` is
+    /// [`TaskFigures::undisturbed`].
+    pub fn combine(self, own: Values, undisturbed: Values) -> Values {
+        let of_undisturbed = |value| if self == Self::Jitter { 0 } else { value };
+        Values {
+            last: undisturbed.last.checked_sub(1).map_or(own.last, of_undisturbed),
+            max: own.max.max(of_undisturbed(undisturbed.max)),
+            sum: own.sum.saturating_add(of_undisturbed(undisturbed.sum)),
+        }
+    }
+
+    /// Returns the count of a bucket over all jobs: `own` is that of the term's histogram, and
+    /// `undisturbed` returns those of [`TaskFigures::undisturbed_times`].
+    pub fn combine_count(self, bucket: usize, own: u32, undisturbed: impl Fn(usize) -> u32) -> u32 {
+        match (self, bucket) {
+            (Self::Jitter, 0) => (0..BUCKETS).map(undisturbed).fold(own, u32::saturating_add),
+            (Self::Jitter, _) => own,
+            _ => own.saturating_add(undisturbed(bucket)),
+        }
+    }
+
     /// Returns its row of the table.
     pub const fn row(self) -> TermRow {
         match self {
@@ -472,6 +614,52 @@ mod tests {
         assert_eq!(quantile(buckets, 0.0011), 20, "the second of a thousand");
         assert_eq!(quantile([], 0.5), 0);
         assert_eq!(quantile([(10, 0), (20, 1)], 0.0), 20, "no value is in the first");
+    }
+
+    #[test]
+    fn undisturbed_job_counts_in_every_term() {
+        let own = Values { last: 3, max: 30, sum: 300 };
+        let undisturbed = Values { last: 5 + 1, max: 50, sum: u64::MAX };
+        let combined = |last, max, sum| Values { last, max, sum };
+        assert_eq!(Term::Jitter.combine(own, undisturbed), combined(0, 30, 300));
+        assert_eq!(Term::Response.combine(own, undisturbed), combined(5, 50, u64::MAX));
+        let earlier = Values { last: 0, max: 20, sum: 1 };
+        assert_eq!(Term::Jitter.combine(own, earlier), combined(3, 30, 300));
+        assert_eq!(Term::Execution.combine(own, earlier), combined(3, 30, 301));
+        let undisturbed = |bucket: usize| [5_u32, 1].get(bucket).copied().unwrap_or(0);
+        let count = |term: Term, bucket, own| term.combine_count(bucket, own, undisturbed);
+        assert_eq!([count(Term::Jitter, 0, 10), count(Term::Jitter, 1, 20)], [16, 20]);
+        assert_eq!([count(Term::Response, 0, 10), count(Term::Execution, 1, 20)], [15, 21]);
+        assert_eq!([count(Term::Jitter, 0, u32::MAX), count(Term::Execution, 0, u32::MAX)], [u32::MAX; 2]);
+    }
+
+    #[test]
+    fn last_job_is_undisturbed_one_or_not() {
+        // SAFETY: zero is a valid value of an atomic.
+        let figures = unsafe { Box::<TaskFigures>::new_zeroed().assume_init() };
+        let last =
+            |term: Term| term.combine(figures.of_term(term).0.into(), (&figures.undisturbed).into()).last;
+        // SAFETY: a single thread.
+        unsafe { figures.record_undisturbed(0) };
+        assert_eq!(Term::ALL.map(last), [0, 0, 0]);
+        // SAFETY: a single thread.
+        unsafe { figures.record_disturbed(1, 8, 6) };
+        assert_eq!(Term::ALL.map(last), [1, 8, 6]);
+        // SAFETY: a single thread.
+        unsafe { figures.record_undisturbed(4) };
+        assert_eq!(Term::ALL.map(last), [0, 4, 4]);
+    }
+
+    #[test]
+    fn full_count_and_sum_stay() {
+        // SAFETY: zero is a valid value of an atomic.
+        let figures = unsafe { Box::<TaskFigures>::new_zeroed().assume_init() };
+        figures.undisturbed_times.0[bucket_of(9)].store(u32::MAX, Relaxed);
+        figures.undisturbed.sum.store(u64::MAX - 8, Relaxed);
+        // SAFETY: a single thread.
+        unsafe { figures.record_undisturbed(9) };
+        assert_eq!(figures.undisturbed_times.0[bucket_of(9)].load(Relaxed), u32::MAX);
+        assert_eq!(Values::from(&figures.undisturbed), Values { last: 10, max: 9, sum: u64::MAX });
     }
 
     #[test]

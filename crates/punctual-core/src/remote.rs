@@ -179,9 +179,12 @@ pub struct Distribution {
 }
 
 impl Distribution {
+    /// # Safety
+    /// No other thread writes the distribution during the call.
     #[inline]
-    fn record(&self, value: u64) {
-        self.quantity.record(value);
+    unsafe fn record(&self, value: u64) {
+        // SAFETY: by this function's contract.
+        unsafe { self.quantity.record(value) };
         let count = &self.buckets[coarse_bucket_of(value)];
         count.store(count.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
     }
@@ -229,11 +232,14 @@ impl Row {
         [jitter, response, execution].into_iter().for_each(Distribution::clear);
     }
 
-    /// Adds a job. For the thread that occupies the task's level.
+    /// Adds a job.
     ///
     /// Real-time safety: some dozens of loads and stores.
+    ///
+    /// # Safety
+    /// The calling thread occupies the task's level: no other thread writes the row during the call.
     #[inline]
-    pub fn record(&self, job: &Job) {
+    pub unsafe fn record(&self, job: &Job) {
         let figures = &self.figures;
         let response = job.ended.saturating_sub(job.released);
         let add = |count: &AtomicU64| {
@@ -241,9 +247,12 @@ impl Row {
         };
         add(&figures.jobs);
         // One by one: of a loop the compiler makes a table.
-        figures.jitter.record(job.started.saturating_sub(job.released));
-        figures.response.record(response);
-        figures.execution.record(job.ended.saturating_sub(job.started).saturating_sub(job.preempted));
+        // SAFETY: by this function's contract.
+        unsafe {
+            figures.jitter.record(job.started.saturating_sub(job.released));
+            figures.response.record(response);
+            figures.execution.record(job.ended.saturating_sub(job.started).saturating_sub(job.preempted));
+        }
         // No response time is above "none".
         if response > self.deadline.load(Ordering::Relaxed) {
             add(&figures.misses);
@@ -273,6 +282,7 @@ impl Row {
     /// Copies the figures into the form that `punctual top` reads. `into` has no other writer.
     pub fn copy(&self, into: &TaskFigures) {
         let figures = &self.figures;
+        // The row counts every job in its terms, and none as undisturbed.
         for (from, to) in [
             (&figures.jobs, &into.jobs),
             (&figures.misses, &into.misses),
@@ -376,7 +386,8 @@ mod tests {
         let area = area();
         let row = &area.all_rows[0];
         row.declare("sample", 3, true, None, Some(45));
-        (1..=1_000).for_each(|n| row.record(&job(0, n, n + 40)));
+        // SAFETY: a single thread.
+        (1..=1_000).for_each(|n| unsafe { row.record(&job(0, n, n + 40)) });
         assert_eq!((value(&row.figures.jobs), value(&row.figures.misses)), (1_000, 995));
         let Figures { jitter, response, execution, .. } = &row.figures;
         let extremes =
@@ -402,7 +413,8 @@ mod tests {
         let area = area();
         let row = &area.all_rows[0];
         row.declare("sample", 3, true, None, None);
-        (1..=1_000).for_each(|n| row.record(&job(0, n, n + 40)));
+        // SAFETY: a single thread.
+        (1..=1_000).for_each(|n| unsafe { row.record(&job(0, n, n + 40)) });
         row.figures.overruns.store(5, Ordering::Relaxed);
         row.figures.early.store(6, Ordering::Relaxed);
         // SAFETY: the figures consist of atomics; zero is a valid value.

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use punctual_core::metrics::{
     BUCKETS, Figure, Header, MAGIC, MAX_TRAFFIC, MAX_TRAFFIC_NAME, Quantity as Layout, TaskFigures, Term,
-    TermRow, TrafficFigures, UPDATE_PERIOD, VERSION,
+    TermRow, TrafficFigures, UPDATE_PERIOD, VERSION, Values,
 };
 use punctual_report::escape::Printable;
 use rustix::fs::SealFlags;
@@ -315,15 +315,23 @@ fn read(file: &File, bytes: &mut [u8], at: u64) -> Result<(), Unreadable> {
 
 /// Parses the figures of a task.
 fn figures(bytes: &[u8]) -> Figures {
-    let quantity = |TermRow { offset, histogram, .. }| Quantity {
+    let values = |offset| Values {
         last: word(bytes, offset + offset_of!(Layout, last)),
         max: word(bytes, offset + offset_of!(Layout, max)),
         sum: word(bytes, offset + offset_of!(Layout, sum)),
-        counts: (0..BUCKETS).map(|bucket| half(bytes, histogram + 4 * bucket)).collect(),
+    };
+    let count = |histogram, bucket: usize| half(bytes, histogram + 4 * bucket);
+    let undisturbed = values(offset_of!(TaskFigures, undisturbed));
+    let undisturbed_count = |bucket| count(offset_of!(TaskFigures, undisturbed_times), bucket);
+    let quantity = |term: Term| {
+        let TermRow { offset, histogram, .. } = term.row();
+        let Values { last, max, sum } = term.combine(values(offset), undisturbed);
+        let of_all = |bucket| term.combine_count(bucket, count(histogram, bucket), undisturbed_count);
+        Quantity { last, max, sum, counts: (0..BUCKETS).map(of_all).collect() }
     };
     Figures {
         numbers: Figure::ALL.map(|figure| word(bytes, figure.row().offset)),
-        terms: Term::ALL.map(|term| quantity(term.row())),
+        terms: Term::ALL.map(quantity),
     }
 }
 

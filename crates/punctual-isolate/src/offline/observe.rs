@@ -326,7 +326,9 @@ mod tests {
     fn writes_figures_and_description_for_top() {
         let (area, _) = app();
         area.publish(1);
-        area.rows()[0].record(&Job { row: 0, released: 100, started: 110, ended: 150, preempted: 10 });
+        let job = Job { row: 0, released: 100, started: 110, ended: 150, preempted: 10 };
+        // SAFETY: a single thread.
+        unsafe { area.rows()[0].record(&job) };
         let figures = Figures::new(area, 2).unwrap();
         let bytes = contents(&figures.file);
         let word = |at: usize| u64::from_ne_bytes(*bytes[at..].first_chunk().unwrap());

@@ -12,7 +12,7 @@ use crate::report::TaskReport;
 use crate::state::partition::PartitionState;
 use crate::state::runtime::{Counters, Registered, TaskInfo};
 use crate::state::source::{INTERRUPTS, Place, Reaction, Source};
-use crate::task::body::{Body, RELEASED_AT_START};
+use crate::task::body::{Body, Release};
 use crate::task::interval::Interval;
 use crate::task::job::execute_plain;
 use crate::task::message::Task;
@@ -78,7 +78,7 @@ impl<B: Bound> BoundTask<B> {
                         &Self::of(place).task.monitor,
                         me,
                         Arguments::none(),
-                        RELEASED_AT_START,
+                        Release::AtStart,
                         None,
                     )
                 },

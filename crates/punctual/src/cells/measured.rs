@@ -3,7 +3,7 @@
 // Atomics from `core`, not loom: other processes read them.
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use punctual_core::metrics::{Histogram, Quantity, TaskFigures, bucket_end, bucket_of, quantile};
+use punctual_core::metrics::{BUCKETS, TaskFigures, Term, Values, bucket_end, quantile};
 
 use crate::cells::Job;
 use crate::report::{Summary, TaskReport};
@@ -14,40 +14,22 @@ fn add(count: &AtomicU64, more: u64) {
     count.store(count.load(Relaxed).wrapping_add(more), Relaxed);
 }
 
-/// Adds a value. Never allocates and never loses a value.
-#[inline]
-fn record(quantity: &Quantity, histogram: &Histogram, value: u64) {
-    record_in(quantity, histogram, value, bucket_of(value));
-}
-
-/// [`record`] of a value whose bucket is known.
-#[inline(always)]
-fn record_in(quantity: &Quantity, histogram: &Histogram, value: u64, bucket: usize) {
-    quantity.record(value);
-    let count = &histogram.0[bucket];
-    count.store(count.load(Relaxed).saturating_add(1), Relaxed);
-}
-
-/// [`record`] of 0, which changes neither the sum nor the maximum.
-#[inline(always)]
-fn record_zero(quantity: &Quantity, histogram: &Histogram) {
-    quantity.last.store(0, Relaxed);
-    let count = &histogram.0[0];
-    count.store(count.load(Relaxed).saturating_add(1), Relaxed);
-}
-
-/// Returns the upper end of each nonempty bucket, which is the last value in it, and its count.
-fn recorded(histogram: &Histogram) -> impl Iterator<Item = (u64, u64)> + Clone {
-    let buckets = histogram.0.iter().map(|count| count.load(Relaxed)).enumerate();
-    buckets.filter(|(_, count)| *count != 0).map(|(bucket, count)| (bucket_end(bucket), count.into()))
+/// Returns the upper end of each nonempty bucket of a term, which is the last value in it, and its
+/// count over all jobs.
+fn recorded(figures: &TaskFigures, term: Term) -> impl Iterator<Item = (u64, u64)> + Clone {
+    let own = &figures.of_term(term).1.0;
+    let undisturbed = move |bucket: usize| figures.undisturbed_times.0[bucket].load(Relaxed);
+    let count = move |bucket: usize| term.combine_count(bucket, own[bucket].load(Relaxed), undisturbed);
+    let counts = (0..BUCKETS).map(move |bucket| (bucket, count(bucket)));
+    counts.filter(|(_, count)| *count != 0).map(|(bucket, count)| (bucket_end(bucket), count.into()))
 }
 
 /// Returns the summary of a quantity, given the end and count of each nonempty bucket of its
 /// histogram, in order.
-pub(crate) fn summary(quantity: &Quantity, buckets: impl Iterator<Item = (u64, u64)> + Clone) -> Summary {
-    let max = quantity.max.load(Relaxed);
+pub(crate) fn summary(values: Values, buckets: impl Iterator<Item = (u64, u64)> + Clone) -> Summary {
+    let Values { max, sum, .. } = values;
     let count: u64 = buckets.clone().map(|bucket| bucket.1).sum();
-    let mean = if count == 0 { 0.0 } else { quantity.sum.load(Relaxed) as f64 / count as f64 };
+    let mean = if count == 0 { 0.0 } else { sum as f64 / count as f64 };
     let quantile = |part| quantile(buckets.clone(), part).min(max);
     Summary {
         max,
@@ -59,29 +41,42 @@ pub(crate) fn summary(quantity: &Quantity, buckets: impl Iterator<Item = (u64, u
     }
 }
 
-/// Adds a job. Only for the thread that may run jobs of the task.
-#[inline(always)]
-pub(crate) fn add_job(figures: &TaskFigures, job: Job) {
-    add(&figures.jobs, 1);
-    // A job that runs as a call starts when it is released, and unless it is preempted, its
-    // response time is its execution time.
-    let jitter = job.jitter();
-    if jitter == 0 {
-        record_zero(&figures.jitter, &figures.jitters);
-    } else {
-        record(&figures.jitter, &figures.jitters, jitter);
-    }
-    let (response, execution) = (job.response(), job.execution());
-    let bucket = bucket_of(response);
-    record_in(&figures.response, &figures.responses, response, bucket);
-    let bucket = if execution == response { bucket } else { bucket_of(execution) };
-    record_in(&figures.execution, &figures.executions, execution, bucket);
-    if let Some(deadline) = job.deadline {
-        add(&figures.misses, u64::from(response > deadline.as_ticks()));
-    }
+/// Adds a job, which misses its deadline if it takes longer than `max_response`, in ns. Never
+/// allocates and never loses a value.
+///
+/// # Safety
+/// No other thread adds a job of the task during the call.
+#[inline]
+pub(crate) unsafe fn add_job(figures: &TaskFigures, job: Job, max_response: u64) {
     if job.suspensions.count > 0 {
         suspended(figures, job.suspensions.time);
     }
+    let (jitter, response, execution) = (job.jitter(), job.response(), job.execution());
+    if jitter == 0 && execution == response {
+        // SAFETY: by this function's contract.
+        return unsafe { add_undisturbed(figures, response, max_response) };
+    }
+    add(&figures.jobs, 1);
+    if response > max_response {
+        add(&figures.misses, 1);
+    }
+    // SAFETY: by this function's contract.
+    unsafe { figures.record_disturbed(jitter, response, execution) };
+}
+
+/// [`add_job`] of a job whose J is 0, and whose R and C are `response`: a job that runs as a call
+/// starts when it is released, and unless it is preempted, its response time is its execution time.
+///
+/// # Safety
+/// As for [`add_job`].
+#[inline(always)]
+pub(crate) unsafe fn add_undisturbed(figures: &TaskFigures, response: u64, max_response: u64) {
+    if response > max_response {
+        add(&figures.misses, 1);
+    }
+    add(&figures.jobs, 1);
+    // SAFETY: by this function's contract.
+    unsafe { figures.record_undisturbed(response) };
 }
 
 /// Adds a job that suspended itself and was off its CPU for `time` ns.
@@ -92,6 +87,12 @@ fn suspended(figures: &TaskFigures, time: u64) {
     figures.suspension_max.store(figures.suspension_max.load(Relaxed).max(time), Relaxed);
 }
 
+/// Returns the summary of a term over all jobs.
+fn summary_of(figures: &TaskFigures, term: Term) -> Summary {
+    let own = figures.of_term(term).0.into();
+    summary(term.combine(own, (&figures.undisturbed).into()), recorded(figures, term))
+}
+
 /// Copies the figures into `report`.
 pub(crate) fn fill(figures: &TaskFigures, report: &mut TaskReport) {
     report.measured = true;
@@ -99,16 +100,16 @@ pub(crate) fn fill(figures: &TaskFigures, report: &mut TaskReport) {
     report.misses = figures.misses.load(Relaxed);
     report.suspended = figures.suspended.load(Relaxed);
     report.suspension_max = figures.suspension_max.load(Relaxed);
-    report.jitter = summary(&figures.jitter, recorded(&figures.jitters));
-    report.response = summary(&figures.response, recorded(&figures.responses));
-    report.execution = summary(&figures.execution, recorded(&figures.executions));
+    report.jitter = summary_of(figures, Term::Jitter);
+    report.response = summary_of(figures, Term::Response);
+    report.execution = summary_of(figures, Term::Execution);
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use punctual_core::{Duration, Instant};
+    use punctual_core::Instant;
 
     use super::*;
     use crate::port::Suspensions;
@@ -118,21 +119,26 @@ mod tests {
         Job {
             release: at(release),
             start: at(start),
-            end: at(end),
+            gross: end - start,
             preempted: 30,
             suspensions: Suspensions::NONE,
-            deadline: Some(Duration::from_ticks(150)),
         }
+    }
+
+    /// Returns the report of these jobs with a deadline of 150 ns.
+    fn report(jobs: impl IntoIterator<Item = Job>) -> TaskReport {
+        // SAFETY: zero is a valid value of an atomic.
+        let figures: Arc<TaskFigures> = unsafe { Arc::new_zeroed().assume_init() };
+        // SAFETY: a single thread.
+        jobs.into_iter().for_each(|job| unsafe { add_job(&figures, job, 150) });
+        let mut report = TaskReport::default();
+        fill(&figures, &mut report);
+        report
     }
 
     #[test]
     fn measures_known_jobs() {
-        // SAFETY: zero is a valid value of an atomic.
-        let figures: Arc<TaskFigures> = unsafe { Arc::new_zeroed().assume_init() };
-        let mut report = TaskReport::default();
-        add_job(&figures, job(0, 10, 110));
-        add_job(&figures, job(200, 200, 360));
-        fill(&figures, &mut report);
+        let report = report([job(0, 10, 110), job(200, 200, 360)]);
         assert_eq!((report.jobs, report.misses), (2, 1));
         assert_eq!((report.jitter.max, report.response.max, report.execution.max), (10, 160, 130));
         assert_eq!(report.response.mean, 135.0);
@@ -140,24 +146,39 @@ mod tests {
 
     #[test]
     fn sleep_of_job_is_not_execution() {
-        // SAFETY: zero is a valid value of an atomic.
-        let figures: Arc<TaskFigures> = unsafe { Arc::new_zeroed().assume_init() };
         let suspended = |time| Job { suspensions: Suspensions { count: 2, time }, ..job(0, 10, 110) };
-        let mut report = TaskReport::default();
-        for job in [suspended(40), suspended(30), job(200, 210, 220)] {
-            add_job(&figures, job);
-        }
-        fill(&figures, &mut report);
+        let report = report([suspended(40), suspended(30), job(200, 210, 220)]);
         assert_eq!((report.suspended, report.suspension_max), (2, 40));
         assert_eq!((report.response.max, report.execution.max), (110, 40));
+    }
+
+    #[test]
+    fn counts_undisturbed_jobs_in_every_term() {
+        let undisturbed = |gross: u64| Job { preempted: 0, ..job(500, 500, 500 + gross) };
+        let report = report([undisturbed(40), undisturbed(160), job(0, 10, 110)]);
+        assert_eq!((report.jobs, report.misses), (3, 1));
+        let terms = [&report.jitter, &report.response, &report.execution];
+        assert_eq!(terms.map(|term| term.max), [10, 160, 160]);
+        assert_eq!(terms.map(|term| term.mean), [10.0 / 3.0, 310.0 / 3.0, 270.0 / 3.0]);
+        assert_eq!(report.jitter.buckets, [(0, 2), (10, 1)]);
+        assert_eq!(report.response.buckets, [(40, 1), (110, 1), (160, 1)]);
+        assert_eq!(report.execution.buckets, [(40, 1), (70, 1), (160, 1)]);
+    }
+
+    #[test]
+    fn counts_suspension_of_unknown_duration() {
+        let suspensions = Suspensions { count: 1, time: 0 };
+        let report = report([Job { suspensions, preempted: 0, ..job(0, 0, 10) }]);
+        assert_eq!((report.jobs, report.suspended, report.execution.max), (1, 1, 10));
     }
 
     /// Returns the release jitter of a task with these values.
     fn jitter(values: impl IntoIterator<Item = u64>) -> Summary {
         // SAFETY: zero is a valid value of an atomic.
         let figures: Arc<TaskFigures> = unsafe { Arc::new_zeroed().assume_init() };
-        values.into_iter().for_each(|value| record(&figures.jitter, &figures.jitters, value));
-        summary(&figures.jitter, recorded(&figures.jitters))
+        // SAFETY: a single thread.
+        values.into_iter().for_each(|jitter| unsafe { figures.record_disturbed(jitter, 0, 0) });
+        summary_of(&figures, Term::Jitter)
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 pub(crate) mod measured;
 
-use punctual_core::{Duration, Instant};
+use punctual_core::Instant;
 
 pub(crate) use crate::platform::cells::*;
 use crate::port::Suspensions;
@@ -15,11 +15,11 @@ use crate::port::Suspensions;
 pub(crate) struct Job {
     pub(crate) release: Instant,
     pub(crate) start: Instant,
-    pub(crate) end: Instant,
+    /// Start to end, in ns.
+    pub(crate) gross: u64,
     /// Execution time of jobs that preempted this one, in ns.
     pub(crate) preempted: u64,
     pub(crate) suspensions: Suspensions,
-    pub(crate) deadline: Option<Duration>,
 }
 
 impl Job {
@@ -32,14 +32,14 @@ impl Job {
     /// Returns the response time R, in ns.
     #[inline]
     pub(crate) fn response(&self) -> u64 {
-        since(self.end, self.release)
+        self.jitter().saturating_add(self.gross)
     }
 
     /// Returns the execution time C, in ns.
     #[inline]
     pub(crate) fn execution(&self) -> u64 {
         let off_cpu = self.preempted.saturating_add(self.suspensions.time);
-        since(self.end, self.start).saturating_sub(off_cpu)
+        self.gross.saturating_sub(off_cpu)
     }
 }
 

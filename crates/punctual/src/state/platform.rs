@@ -15,6 +15,8 @@ pub(crate) trait Platform {
 
     /// True if queued jobs may have to be dropped, marked or watched.
     const CHECKS_QUEUED_JOBS: bool;
+    /// The longest duration in ns within which no job can have suspended itself.
+    const MAX_UNSUSPENDED: u64;
     /// True if a thread can lend its priority to another.
     const HAS_PRIORITIES: bool;
 

@@ -87,6 +87,8 @@ pub(crate) struct Declared {
     pub(crate) is_measured: bool,
     pub(crate) is_profiled: bool,
     pub(crate) deadline: Option<Duration>,
+    /// The longest response time in ns that meets the deadline.
+    pub(crate) max_response: u64,
     pub(crate) execution: Duration,
     // Functions, because a constant cannot refer to mutable statics.
     pub(crate) partition: fn() -> &'static PartitionState,
@@ -112,6 +114,10 @@ impl Declared {
             is_measured: measures::<B>(),
             is_profiled: B::PROFILE,
             deadline: B::DEADLINE,
+            max_response: match B::DEADLINE {
+                Some(deadline) => deadline.as_ticks(),
+                None => u64::MAX,
+            },
             execution: B::EXECUTION,
             partition: B::partition,
             interval: B::interval,
@@ -173,17 +179,34 @@ pub(crate) unsafe fn drop_arguments<A>(place: *mut ()) {
     unsafe { place.cast::<A>().drop_in_place() }
 }
 
-/// The release of a job that runs as a call, meaning its start. Not 0, at which virtual time
-/// begins.
-pub(crate) const RELEASED_AT_START: u64 = u64::MAX;
+/// Release of a job.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Release {
+    /// The job's start: it runs as a call.
+    AtStart,
+    /// A time in ns.
+    At(u64),
+}
+
+impl Release {
+    /// Returns the time, which is 0 for a job that runs as a call: only periodic tasks use the release
+    /// of a job that is not measured, and their jobs are queued.
+    #[inline(always)]
+    pub(crate) fn unmeasured(self) -> Instant {
+        match self {
+            Self::AtStart => Instant::from_ticks(0),
+            Self::At(release) => Instant::from_ticks(release),
+        }
+    }
+}
 
 /// Returns the release of a job of `runtime` that starts at `start`.
 #[inline(always)]
-pub(crate) fn released(runtime: &Runtime, release: u64, start: impl FnOnce() -> Instant) -> Instant {
+pub(crate) fn released(runtime: &Runtime, release: Release, start: impl FnOnce() -> Instant) -> Instant {
     match release {
-        RELEASED_AT_START => start(),
+        Release::AtStart => start(),
         // Jobs spawned by `init` are released when the app starts.
-        release => Instant::from_ticks(release.max(runtime.started())),
+        Release::At(release) => Instant::from_ticks(release.max(runtime.started())),
     }
 }
 

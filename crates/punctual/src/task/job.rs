@@ -12,7 +12,7 @@ use crate::state::partition::PartitionState;
 use crate::state::runtime::Runtime;
 use crate::state::{Host, Platform};
 use crate::stop::Culprit;
-use crate::task::body::{Body, counted, measures, released};
+use crate::task::body::{Body, Release, counted, measures, released};
 use crate::task::monitor::Monitor;
 
 /// Returns whether a spawn needs further checks: see [`Platform::is_instrumented`].
@@ -34,12 +34,13 @@ pub(crate) fn needs_release<B: Body>() -> bool {
 ///
 /// # Safety
 /// As for [`Body::call`].
-#[inline]
+// Always: the release is a constant in most callers, and the measurement is out of line.
+#[inline(always)]
 pub(crate) unsafe fn execute_plain<B: Body>(
     monitor: &Monitor,
     me: CurrentWorker,
     args: Arguments,
-    release: u64,
+    release: Release,
     now: Stamp,
 ) -> Stamp {
     let (runtime, partition) = (B::runtime(), B::partition());
@@ -49,7 +50,7 @@ pub(crate) unsafe fn execute_plain<B: Body>(
         if let Some(interval) = counted::<B>() {
             interval.observe(released(runtime, release, || partition.core.port().stamp()));
         }
-        Host::call(runtime, B::NAME, call(Instant::from_ticks(release)));
+        Host::call(runtime, B::NAME, call(release.unmeasured()));
         Host::spend(partition, me, B::EXECUTION);
         // SAFETY: this thread is still at the task's level, by this function's contract, and `call`
         // has returned.
@@ -63,7 +64,7 @@ pub(crate) unsafe fn execute_plain<B: Body>(
     Host::call(runtime, B::NAME, call(job.release));
     Host::spend(partition, me, B::EXECUTION);
     // SAFETY: this thread occupies the task's level, by this function's contract.
-    let end = unsafe { job.end(monitor, partition, B::DEADLINE) }.0;
+    let end = unsafe { job.end(monitor, partition, release) };
     if let Some(interval) = B::interval() {
         // SAFETY: as above.
         unsafe { monitor.cells.show_early(|| interval.early()) };
@@ -85,7 +86,7 @@ pub(crate) unsafe fn execute<B: Body>(
     monitor: &Monitor,
     me: CurrentWorker,
     args: Arguments,
-    release: u64,
+    release: Release,
     now: Stamp,
 ) -> Stamp {
     if monitor.cells.is_on() {
@@ -113,9 +114,9 @@ pub(crate) unsafe fn execute_queued<B: Body>(
 ) -> Stamp {
     if Host::CHECKS_QUEUED_JOBS && is_instrumented::<B>() {
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
-        return unsafe { execute_flagged(monitor, me, args, release(), now) };
+        return unsafe { execute_flagged(monitor, me, args, Release::At(release()), now) };
     }
-    let release = if needs_release { release() } else { 0 };
+    let release = Release::At(if needs_release { release() } else { 0 });
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
     unsafe { execute_plain::<B>(monitor, me, args, release, now) }
 }
@@ -128,7 +129,7 @@ unsafe fn execute_flagged(
     monitor: &Monitor,
     me: CurrentWorker,
     args: Arguments,
-    release: u64,
+    release: Release,
     now: Stamp,
 ) -> Stamp {
     let (task, runtime) = (&monitor.declared, monitor.declared.runtime());
@@ -154,7 +155,7 @@ pub(crate) unsafe fn execute_any(
     monitor: &Monitor,
     me: CurrentWorker,
     args: Arguments,
-    release: u64,
+    release: Release,
     now: Stamp,
 ) -> Stamp {
     if monitor.cells.is_on() {
@@ -205,7 +206,7 @@ pub(crate) unsafe fn measured(
     monitor: &Monitor,
     me: CurrentWorker,
     args: Arguments,
-    release: u64,
+    release: Release,
     now: Stamp,
     mut observer: impl JobObserver,
 ) -> Stamp {
@@ -217,7 +218,7 @@ pub(crate) unsafe fn measured(
         if let Some(interval) = task.counted() {
             interval.observe(released(runtime, release, || port.stamp()));
         }
-        Host::call(runtime, task.name, call(Instant::from_ticks(release)));
+        Host::call(runtime, task.name, call(release.unmeasured()));
         Host::spend(partition, me, task.execution);
         // SAFETY: this thread is still at the task's level, by this function's contract, and `call`
         // has returned.
@@ -234,7 +235,8 @@ pub(crate) unsafe fn measured(
     observer.stop();
     // SAFETY: by this function's contract this thread occupies the task's level.
     unsafe {
-        let (end, suspensions) = job.end(monitor, partition, task.deadline);
+        let end = port.stamp();
+        let suspensions = job.record(monitor, partition, end);
         observer.end(task.deadline, suspensions);
         if let Some(interval) = (task.interval)() {
             monitor.cells.show_early(|| interval.early());
@@ -259,32 +261,129 @@ struct Measurement {
 
 impl Measurement {
     #[inline(always)]
-    fn begin(runtime: &Runtime, partition: &PartitionState, release: u64, now: Stamp) -> Self {
+    fn begin(runtime: &Runtime, partition: &PartitionState, release: Release, now: Stamp) -> Self {
         let start = now.unwrap_or_else(|| partition.core.port().stamp());
         let release = released(runtime, release, || start);
         Self { release, start, executed: partition.executed() }
     }
 
-    /// Records the job, which ends now; returns its end and its suspensions.
+    /// Records the job, which ends at `end`; returns its suspensions.
     ///
     /// # Safety
     /// The calling thread occupies the task's level.
     #[inline(always)]
-    unsafe fn end(
-        self,
-        monitor: &Monitor,
-        partition: &PartitionState,
-        deadline: Option<Duration>,
-    ) -> (Instant, Suspensions) {
-        let end = partition.core.port().stamp();
+    unsafe fn record(self, monitor: &Monitor, partition: &PartitionState, end: Instant) -> Suspensions {
         let gross = cells::since(end, self.start);
         let preempted = partition.executed().saturating_sub(self.executed);
         Host::add_executed(partition, self.executed, gross, preempted);
         let suspensions = Host::suspensions(partition, gross, preempted);
         let Self { release, start, .. } = self;
-        let job = cells::Job { release, start, end, preempted, suspensions, deadline };
+        let job = cells::Job { release, start, gross, preempted, suspensions };
         // SAFETY: by this function's contract.
-        unsafe { monitor.cells.record(job) };
-        (end, suspensions)
+        unsafe { monitor.cells.record(job, monitor.declared.max_response) };
+        suspensions
     }
+
+    /// Records the job, which ends now and was released at `release`; returns its end.
+    ///
+    /// # Safety
+    /// As for [`record`].
+    #[inline(always)]
+    unsafe fn end(self, monitor: &Monitor, partition: &PartitionState, release: Release) -> Instant {
+        let Self { start, executed, .. } = self;
+        let end = partition.core.port().stamp();
+        // SAFETY: by this function's contract.
+        unsafe {
+            match release {
+                Release::AtStart => record_call(monitor, partition, start, end, executed),
+                Release::At(_) => record(monitor, partition, start, end, executed, self.release),
+            }
+        }
+        end
+    }
+}
+
+/// Records a job of any task; `executed` is the partition's execution time at its start.
+///
+/// # Safety
+/// The calling thread occupies the task's level, whose task is measured.
+// Takes the parts of a measurement, so that they are in registers. Calls a function only at its end,
+// with the parts in the same registers, so it saves and moves no register.
+#[inline(never)]
+unsafe fn record(
+    monitor: &Monitor,
+    partition: &PartitionState,
+    start: Instant,
+    end: Instant,
+    executed: u64,
+    release: Instant,
+) {
+    // SAFETY: by this function's contract.
+    unsafe {
+        if release < start {
+            return record_disturbed(monitor, partition, start, end, executed, release);
+        }
+        record_from_release(monitor, partition, start, end, executed);
+    }
+}
+
+/// [`record`] of a job that ran as a call.
+///
+/// # Safety
+/// As for [`record`].
+#[inline(never)]
+unsafe fn record_call(
+    monitor: &Monitor,
+    partition: &PartitionState,
+    start: Instant,
+    end: Instant,
+    executed: u64,
+) {
+    // SAFETY: by this function's contract.
+    unsafe { record_from_release(monitor, partition, start, end, executed) }
+}
+
+/// [`record`] of a job that started at its release.
+///
+/// # Safety
+/// As for [`record`].
+#[inline(always)]
+unsafe fn record_from_release(
+    monitor: &Monitor,
+    partition: &PartitionState,
+    start: Instant,
+    end: Instant,
+    executed: u64,
+) {
+    // A huge number if the clock has gone backwards, which `record_disturbed` handles.
+    let gross = end.as_ticks().wrapping_sub(start.as_ticks());
+    // SAFETY: by this function's contract.
+    unsafe {
+        // One by one: for a disjunction the compiler computes both conditions.
+        if partition.executed() != executed {
+            return record_disturbed(monitor, partition, start, end, executed, start);
+        }
+        if gross > Host::MAX_UNSUSPENDED {
+            return record_disturbed(monitor, partition, start, end, executed, start);
+        }
+        Host::add_executed(partition, executed, gross, 0);
+        monitor.cells.record_undisturbed(start, gross, monitor.declared.max_response);
+    }
+}
+
+/// [`record`] of a job that may have been late, preempted or suspended.
+///
+/// # Safety
+/// As for [`record`].
+#[inline(never)]
+unsafe fn record_disturbed(
+    monitor: &Monitor,
+    partition: &PartitionState,
+    start: Instant,
+    end: Instant,
+    executed: u64,
+    release: Instant,
+) {
+    // SAFETY: by this function's contract.
+    unsafe { Measurement { release, start, executed }.record(monitor, partition, end) };
 }

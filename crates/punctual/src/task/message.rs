@@ -15,7 +15,7 @@ use crate::model::OnEarly;
 use crate::report::TaskReport;
 use crate::state::runtime::{Counters, Registered, TaskInfo};
 use crate::state::{Host, Platform};
-use crate::task::body::{Body, LevelOf, RELEASED_AT_START, stamp};
+use crate::task::body::{Body, LevelOf, Release, stamp};
 use crate::task::interval::Interval;
 use crate::task::job::{execute_plain, execute_queued, is_instrumented, needs_release};
 use crate::task::monitor::Monitor;
@@ -212,7 +212,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         }
         // SAFETY: as above.
         let end = unsafe {
-            execute_plain::<B>(&self.monitor, me, Arguments::at(args.cast()), RELEASED_AT_START, None)
+            execute_plain::<B>(&self.monitor, me, Arguments::at(args.cast()), Release::AtStart, None)
         };
         preemption.finish_at::<LevelOf<B>>(end);
         Ok(())

@@ -5,7 +5,9 @@
 //! job (of the clock, if the kernel's clock does not use that counter): one at its end, and one at
 //! its start if it runs as a call or at its spawn if it is queued. A queued job starts when the
 //! previous job on its thread ends, and that time has been read; only a thread that was asleep
-//! reads the clock once more when it wakes.
+//! reads the clock once more when it wakes. In addition a job costs some 40 instructions, or 100 if
+//! its start was late or it was preempted or suspended: otherwise J is 0 and R is C, and a single
+//! quantity and histogram count the job.
 //!
 //! * J = start - release. The release of a periodic or timed job is its nominal time, so J includes
 //!   the lateness of the kernel's timer; that of a spawned job is the spawn.

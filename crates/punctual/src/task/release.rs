@@ -13,7 +13,7 @@ use crate::model::OnEarly;
 use crate::state::partition::PartitionState;
 use crate::state::{Host, Platform};
 use crate::stop::Culprit;
-use crate::task::body::{RELEASED_AT_START, drop_arguments, stamp_any};
+use crate::task::body::{Release, drop_arguments, stamp_any};
 use crate::task::interval::{Claim, Interval};
 use crate::task::job::execute_any;
 use crate::task::monitor::Monitor;
@@ -324,7 +324,7 @@ impl AnyTask {
             return Err(Refusal::Stopping);
         }
         // SAFETY: this thread occupies the level to run this job, by this function's contract.
-        let end = unsafe { execute_any(self.monitor, me, Arguments::at(args), RELEASED_AT_START, None) };
+        let end = unsafe { execute_any(self.monitor, me, Arguments::at(args), Release::AtStart, None) };
         preemption.finish(end);
         Ok(())
     }

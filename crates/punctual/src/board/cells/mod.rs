@@ -10,11 +10,13 @@ use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering::Relaxed;
 
+use punctual_core::Instant;
 use punctual_core::metrics::TaskFigures;
 use punctual_core::remote::Distribution;
 
 use crate::board::port as board;
 use crate::cells::{Job, Observe, measured};
+use crate::port::Suspensions;
 use crate::report::TaskReport;
 use crate::stop::StopReason;
 
@@ -97,21 +99,36 @@ impl Cells {
         }
     }
 
-    /// Adds a job.
+    /// Adds a job, which misses its deadline if it takes longer than `max_response`, in ns.
     ///
     /// # Safety
     /// The calling thread occupies the task's level.
     #[inline]
-    pub(crate) unsafe fn record(&self, job: Job) {
-        // SAFETY: the place changes only while no job of the task can run, and a job calls this.
-        match unsafe { &*self.place.get() } {
-            Place::None | Place::Unknown => {}
-            Place::Own(figures) => measured::add_job(figures, job),
-            Place::Shared(shared) => {
-                let [release, start, end] = [job.release, job.start, job.end].map(|time| time.as_ticks());
-                shared.record(release, start, end, job.preempted);
+    pub(crate) unsafe fn record(&self, job: Job, max_response: u64) {
+        // SAFETY: the place changes only while no job of the task can run, and a job calls this; the
+        // rest is this function's contract.
+        unsafe {
+            match &*self.place.get() {
+                Place::None | Place::Unknown => {}
+                Place::Own(figures) => measured::add_job(figures, job, max_response),
+                Place::Shared(shared) => {
+                    let [release, start] = [job.release, job.start].map(|time| time.as_ticks());
+                    shared.record(release, start, start.saturating_add(job.gross), job.preempted);
+                }
             }
         }
+    }
+
+    /// [`record`](Self::record) of a job that began at its release, `start`, and ran for `gross` ns
+    /// without preemption.
+    ///
+    /// # Safety
+    /// As for [`record`](Self::record), and the task is measured.
+    #[inline(always)]
+    pub(crate) unsafe fn record_undisturbed(&self, start: Instant, gross: u64, max_response: u64) {
+        let job = Job { release: start, start, gross, preempted: 0, suspensions: Suspensions::NONE };
+        // SAFETY: by this function's contract.
+        unsafe { self.record(job, max_response) };
     }
 
     /// Shows how many releases found the previous job unfinished, where Linux reads that.
@@ -150,7 +167,7 @@ impl Cells {
             Place::Own(figures) => measured::fill(figures, report),
             Place::Shared(shared) => {
                 let figures = &shared.row.figures;
-                let summary = |of: &Distribution| measured::summary(of.quantity(), of.counts());
+                let summary = |of: &Distribution| measured::summary(of.quantity().into(), of.counts());
                 report.measured = true;
                 (report.jobs, report.misses) = (figures.jobs.load(Relaxed), figures.misses.load(Relaxed));
                 report.jitter = summary(&figures.jitter);

@@ -57,11 +57,15 @@ pub(crate) fn make_ring(area: &'static Area, uninterrupted: Uninterrupted) {
 }
 
 impl Shared {
-    /// Adds a job of this task. For the thread that occupies the task's level.
+    /// Adds a job of this task.
+    ///
+    /// # Safety
+    /// The calling thread occupies the task's level.
     #[inline]
-    pub(crate) fn record(&self, released: u64, started: u64, ended: u64, preempted: u64) {
+    pub(crate) unsafe fn record(&self, released: u64, started: u64, ended: u64, preempted: u64) {
         let job = Job { row: self.index, released, started, ended, preempted };
-        self.row.record(&job);
+        // SAFETY: by this function's contract.
+        unsafe { self.row.record(&job) };
         if self.area.header.wants_jobs.load(Ordering::Relaxed) != 0 {
             self.leave(job);
         }

@@ -7,6 +7,8 @@ mod slot;
 
 use std::sync::atomic::AtomicU64;
 
+use punctual_core::Instant;
+
 use crate::cells::{Job, measured};
 use crate::port::linux::trace_marker::Mark;
 use crate::report::TaskReport;
@@ -55,16 +57,28 @@ impl Cells {
         unsafe { self.figures.begin() };
     }
 
-    /// Adds a job.
+    /// Adds a job, which misses its deadline if it takes longer than `max_response`, in ns.
     ///
     /// # Safety
     /// The calling thread occupies the task's level.
     #[inline]
-    pub(crate) unsafe fn record(&self, job: Job) {
+    pub(crate) unsafe fn record(&self, job: Job, max_response: u64) {
         // SAFETY: the cell changes only while no job of the task can run, and a job calls this.
         if let Some(figures) = unsafe { self.figures.get() } {
-            measured::add_job(figures, job);
+            // SAFETY: by this function's contract.
+            unsafe { measured::add_job(figures, job, max_response) };
         }
+    }
+
+    /// [`record`](Self::record) of a job that began at its release, `start`, and ran for `gross` ns
+    /// without preemption or suspension.
+    ///
+    /// # Safety
+    /// As for [`record`](Self::record), and the task is measured.
+    #[inline(always)]
+    pub(crate) unsafe fn record_undisturbed(&self, _start: Instant, gross: u64, max_response: u64) {
+        // SAFETY: as in `record`. A run begins the figures of a measured task before its first job.
+        unsafe { measured::add_undisturbed(self.figures.get().unwrap_unchecked(), gross, max_response) };
     }
 
     /// Does nothing: other processes read the count elsewhere.

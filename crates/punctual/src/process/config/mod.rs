@@ -222,7 +222,7 @@ impl Config {
     ///
     /// The figures of jobs are then in an anonymous file of the process, open under `/proc/PID/fd`.
     /// Processes that may trace this one can read it, such as root, or the same user without fewer
-    /// capabilities; no process can write to it. It takes 47 KiB per task and costs jobs nothing;
+    /// capabilities; no process can write to it. It takes 62 KiB per task and costs jobs nothing;
     /// an ordinary thread wakes four times per second for the figures that are not measured by
     /// jobs. If the kernel refuses the memory, the app runs without it, with a note in its
     /// [report](crate::report::Settings::notes).

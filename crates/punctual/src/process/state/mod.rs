@@ -54,6 +54,7 @@ impl Platform for Host {
     type Entry = Entry<'static>;
 
     const CHECKS_QUEUED_JOBS: bool = true;
+    const MAX_UNSUSPENDED: u64 = suspension::MIN_SWITCH_TIME.as_ticks();
     const HAS_PRIORITIES: bool = true;
 
     #[inline]
@@ -149,7 +150,7 @@ impl Platform for Host {
 
     #[inline(always)]
     fn suspensions(partition: &PartitionState, gross: u64, preempted: u64) -> Suspensions {
-        if gross > suspension::MIN_SWITCH_TIME.as_ticks() && partition.core.port().may_sleep() {
+        if gross > Self::MAX_UNSUSPENDED && partition.core.port().may_sleep() {
             // A job that forked took longer than that.
             forked::check(partition.runtime);
             suspension::since(gross.saturating_sub(preempted))

@@ -6,7 +6,7 @@ use crate::cells::Slot;
 use crate::observe::guard;
 use crate::observe::profile::{self, ProfiledJob};
 use crate::port::Suspensions;
-use crate::task::body::released;
+use crate::task::body::{Release, released};
 use crate::task::job::{JobObserver, measured};
 use crate::task::monitor::Monitor;
 
@@ -16,7 +16,12 @@ use crate::task::monitor::Monitor;
 ///
 /// # Safety
 /// As for [`Body::call`](crate::task::body::Body::call) of the task with this monitor.
-pub(crate) unsafe fn execute(monitor: &Monitor, me: CurrentWorker, args: Arguments, release: u64) -> Stamp {
+pub(crate) unsafe fn execute(
+    monitor: &Monitor,
+    me: CurrentWorker,
+    args: Arguments,
+    release: Release,
+) -> Stamp {
     let (cells, partition) = (&monitor.cells, (monitor.declared.partition)());
     let port = partition.core.port();
     cells.mark.start(released(partition.runtime, release, || port.stamp()).as_ticks());

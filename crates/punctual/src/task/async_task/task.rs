@@ -15,7 +15,7 @@ use crate::state::runtime::{Registered, TaskInfo};
 use crate::state::{Host, Platform};
 use crate::stop::Culprit;
 use crate::task::body::Body;
-use crate::task::body::{LevelOf, RELEASED_AT_START, stamp_any};
+use crate::task::body::{LevelOf, Release, stamp_any};
 use crate::task::job::{execute, execute_plain, is_instrumented};
 use crate::task::monitor::Monitor;
 use crate::task::release::{AbortOnUnwind, Refusal};
@@ -155,13 +155,13 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
         // SAFETY: this thread occupies the level to run this node, by this function's contract.
-        unsafe { self.activate(me, self.activation.level().released(node), now) }
+        unsafe { self.activate(me, Release::At(self.activation.level().released(node)), now) }
     }
 
     /// # Safety
     /// The calling thread occupies the level to run this.
     #[inline]
-    unsafe fn activate(&'static self, me: CurrentWorker, release: u64, now: Stamp) -> Stamp {
+    unsafe fn activate(&'static self, me: CurrentWorker, release: Release, now: Stamp) -> Stamp {
         // After a fault. Counted when it is dropped.
         if Host::aborts(B::runtime()) {
             return None;
@@ -314,8 +314,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             return false;
         }
         // SAFETY: this thread occupies the level; there is a future, which `call` polls.
-        let end =
-            unsafe { execute_plain::<B>(&self.monitor, me, Arguments::none(), RELEASED_AT_START, None) };
+        let end = unsafe { execute_plain::<B>(&self.monitor, me, Arguments::none(), Release::AtStart, None) };
         preemption.finish_at::<LevelOf<B>>(end);
         true
     }
@@ -346,7 +345,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             && let Some(preemption) = unsafe { core.preempt(me, level) }
         {
             // SAFETY: `preempt` made this thread occupy the level to run this job.
-            let end = unsafe { self.activate(me, time.unwrap_or(RELEASED_AT_START), None) };
+            let end = unsafe { self.activate(me, time.map_or(Release::AtStart, Release::At), None) };
             return preemption.finish(end);
         }
         self.activation.stamp(time.unwrap_or_else(|| stamp_any(&self.monitor)));

@@ -36,7 +36,7 @@ const MAX_BYTES: usize = 1 << 16;
 /// };
 /// let subscription = SETPOINT.subscribe().expect("the subscription is free").check(near);
 /// let datagrams = Datagrams::listen("127.0.0.1:0", subscription)?;
-/// println!("setpoints are taken at {}", datagrams.address());
+/// println!("listening for setpoints at {}", datagrams.address());
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]

@@ -162,7 +162,7 @@ fn bind(address: SocketAddr) -> Result<UdpSocket, Failure> {
     let socket = UdpSocket::bind(address)
         .map_err(|error| Failure::other(format!("--udp: {address}: {error}; {advice}")))?;
     let address = socket.local_addr().map_err(Failure::other)?;
-    say(format_args!("gimbal: setpoints are taken at {address}"));
+    say(format_args!("gimbal: listening for setpoints at {address}"));
     Ok(socket)
 }
 
@@ -180,7 +180,7 @@ fn steer_from_stdin() {
             Ok(Some(setpoint)) => {
                 if !controller::steer(setpoint.time_s, setpoint.angles_rad) {
                     say(format_args!(
-                        "gimbal: a setpoint is lost: 64 are waiting already, or the run is over"
+                        "gimbal: a setpoint was dropped: 64 are already waiting, or the run has ended"
                     ));
                 }
             }
@@ -268,6 +268,16 @@ fn motion(step: &StepResponse) -> String {
         if let (Some(max), Some(rms)) = (axis.residual_max_urad, axis.residual_rms_urad) {
             text.push_str(&format!(
                 "{}: at most {max:.0} µrad from the virtual-time reference, RMS {rms:.1} µrad\n",
+                axis.name
+            ));
+        } else if let Some(step) = axis.first_step() {
+            let settled = match step.settled_ns {
+                Some(ns) => format!("within 2 % after {:.0} ms", ns as f64 / 1e6),
+                None => "not within 2 % before the next step".to_owned(),
+            };
+            let (target, overshoot) = (step.target_rad, step.overshoot * 100.0);
+            text.push_str(&format!(
+                "{}: first step, to {target:.3} rad: {settled}, overshoot {overshoot:.1} %\n",
                 axis.name
             ));
         }

@@ -20,13 +20,15 @@ const COLUMNS: [Column<TaskReport>; 15] = [
         .shown_if(any_placed),
     Column::new("level", |task: &TaskReport, to| write!(to, "{}", task.level)),
     Column::new("jobs", |task: &TaskReport, to| known(task, to, task.jobs)),
-    Column::new("J max", |task: &TaskReport, to| known(task, to, Nanos(task.jitter.max))),
-    Column::new("p99.9", |task: &TaskReport, to| quantile(task, to, task.jitter.p999)),
-    Column::new("p50", |task: &TaskReport, to| quantile(task, to, task.jitter.p50)),
-    Column::new("R max", |task: &TaskReport, to| known(task, to, Nanos(task.response.max))),
-    Column::new("p99.9", |task: &TaskReport, to| quantile(task, to, task.response.p999)),
-    Column::new("p50", |task: &TaskReport, to| quantile(task, to, task.response.p50)),
-    Column::new("C max", |task: &TaskReport, to| known(task, to, Nanos(task.execution.max))),
+    Column::new("J max", |task: &TaskReport, to| known(task, to, Nanos(task.jitter.max))).shown_if(any_timed),
+    Column::new("p99.9", |task: &TaskReport, to| quantile(task, to, task.jitter.p999)).shown_if(any_timed),
+    Column::new("p50", |task: &TaskReport, to| quantile(task, to, task.jitter.p50)).shown_if(any_timed),
+    Column::new("R max", |task: &TaskReport, to| known(task, to, Nanos(task.response.max)))
+        .shown_if(any_timed),
+    Column::new("p99.9", |task: &TaskReport, to| quantile(task, to, task.response.p999)).shown_if(any_timed),
+    Column::new("p50", |task: &TaskReport, to| quantile(task, to, task.response.p50)).shown_if(any_timed),
+    Column::new("C max", |task: &TaskReport, to| known(task, to, Nanos(task.execution.max)))
+        .shown_if(any_timed),
     Column::new("overruns", |task: &TaskReport, to| write!(to, "{}", task.overruns)),
     Column::new("misses", |task: &TaskReport, to| known(task, to, task.misses)),
     Column::new("suspended", |task: &TaskReport, to| known(task, to, task.suspended)).shown_if(any_suspended),
@@ -36,6 +38,15 @@ const COLUMNS: [Column<TaskReport>; 15] = [
 
 fn any_placed(tasks: &[TaskReport]) -> bool {
     tasks.iter().any(|task| task.partition.is_some())
+}
+
+/// Returns false if all times are zero, as in virtual time without declared execution times. Boards
+/// show them anyway, so that the tables of several runs have the same columns.
+fn any_timed(tasks: &[TaskReport]) -> bool {
+    let is_timed = |task: &TaskReport| {
+        !task.measured || task.jitter.max > 0 || task.response.max > 0 || task.execution.max > 0
+    };
+    !IS_PROCESS || tasks.iter().any(is_timed)
 }
 
 fn any_suspended(tasks: &[TaskReport]) -> bool {
@@ -65,10 +76,18 @@ impl fmt::Display for Report {
             false => f.write_char('\n')?,
         }
         if !self.tasks.is_empty() {
-            f.write_str(
-                "\nJ: release to start, R: release to end, C: start to end without preemption and suspension\n\n",
-            )?;
+            f.write_char('\n')?;
+            if any_timed(&self.tasks) {
+                f.write_str(
+                    "J: release to start, R: release to end, C: start to end without preemption and suspension\n\n",
+                )?;
+            }
             table::write(f, &COLUMNS, &self.tasks)?;
+            if self.virtual_time && !any_timed(&self.tasks) {
+                f.write_str(
+                    "no job took any time: in virtual time, a job takes as long as its task declares by `execution`\n",
+                )?;
+            }
         }
         if self.tasks.iter().any(|task| !task.measured) {
             let why = if cfg!(feature = "monitoring") {
@@ -176,6 +195,18 @@ mod tests {
     }
 
     #[test]
+    fn omits_times_if_all_are_zero() {
+        let report = |max| {
+            let response = Summary { max, ..Summary::default() };
+            let task = TaskReport { name: "t", jobs: 3, measured: true, response, ..TaskReport::default() };
+            Report { tasks: vec![task].into(), virtual_time: true, ..Report::default() }.to_string()
+        };
+        let [without, with] = [report(0), report(5)];
+        assert!(!without.contains("R max") && without.contains("no job took any time"), "{without}");
+        assert!(with.contains("R max") && !with.contains("no job took any time"), "{with}");
+    }
+
+    #[test]
     fn explains_misses_by_certain_causes() {
         let missed = "late: 2 of 10 jobs missed the deadline of 80.0 µs";
         assert_eq!(lines_on(90_000, 5_000), [format!("{missed}; one of them started 90.0 µs late")]);
@@ -266,12 +297,13 @@ mod tests {
 
     #[test]
     fn shows_a_dash_for_quantiles_of_tasks_without_a_histogram() {
-        let task = TaskReport { name: "t", measured: true, jobs: 1, ..TaskReport::default() };
+        let jitter = Summary { max: 1, ..Summary::default() };
+        let task = TaskReport { name: "t", measured: true, jobs: 1, jitter, ..TaskReport::default() };
         let text = Report { tasks: vec![task].into(), ..Report::default() }.to_string();
         let row: Vec<&str> = text.lines().find(|line| line.starts_with("t ")).unwrap().split("  ").collect();
         let row: Vec<&str> = row.iter().map(|cell| cell.trim()).filter(|cell| !cell.is_empty()).collect();
         let (max, none) = ("0 ns", UNKNOWN);
-        assert_eq!(row[1..], ["0", "1", max, none, none, max, none, none, max, "0", "0"], "{text}");
+        assert_eq!(row[1..], ["0", "1", "1 ns", none, none, max, none, none, max, "0", "0"], "{text}");
     }
 
     #[test]

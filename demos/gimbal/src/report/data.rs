@@ -167,6 +167,43 @@ pub struct AxisResponse {
     pub residual: Vec<(u64, f64)>,
 }
 
+/// The response of an axis to the first step of its setpoint.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FirstStep {
+    /// The angle after the step, in radians.
+    pub target_rad: f64,
+    /// The time from the step until the angle stays within 2 % of the step, in nanoseconds; `None`
+    /// if it does not.
+    pub settled_ns: Option<u64>,
+    /// The overshoot as a fraction of the step.
+    pub overshoot: f64,
+}
+
+impl AxisResponse {
+    /// Returns the response to the first step of the setpoint, up to the next one.
+    pub fn first_step(&self) -> Option<FirstStep> {
+        let is_step = |pair: &[(u64, f64)]| pair[0].1 != pair[1].1;
+        let at = self.setpoint.windows(2).position(is_step)? + 1;
+        let (start_ns, target_rad) = self.setpoint[at];
+        let step_rad = target_rad - self.setpoint[at - 1].1;
+        let end_ns =
+            self.setpoint[at..].windows(2).find(|pair| is_step(pair)).map_or(u64::MAX, |pair| pair[1].0);
+        let during = self.run.iter().filter(|(t_ns, _)| (start_ns..end_ns).contains(t_ns));
+        // The error as a fraction of the step, positive beyond the target.
+        let errors = during.map(|(t_ns, angle)| (t_ns - start_ns, (angle - target_rad) / step_rad));
+        let (mut settled_ns, mut overshoot) = (None, 0.0_f64);
+        for (t_ns, error) in errors {
+            overshoot = overshoot.max(error);
+            if error.abs() > 0.02 {
+                settled_ns = None;
+            } else {
+                settled_ns = settled_ns.or(Some(t_ns));
+            }
+        }
+        Some(FirstStep { target_rad, settled_ns, overshoot })
+    }
+}
+
 impl StepResponse {
     /// Compares the record of a run with that of the reference, if there is one.
     ///
@@ -238,6 +275,18 @@ mod tests {
         assert!((step.axes[0].residual_rms_urad.unwrap() - 3.0).abs() < 1e-6);
         assert_eq!(step.axes[1].residual_max_urad, Some(0.0));
         assert_eq!((step.samples, step.dropped), (2, 1));
+    }
+
+    #[test]
+    fn measures_first_step_up_to_the_next_one() {
+        let setpoint = vec![(0, 1.0), (10, 0.0), (40, 5.0)];
+        let run = vec![(0, 1.0), (10, 1.0), (20, -0.1), (30, 0.01), (40, 0.0), (50, 9.0)];
+        let axis = AxisResponse { setpoint, run, ..AxisResponse::default() };
+        let step = axis.first_step().unwrap();
+        assert_eq!((step.target_rad, step.settled_ns), (0.0, Some(20)));
+        assert!((step.overshoot - 0.1).abs() < 1e-9, "{step:?}");
+        let constant = AxisResponse { setpoint: vec![(0, 1.0), (1, 1.0)], ..axis };
+        assert_eq!(constant.first_step(), None);
     }
 
     #[test]

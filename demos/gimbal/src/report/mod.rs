@@ -9,8 +9,8 @@ mod page;
 mod tables;
 
 pub use data::{
-    AxisResponse, Clock, Condition, Distribution, FORMAT_VERSION, Meta, Outcome, RunSummary, SettingRow,
-    StepResponse, TaskRow,
+    AxisResponse, Clock, Condition, Distribution, FORMAT_VERSION, FirstStep, Meta, Outcome, RunSummary,
+    SettingRow, StepResponse, TaskRow,
 };
 
 /// Returns the report as an HTML page.

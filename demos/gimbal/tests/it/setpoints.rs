@@ -42,7 +42,7 @@ fn follows_valid_and_rejects_hostile_setpoints() {
     let mut gimbal = Live::new(child);
     let mut said = String::new();
     stderr.read_line(&mut said).expect("it says something");
-    let address = said.trim().strip_prefix("gimbal: setpoints are taken at ").expect("it says where");
+    let address = said.trim().strip_prefix("gimbal: listening for setpoints at ").expect("it says where");
     // The rest is read, too, so that the gimbal never blocks on it.
     let rest = thread::spawn(move || stderr.lines().map_while(Result::ok).collect::<Vec<_>>());
     let socket = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");

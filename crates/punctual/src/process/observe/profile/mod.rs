@@ -129,7 +129,7 @@ impl Profile {
         let unseen: Vec<String> = unseen.map(|(task, _)| format!("`{}`", task.name)).collect();
         if !unseen.is_empty() {
             stderr::line(format_args!(
-                "the profile has no data on {}, because no job of them ran; run the app longer, or \
+                "the profile has no data on {}, because none of their jobs ran; run the app longer, or \
                  release them",
                 unseen.join(", ")
             ));

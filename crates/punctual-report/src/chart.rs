@@ -89,16 +89,19 @@ impl Plot {
     }
 
     /// Adds the vertical axis of a scale between the bottom and the top, labeled in multiples of
-    /// `unit`.
+    /// `unit`. The labels may move `left`: call it before the horizontal scale is made.
     pub fn y_scale(&mut self, title: &str, scale: &Linear, unit: f64) {
         let ticks = scale.ticks(((self.bottom - self.top) / 30.0) as u32 + 1, unit);
+        // Long labels move the plot area instead of leaving the drawing.
+        let widest = ticks.iter().map(|(_, label)| width(label)).fold(0.0, f64::max);
+        self.left = self.left.max(widest + 8.0);
         self.y_axis(title, ticks.into_iter().map(|(value, label)| (scale.at(value), label)));
     }
 
     /// Adds the horizontal axis of a scale between the left and the right, labeled in multiples of
     /// `unit`, whose name is part of the last label.
     pub fn x_scale(&mut self, scale: &Linear, (name, unit): (&str, f64)) {
-        let mut ticks = scale.ticks(((self.right - self.left) / 90.0) as u32 + 1, unit);
+        let mut ticks = scale.ticks((((self.right - self.left) / 90.0) as u32 + 1).max(4), unit);
         if let Some((_, last)) = ticks.last_mut() {
             *last = format!("{last} {name}");
         }
@@ -150,10 +153,10 @@ impl LineChart<'_> {
     pub fn draw(&self, size: Size) -> String {
         let mut plot = Plot::new(size);
         let (start_s, end_s) = (seconds(*self.span_ns.start()), seconds(*self.span_ns.end()));
-        let x = Linear::new(start_s, end_s, plot.left, plot.right);
         let (low, high) = self.y_range();
         let y = Linear::new(low, high, plot.bottom, plot.top);
         plot.y_scale(self.y_title, &y, 1.0);
+        let x = Linear::new(start_s, end_s, plot.left, plot.right);
         plot.x_scale(&x, ("s", 1.0));
         for series in &self.series {
             let at = |&(t_ns, value): &(u64, f64)| (x.at(seconds(t_ns)), y.at(self.y_factor * value));
@@ -256,6 +259,14 @@ mod tests {
             let drawing = chart.draw(Size { class: "wide", width: 400.0, height: 200.0 });
             assert!(!drawing.contains("NaN") && !drawing.contains("inf"), "{drawing}");
         }
+    }
+
+    #[test]
+    fn keeps_long_labels_inside_the_drawing() {
+        let mut plot = Plot::new(Size { class: "wide", width: 400.0, height: 200.0 });
+        let y = Linear::new(-50_000_000.0, 50_000_000.0, plot.bottom, plot.top);
+        plot.y_scale("µrad", &y, 1.0);
+        assert!(plot.left - 8.0 >= width("−50 000 000"), "{}", plot.left);
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Linear {
         values
             .map(|value| {
                 let label = match value.abs() {
-                    10_000.0.. => format_significant(value),
+                    1_000.0.. => format_significant(value),
                     // Adding zero removes the sign of negative zero.
                     _ => format!("{:.decimals$}", value + 0.0).replace('-', "−"),
                 };

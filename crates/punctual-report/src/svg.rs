@@ -176,8 +176,8 @@ impl Svg {
         let (class, label, data) = (Escaped(class), Escaped(&mark.title), &mark.data);
         let (width, height) = (Short(width), Short(height));
         format!(
-            "<svg class=\"{class}\"{data} viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">\
-             {body}</svg>"
+            "<svg class=\"{class}\"{data} viewBox=\"0 0 {width} {height}\" style=\"--width:{width}px\" role=\"img\" \
+             aria-label=\"{label}\">{body}</svg>"
         )
     }
 }

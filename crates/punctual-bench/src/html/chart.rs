@@ -5,15 +5,18 @@ use std::ops::RangeInclusive;
 
 use punctual_report::format::format_nanos;
 use punctual_report::scale::{Log, decade_of_time, decades};
-use punctual_report::svg::{Anchor, Mark, Svg, fitted};
+use punctual_report::svg::{Anchor, Mark, Svg, fitted, width as text_width};
 
 use crate::grouping::{Group, colour};
 use crate::model::{Published, Row};
 use crate::stats::Distribution;
 
-const WIDTH: f64 = 1060.0;
-const LEFT: f64 = 190.0;
+/// The class and the width of a drawing, and the left end of its axis, right of the names. The style
+/// sheet shows one of the two.
+const LAYOUTS: [(&str, f64, f64); 2] = [("wide", 1060.0, 190.0), ("narrow", 336.0, 104.0)];
 const RIGHT: f64 = 26.0;
+/// The width of a label of the axis with the space around it.
+const LABEL: f64 = 50.0;
 const TOP: f64 = 8.0;
 /// The height of a row's histogram, and of the space above it.
 const STRIP: f64 = 38.0;
@@ -22,22 +25,30 @@ const GAP: f64 = 12.0;
 const LINE: f64 = 18.0;
 const AXIS: f64 = 26.0;
 
-/// Draws the group; returns an empty text if it has no figures.
+/// Draws the group for wide and for narrow screens; returns an empty text if it has no figures.
 pub(super) fn draw(group: &Group<'_>) -> String {
+    LAYOUTS.map(|layout| draw_in(layout, group)).concat()
+}
+
+fn draw_in((class, width, left): (&str, f64, f64), group: &Group<'_>) -> String {
     let rows: Vec<(&Row, &Distribution)> =
         group.rows.iter().filter_map(|row| Some((*row, row.figures.as_ref()?))).collect();
     if rows.is_empty() {
         return String::new();
     }
     let published = group.published();
-    let axis = Log::new(range(&rows, &published), LEFT, WIDTH - RIGHT);
+    let axis = Log::new(range(&rows, &published), left, width - RIGHT);
     let height = TOP + rows.len() as f64 * (STRIP + GAP) + published.len() as f64 * LINE + AXIS;
     let bottom = height - AXIS;
-    let mut svg = Svg::new(WIDTH);
-    for exponent in axis.exponents() {
+    let mut svg = Svg::new(width);
+    let decade = (width - RIGHT - left) / (axis.exponents().count() - 1).max(1) as f64;
+    let every = (LABEL / decade).ceil() as usize;
+    for (index, exponent) in axis.exponents().enumerate() {
         let x = axis.at(10_f64.powi(exponent));
         svg.line("grid", (x, TOP), (x, bottom));
-        svg.text("tick", (x, bottom + 17.0), Anchor::Middle, &decade_of_time(exponent));
+        if index.is_multiple_of(every) {
+            svg.text("tick", (x, bottom + 17.0), Anchor::Middle, &decade_of_time(exponent));
+        }
     }
     if let Some(nominal) = rows.iter().find_map(|(row, _)| row.nominal_ns) {
         upright(
@@ -55,15 +66,15 @@ pub(super) fn draw(group: &Group<'_>) -> String {
         let doubtful = if row.why.is_empty() { "" } else { " doubtful" };
         let mark = Mark::none().data("row", &row.id);
         svg.group(&format!("{}{doubtful}", colour(&row.subject)), &mark, |svg| {
-            strip(row, figures, &axis, base, svg)
+            strip(row, figures, &axis, (left, width), base, svg)
         });
     }
     base += 2.0;
     for line in published {
         base += LINE;
-        publication(line, &axis, base - 6.0, &mut svg);
+        publication(line, &axis, left, base - 6.0, &mut svg);
     }
-    svg.finish("", height, &Mark::titled(format!("Histograms: {}", group.title())))
+    svg.finish(class, height, &Mark::titled(format!("Histograms: {}", group.title())))
 }
 
 /// Returns the decades of nanoseconds of all figures to draw.
@@ -80,10 +91,11 @@ fn range(rows: &[(&Row, &Distribution)], published: &[&Published]) -> RangeInclu
     decades(low, high)
 }
 
-/// Draws the histogram of one row, with its bottom at `base`.
-fn strip(row: &Row, figures: &Distribution, axis: &Log, base: f64, svg: &mut Svg) {
-    svg.text("subject", (LEFT - 10.0, base - 4.0), Anchor::End, &fitted(&row.subject, LEFT - 16.0));
-    svg.line("base", (LEFT, base), (WIDTH - RIGHT, base));
+/// Draws the histogram of one row, with its bottom at `base`, right of `left` in a drawing of this
+/// width.
+fn strip(row: &Row, figures: &Distribution, axis: &Log, (left, width): (f64, f64), base: f64, svg: &mut Svg) {
+    svg.text("subject", (left - 10.0, base - 4.0), Anchor::End, &fitted(&row.subject, left - 16.0));
+    svg.line("base", (left, base), (width - RIGHT, base));
     let tallest = figures.buckets.iter().map(|bucket| bucket.count).max().unwrap_or(1);
     for bucket in &figures.buckets {
         // Up to the last nonempty bucket.
@@ -101,8 +113,10 @@ fn strip(row: &Row, figures: &Distribution, axis: &Log, base: f64, svg: &mut Svg
     let [median_text, max_text] = [figures.p50_ns, figures.max_ns].map(format_nanos);
     upright(svg, "median", median, base - STRIP, base + 3.0, format!("median {median_text}"));
     svg.line("max", (max, base - STRIP), (max, base));
-    let (anchor, aside) = if max > WIDTH - 130.0 { (Anchor::End, -5.0) } else { (Anchor::Start, 5.0) };
-    svg.text("max-label", (max + aside, base - STRIP + 8.0), anchor, &format!("max {max_text}"));
+    let label = format!("max {max_text}");
+    let does_fit = max + 5.0 + text_width(&label) < width;
+    let (anchor, aside) = if does_fit { (Anchor::Start, 5.0) } else { (Anchor::End, -5.0) };
+    svg.text("max-label", (max + aside, base - STRIP + 8.0), anchor, &label);
 }
 
 /// Draws a vertical line with a title.
@@ -111,8 +125,8 @@ fn upright(svg: &mut Svg, class: &str, x: f64, top: f64, bottom: f64, title: Str
 }
 
 /// Draws a published figure: a mark at the mean, and a line to the maximum.
-fn publication(line: &Published, axis: &Log, y: f64, svg: &mut Svg) {
-    svg.text("published", (LEFT - 10.0, y + 4.0), Anchor::End, &fitted(&line.system, LEFT - 16.0));
+fn publication(line: &Published, axis: &Log, left: f64, y: f64, svg: &mut Svg) {
+    svg.text("published", (left - 10.0, y + 4.0), Anchor::End, &fitted(&line.system, left - 16.0));
     if let Some(max) = line.max_ns {
         let (from, to) = (axis.at(line.min_ns.unwrap_or(line.mean_ns)), axis.at(max));
         svg.line("published", (from, y), (to, y));

@@ -16,6 +16,8 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 150.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = HEIGHT - 26.0;
+/// The distance between labels.
+const LABEL: f64 = 12.5;
 
 /// A figure of a point.
 type Figure = fn(&Distribution) -> f64;
@@ -91,8 +93,8 @@ fn curve(operation: &str, points: &[(&Row, f64, &Distribution)]) -> String {
                 if let Some(&(at, height)) = line.last() {
                     // Below labels that are too close.
                     let height = (0..)
-                        .map(|n| height + 4.0 + 11.0 * f64::from(n))
-                        .find(|height| taken.iter().all(|other: &f64| (other - height).abs() >= 11.0));
+                        .map(|n| height + 4.0 + LABEL * f64::from(n))
+                        .find(|height| taken.iter().all(|other: &f64| (other - height).abs() >= LABEL));
                     let height = height.unwrap_or(BOTTOM);
                     taken.push(height);
                     svg.text("curve", (at + 8.0, height), Anchor::Start, &format!("{subject} {name}"));

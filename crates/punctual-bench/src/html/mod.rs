@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use punctual_report::escape::{Escaped, NoBreak};
 use punctual_report::format::{format_count, format_nanos};
-use punctual_report::page::{Figure, Frame, Page, note};
+use punctual_report::page::{Figure, Frame, Page, legend, note};
 
 use crate::compare::Comparison;
 use crate::grouping::{Footnotes, groups};
@@ -23,6 +23,7 @@ const STYLE: &str = include_str!("style.css");
 pub fn page(run: &Run, compared: Option<&Comparison>) -> String {
     let samples = format_count(run.settings.samples as u64);
     let lines = [
+        finding(run, compared),
         run.machine.hardware_line(),
         run.machine.kernel_line(),
         format!("{}, in {:.0} s; CPU {}; {samples} samples a row", run.started, run.took_s, run.settings.cpu),
@@ -37,11 +38,40 @@ pub fn page(run: &Run, compared: Option<&Comparison>) -> String {
     page.figures(&key_figures(run, compared));
     let out = page.body();
     navigation(run, compared, out);
+    *out += &legend(&[
+        ("median", "median"),
+        ("max", "maximum"),
+        ("nominal", "requested time"),
+        ("published", "published mean, with a line to the maximum"),
+    ]);
     if let Some(compared) = compared {
         comparison(compared, out);
     }
     run.suites.iter().for_each(|each| suite(each, run.overhead.p50_ns, out));
     page.finish()
+}
+
+/// Returns the result of the run in one sentence.
+fn finding(run: &Run, comparison: Option<&Comparison>) -> String {
+    let mut parts = Vec::new();
+    if let Some(comparison) = comparison {
+        parts.push(format!("{} regressions since {}", comparison.regressions(), comparison.old_started));
+    }
+    match run.failures() {
+        0 if run.checks().next().is_some() => parts.push("all rules hold".to_owned()),
+        0 => {}
+        1 => parts.push("1 rule is broken".to_owned()),
+        failures => parts.push(format!("{failures} rules are broken")),
+    }
+    if let Some((row, max)) = longest(run.rows().filter(|row| is_latency(row))) {
+        parts.push(format!("the longest latency of a task is {} ({})", format_nanos(max), row.operation));
+    }
+    parts.join("; ")
+}
+
+/// True for rows of Punctual that depend on time or events, and not on a requested time.
+fn is_latency(row: &Row) -> bool {
+    row.subject == "Punctual" && row.condition.is_some() && row.nominal_ns.is_none()
 }
 
 /// Returns the key figures.
@@ -53,10 +83,7 @@ fn key_figures(run: &Run, comparison: Option<&Comparison>) -> Vec<Figure> {
         let kept = format!("{} of {judged}", judged - run.failures());
         figures.push(Figure::new("Rules kept", kept, "by the order of events").fault_if(run.failures() > 0));
     }
-    let late = run
-        .rows()
-        .filter(|row| row.subject == "Punctual" && row.condition.is_some() && row.nominal_ns.is_none());
-    if let Some((row, max)) = longest(late) {
+    if let Some((row, max)) = longest(run.rows().filter(|row| is_latency(row))) {
         let of = format!("{}, {}", row.operation, row.condition.as_deref().unwrap_or_default());
         figures.push(Figure::new("Longest latency of a task", format_nanos(max), of));
     }
@@ -136,11 +163,11 @@ fn body(suite: &Suite, empty_ns: f64, out: &mut String) {
         faster.iter().for_each(|line| *out += &note(line));
     }
     for (title, drawing) in curves::draw(suite) {
-        let _ = writeln!(out, "<article><h3>{}</h3>{drawing}</article>", Escaped(&title));
+        let _ = writeln!(out, "<article><h3>{}</h3><figure>{drawing}</figure></article>", Escaped(&title));
     }
     for group in groups(suite) {
         let title = group.title();
-        let _ = write!(out, "<article><h3>{}</h3>{}", Escaped(&title), chart::draw(&group));
+        let _ = write!(out, "<article><h3>{}</h3><figure>{}</figure>", Escaped(&title), chart::draw(&group));
         let mut figures = Figures::new(std::slice::from_ref(&group), empty_ns, true);
         figures.add(&group, &mut footnotes, |_, _| {});
         *out += &figures.table.html(&title);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use punctual_report::escape::Escaped;
+use punctual_report::escape::{Code, Escaped};
 use punctual_report::format::format_count;
 use punctual_report::page::{Figure, Frame, Page, note};
 
@@ -12,13 +12,14 @@ use super::verdict::{Answer, Verdict};
 
 const STYLE: &str = "\
 .causes li { margin-bottom: 0.75rem; }
-.causes code { display: block; overflow-x: auto; white-space: pre; padding: 0.25rem 0; }
+.remedy { display: block; white-space: pre-wrap; overflow-wrap: anywhere; padding: 0.25rem 0; }
 ";
 
 /// Returns the whole page.
 pub(super) fn page(verdict: &Verdict, lines: &Lines) -> String {
     let title = format!("Is {} on time?", verdict.subject.name);
-    let about = [lines.about.clone(), text::margin(verdict).unwrap_or_default()];
+    let finding = format!("{}: {}", verdict.answer.as_str(), verdict.reason);
+    let about = [finding, text::margin(verdict).unwrap_or_default(), lines.about.clone()];
     let about: Vec<String> = about.into_iter().filter(|line| !line.is_empty()).collect();
     let mut page = Page::new(&Frame { title: &title, lines: &about, style: STYLE, ..Frame::default() });
     page.figures(&figures(verdict));
@@ -37,8 +38,8 @@ pub(super) fn page(verdict: &Verdict, lines: &Lines) -> String {
         for cause in &verdict.causes {
             let _ = writeln!(
                 body,
-                "<li>{}<code>{}</code></li>",
-                Escaped(&text::describe(cause)),
+                "<li>{}<code class=\"remedy\">{}</code></li>",
+                Code(&text::describe(cause)),
                 Escaped(text::remedy(cause))
             );
         }
@@ -47,7 +48,7 @@ pub(super) fn page(verdict: &Verdict, lines: &Lines) -> String {
     if !verdict.subject.unknown.is_empty() {
         *body += "<section><h2>Unknown</h2><ul>\n";
         for unknown in &verdict.subject.unknown {
-            let _ = writeln!(body, "<li>{}: {}</li>", Escaped(&unknown.what), Escaped(&unknown.why));
+            let _ = writeln!(body, "<li>{}: {}</li>", Code(&unknown.what), Code(&unknown.why));
         }
         *body += "</ul></section>\n";
     }
@@ -57,10 +58,10 @@ pub(super) fn page(verdict: &Verdict, lines: &Lines) -> String {
 fn figures(verdict: &Verdict) -> Vec<Figure> {
     let answer = Figure::new("On time here", verdict.answer.as_str(), &verdict.reason);
     let mut figures = vec![answer.fault_if(verdict.answer == Answer::No)];
-    if let Some((task, margin)) = verdict.worst().and_then(|task| Some((task, task.margin()?))) {
-        let percent = format!("{:.0} %", (margin * 100.0).floor()).replace('-', "−");
+    if let Some((task, percent)) = verdict.worst().and_then(|task| Some((task, text::percent(task)?))) {
         let detail = format!("of the deadline of `{}` are left", task.name);
-        figures.push(Figure::new("Margin of the worst task", percent, detail).fault_if(margin < 0.0));
+        let is_late = task.margin().is_some_and(|margin| margin < 0.0);
+        figures.push(Figure::new("Margin of the worst task", percent, detail).fault_if(is_late));
     }
     let jobs: u64 = verdict.subject.tasks.iter().filter_map(|task| task.jobs).sum();
     if jobs > 0 {

@@ -1,6 +1,6 @@
 //! The result on one screen.
 
-use punctual_report::format::format_part;
+use punctual_report::format::{format_count, format_part};
 use punctual_report::table::{Cell, Column, Table};
 use punctual_report::text::wrapped;
 
@@ -94,8 +94,10 @@ pub(super) fn margin(verdict: &Verdict) -> Option<String> {
 }
 
 /// Returns the margin in percent of the deadline, rounded down.
-fn percent(task: &Task) -> Option<String> {
-    Some(format!("{:.0} %", (task.margin()? * 100.0).floor()).replace('-', "−"))
+pub(super) fn percent(task: &Task) -> Option<String> {
+    let percent = (task.margin()? * 100.0).floor();
+    let sign = if percent < 0.0 { "−" } else { "" };
+    Some(format!("{sign}{} %", format_count(percent.abs() as u64)))
 }
 
 pub(super) fn table(tasks: &[Task]) -> Table {

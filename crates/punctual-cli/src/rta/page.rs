@@ -9,7 +9,7 @@ use punctual_analysis::margin::Margins;
 use punctual_analysis::schedule::{self, Part};
 use punctual_analysis::system::System;
 use punctual_report::chart::{Plot, Size};
-use punctual_report::escape::Escaped;
+use punctual_report::escape::{Code, Escaped};
 use punctual_report::format::{format_part, format_significant};
 use punctual_report::page::{Figure, Frame, Page, legend, note};
 use punctual_report::scale::Linear;
@@ -18,23 +18,26 @@ use punctual_report::svg::{Anchor, Mark, fitted};
 use super::text;
 
 const STYLE: &str = "\
-figure { overflow-x: auto; }
-figure svg { min-width: 44rem; }
 svg .own { fill: var(--bar); }
 svg .above { fill: var(--muted); opacity: 0.55; }
 svg .blocking { fill: var(--fault); opacity: 0.7; }
 svg .ready { stroke: var(--text); }
 svg .seen { stroke: var(--text); stroke-width: 2; }
 svg .job { fill: var(--text); opacity: 0.75; }
-.legend .above { background: var(--muted); }
-.legend .blocking { background: var(--fault); }
-.legend .job { background: var(--text); }
+.legend .above { background: var(--muted); opacity: 0.55; }
+.legend .blocking { background: var(--fault); opacity: 0.7; }
+.legend .job { background: var(--text); opacity: 0.75; }
+.legend .ready, .legend .seen, .legend .max { width: 3px; height: 14px; border-radius: 0; background: none; vertical-align: -2px; }
+.legend .ready { border-left: 1px solid var(--text); }
+.legend .seen { border-left: 2px solid var(--text); }
+.legend .max { border-left: 2px dashed var(--fault); }
 ";
 
 /// Height of a row of a drawing.
 const ROW: f64 = 24.0;
-/// Left end of the bars, right of the names.
-const LEFT: f64 = 150.0;
+/// The class and the width of a drawing, and the left end of its bars, right of the names. The style
+/// sheet shows one of the two.
+const LAYOUTS: [(&str, f64, f64); 2] = [("wide", 1080.0, 150.0), ("narrow", 352.0, 100.0)];
 /// Maximum number of parts that are drawn: more would be indistinguishable.
 const MAX_PARTS: usize = 4_000;
 
@@ -65,7 +68,7 @@ pub(super) fn page(system: &System, analysis: &Analysis, margins: &Margins) -> S
         }
         *body += "<p>";
         for sentence in explain(system, analysis, at) {
-            let _ = write!(body, "{} ", Escaped(&sentence));
+            let _ = write!(body, "{} ", Code(&sentence));
         }
         *body += "</p></section>\n";
     }
@@ -101,30 +104,40 @@ fn bars(system: &System, analysis: &Analysis) -> String {
     if with_deadline.is_empty() {
         return String::new();
     }
-    let size = Size { class: "chart", width: 1080.0, height: ROW * with_deadline.len() as f64 + 60.0 };
-    let mut plot = Plot::new(size);
-    let scale = Linear::new(0.0, 150.0, LEFT, plot.right);
-    for (row, &(at, deadline)) in with_deadline.iter().enumerate() {
-        let (task, top) = (&system.tasks[at], plot.top + row as f64 * ROW);
-        let share = |ns: u64| (ns as f64 / deadline.max(1) as f64 * 100.0).min(150.0);
-        plot.svg.text("tick", (LEFT - 8.0, top + 15.0), Anchor::End, &fitted(&task.name, LEFT - 12.0));
-        if let Ok(bound) = &analysis.tasks[at] {
-            let title = format!("bound {}, deadline {}", format_part(bound.response), format_part(deadline));
-            let width = scale.at(share(bound.response)) - LEFT;
-            let class = if bound.response > deadline { "blocking" } else { "own" };
-            plot.svg.rect(class, (LEFT, top + 4.0), (width, ROW - 8.0), &Mark::titled(title));
+    let drawings = LAYOUTS.map(|(class, width, left)| {
+        let height = ROW * with_deadline.len() as f64 + 60.0;
+        let mut plot = Plot::new(Size { class, width, height });
+        plot.left = left;
+        let scale = Linear::new(0.0, 150.0, left, plot.right);
+        for (row, &(at, deadline)) in with_deadline.iter().enumerate() {
+            let (task, top) = (&system.tasks[at], plot.top + row as f64 * ROW);
+            let share = |ns: u64| (ns as f64 / deadline.max(1) as f64 * 100.0).min(150.0);
+            plot.svg.text("tick", (left - 8.0, top + 15.0), Anchor::End, &fitted(&task.name, left - 12.0));
+            if let Ok(bound) = &analysis.tasks[at] {
+                let title =
+                    format!("bound {}, deadline {}", format_part(bound.response), format_part(deadline));
+                let length = scale.at(share(bound.response)) - left;
+                let class = if bound.response > deadline { "blocking" } else { "own" };
+                plot.svg.rect(class, (left, top + 4.0), (length, ROW - 8.0), &Mark::titled(title));
+            }
+            if let Some(seen) = task.observed.response {
+                let x = scale.at(share(seen));
+                plot.svg.line("seen", (x, top + 2.0), (x, top + ROW - 2.0));
+            }
         }
-        if let Some(seen) = task.observed.response {
-            let x = scale.at(share(seen));
-            plot.svg.line("seen", (x, top + 2.0), (x, top + ROW - 2.0));
-        }
-    }
-    let end = scale.at(100.0);
-    plot.svg.line("max", (end, plot.top), (end, plot.bottom));
-    plot.x_scale(&scale, ("% of D", 1.0));
-    let drawing = plot.finish(&Mark::titled("Bounds as shares of deadlines"));
-    let legend = legend(&[("own", "bound"), ("blocking", "bound beyond the deadline")]);
-    format!("<figure>{drawing}{legend}</figure>")
+        let end = scale.at(100.0);
+        plot.svg.line("max", (end, plot.top), (end, plot.bottom));
+        plot.x_scale(&scale, ("% of D", 1.0));
+        plot.finish(&Mark::titled("Bounds as shares of deadlines"))
+    });
+    let drawing = drawings.concat();
+    let entries = [
+        ("own", "bound"),
+        ("blocking", "bound beyond the deadline"),
+        ("seen", "longest response seen"),
+        ("max", "deadline"),
+    ];
+    format!("<figure>{drawing}{}</figure>", legend_of(&entries, &drawing))
 }
 
 /// Draws the schedule, from the start of the worst busy window to the end of the job that
@@ -147,47 +160,56 @@ fn window(system: &System, at: usize, bound: &Bound) -> String {
     if seen.is_some() {
         rows.push("longest seen".into());
     }
-    let size = Size { class: "chart", width: 1080.0, height: ROW * rows.len() as f64 + 60.0 };
-    let mut plot = Plot::new(size);
-    let (first, last) = seen.unwrap_or_default();
-    let scale = Linear::new(first.min(0.0), last.max(bound.window as f64), LEFT, plot.right);
-    for (row, name) in rows.iter().enumerate() {
-        let y = plot.top + row as f64 * ROW + 15.0;
-        plot.svg.text("tick", (LEFT - 8.0, y), Anchor::End, &fitted(name, LEFT - 12.0));
-    }
-    for part in &parts {
-        let name = name(system, part);
-        let row = rows.iter().position(|row| *row == name).unwrap_or(0);
-        let (from, to) = (scale.at(part.from as f64), scale.at(part.to as f64));
-        let class = match part.what {
-            schedule::What::Own => "own",
-            schedule::What::Blocking => "blocking",
-            schedule::What::Above(_) | schedule::What::NotSupplied => "above",
-        };
-        let title = format!("{name}: {} from {}", format_part(part.to - part.from), format_part(part.from));
-        let top = plot.top + row as f64 * ROW + 4.0;
-        plot.svg.rect(class, (from, top), ((to - from).max(0.5), ROW - 8.0), &Mark::titled(title));
-    }
-    if let Some((from, to)) = seen {
-        let title = format!("longest seen: {} from its release", format_part((to - from) as u64));
-        let top = plot.top + (rows.len() - 1) as f64 * ROW + 4.0;
-        let width = (scale.at(to) - scale.at(from)).max(0.5);
-        plot.svg.rect("job", (scale.at(from), top), (width, ROW - 8.0), &Mark::titled(title));
-    }
-    let ready = scale.at(bound.released as f64);
-    plot.svg.line("ready", (ready, plot.top), (ready, plot.bottom));
-    let unit = punctual_report::format::unit(bound.window as f64);
-    plot.x_scale(&scale, unit);
-    let title = format!("The worst busy window of {}", system.tasks[at].name);
-    let drawing = plot.finish(&Mark::titled(title));
+    let drawings = LAYOUTS.map(|(class, width, left)| {
+        let mut plot = Plot::new(Size { class, width, height: ROW * rows.len() as f64 + 60.0 });
+        plot.left = left;
+        let (first, last) = seen.unwrap_or_default();
+        let scale = Linear::new(first.min(0.0), last.max(bound.window as f64), left, plot.right);
+        for (row, name) in rows.iter().enumerate() {
+            let y = plot.top + row as f64 * ROW + 15.0;
+            plot.svg.text("tick", (left - 8.0, y), Anchor::End, &fitted(name, left - 12.0));
+        }
+        for part in &parts {
+            let name = name(system, part);
+            let row = rows.iter().position(|row| *row == name).unwrap_or(0);
+            let (from, to) = (scale.at(part.from as f64), scale.at(part.to as f64));
+            let class = match part.what {
+                schedule::What::Own => "own",
+                schedule::What::Blocking => "blocking",
+                schedule::What::Above(_) | schedule::What::NotSupplied => "above",
+            };
+            let title =
+                format!("{name}: {} from {}", format_part(part.to - part.from), format_part(part.from));
+            let top = plot.top + row as f64 * ROW + 4.0;
+            plot.svg.rect(class, (from, top), ((to - from).max(0.5), ROW - 8.0), &Mark::titled(title));
+        }
+        if let Some((from, to)) = seen {
+            let title = format!("longest seen: {} from its release", format_part((to - from) as u64));
+            let top = plot.top + (rows.len() - 1) as f64 * ROW + 4.0;
+            let length = (scale.at(to) - scale.at(from)).max(0.5);
+            plot.svg.rect("job", (scale.at(from), top), (length, ROW - 8.0), &Mark::titled(title));
+        }
+        let ready = scale.at(bound.released as f64);
+        plot.svg.line("ready", (ready, plot.top), (ready, plot.bottom));
+        plot.x_scale(&scale, punctual_report::format::unit(bound.window as f64));
+        plot.finish(&Mark::titled(format!("The worst busy window of {}", system.tasks[at].name)))
+    });
+    let drawing = drawings.concat();
     let entries = [
-        ("own", "the task"),
-        ("above", "what displaces it"),
-        ("blocking", "what had begun before"),
-        ("job", "the longest observed job, from its release to its end"),
+        ("ready", "release"),
+        ("own", "execution"),
+        ("above", "interference"),
+        ("blocking", "blocking"),
+        ("job", "longest job seen, from its nominal release to its end"),
     ];
-    let shown = if seen.is_some() { &entries[..] } else { &entries[..3] };
-    format!("<figure>{drawing}{}</figure>", legend(shown))
+    format!("<figure>{drawing}{}</figure>", legend_of(&entries, &drawing))
+}
+
+/// Returns the legend of the classes that occur in a drawing.
+fn legend_of(entries: &[(&str, &str)], drawing: &str) -> String {
+    let occurs = |class: &str| drawing.contains(&format!("class=\"{class}\""));
+    let shown: Vec<(&str, &str)> = entries.iter().copied().filter(|(class, _)| occurs(class)).collect();
+    legend(&shown)
 }
 
 fn name(system: &System, part: &Part) -> String {

@@ -131,7 +131,7 @@ fn legend(tasks: &[&TaskStats]) -> String {
         Term::ALL.into_iter().map(|term| stats.summary(term)).any(|of| of.bounded > 0 && of.at_least > 0)
     };
     if tasks.iter().any(|stats| mixed(stats)) {
-        out += "≈ marks a time of jobs of both sorts: of some it is known from above, of some from below.\n";
+        out += "≈ marks a maximum of jobs with upper and with lower bounds.\n";
     }
     if tasks.iter().any(|stats| stats.flawed() > 0) {
         out += "Flawed jobs, whose events are missing or contradictory, are left out of all figures.\n";

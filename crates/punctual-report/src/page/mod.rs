@@ -1,7 +1,8 @@
 //! The frame of a page: one file with its style sheet, in light or dark colors according to the
 //! reader's system or choice, without a script.
 //!
-//! Text arguments are escaped. Arguments called HTML are not: build them with the other modules.
+//! Text arguments are escaped; between backticks they become code. Arguments called HTML are not
+//! escaped: build them with the other modules.
 //!
 //! ```
 //! use punctual_report::page::{Figure, Frame, Page, note};
@@ -16,7 +17,7 @@
 
 use std::fmt::Write as _;
 
-use crate::escape::{Escaped, NoBreak};
+use crate::escape::{Code, Escaped, NoBreak};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -25,7 +26,7 @@ const STYLE: &str = include_str!("style.css");
 pub struct Frame<'a> {
     /// The title, which is also the first heading.
     pub title: &'a str,
-    /// The lines below the title.
+    /// The lines below the title; the first one states the finding.
     pub lines: &'a [String],
     /// Additional style-sheet rules, besides those for the elements of this crate.
     pub style: &'static str,
@@ -59,7 +60,7 @@ impl Page {
         }
         let _ = write!(out, "</head>\n<body><main><header><div><h1>{title}</h1><p>");
         for (index, line) in frame.lines.iter().enumerate() {
-            let _ = write!(out, "{}{}", if index > 0 { "<br>" } else { "" }, Escaped(line));
+            let _ = write!(out, "{}{}", if index > 0 { "<br>" } else { "" }, Code(line));
         }
         out += "</p></div><label class=\"theme\">Colors <select><option value=\"\">as the system</option>\
                 <option value=\"light\">light</option><option value=\"dark\">dark</option></select></label></header>\n";
@@ -76,7 +77,7 @@ impl Page {
         self.out += "<ul class=\"figures\">";
         for Figure { what, value, detail, is_fault } in figures {
             let class = if *is_fault { " class=\"fault\"" } else { "" };
-            let (what, value, detail) = (Escaped(what), NoBreak(value), Escaped(detail));
+            let (what, value, detail) = (Code(what), NoBreak(value), Code(detail));
             let _ = write!(
                 self.out,
                 "<li><span>{what}</span><strong{class}>{value}</strong><em>{detail}</em></li>"
@@ -139,7 +140,7 @@ impl Figure {
 /// Returns a paragraph in less prominent style.
 #[must_use]
 pub fn note(text: &str) -> String {
-    format!("<p class=\"note\">{}</p>\n", Escaped(text))
+    format!("<p class=\"note\">{}</p>\n", Code(text))
 }
 
 /// Returns the legend of a drawing: style-sheet classes with their descriptions.
@@ -147,7 +148,7 @@ pub fn note(text: &str) -> String {
 pub fn legend(entries: &[(&str, &str)]) -> String {
     let mut out = String::from("<ul class=\"legend\">");
     for (class, text) in entries {
-        let _ = write!(out, "<li><i class=\"{}\"></i>{}</li>", Escaped(class), Escaped(text));
+        let _ = write!(out, "<li><i class=\"{}\"></i>{}</li>", Escaped(class), Code(text));
     }
     out + "</ul>"
 }

@@ -74,8 +74,8 @@ pub fn time(summary: &Summary, ns: u64) -> Cell {
 }
 
 /// Legend of the signs before times and of the dash.
-pub(crate) const SIGNS: &str = "Where the recording does not give the time itself, ≤ marks an upper bound (at most so long), ≥ a lower \
-                                one (at least so long), and ≈ that there are jobs of both sorts; – stands for what is unknown.";
+pub(crate) const SIGNS: &str = "≤ marks an upper bound and ≥ a lower bound of a time that the recording does not show exactly; ≈ marks \
+                                maxima of jobs of both kinds, and – an unknown value.";
 
 /// Returns the sign before the times of a summary, which marks bounds.
 pub(crate) fn sign(summary: &Summary) -> &'static str {

@@ -4,9 +4,10 @@
 //! If one drawing were scaled to both, its text would be unreadable on a phone.
 
 use super::data::{AxisResponse, Distribution, RunSummary, StepResponse, TaskRow};
+use super::page::{angle_unit, format_urad};
 use punctual_report::chart::{LineChart, Series, Size};
 use punctual_report::escape::{Escaped, NoBreak};
-use punctual_report::format::{format_count, format_nanos, format_significant};
+use punctual_report::format::{format_count, format_nanos};
 use punctual_report::histogram::Histogram;
 use punctual_report::page;
 use std::fmt::Write as _;
@@ -30,7 +31,7 @@ pub(super) fn step_response(step: &StepResponse, out: &mut String) {
         let dropped = format_count(step.dropped);
         let _ = write!(out, "; <b class=\"fault\">{} more did not fit the record</b>", NoBreak(&dropped));
     }
-    *out += ". Of every pixel column the lowest and the highest sample are drawn, so no spike is lost.</p>";
+    *out += ". Every spike is drawn.</p>";
     step.axes.iter().for_each(|axis| axis_figure(axis, out));
     *out += "<div class=\"pair\">";
     step.axes.iter().for_each(|axis| largest_step_figure(axis, out));
@@ -48,16 +49,17 @@ fn axis_figure(axis: &AxisResponse, out: &mut String) {
         *out += "<figcaption>There is no reference to compare with.</figcaption></figure>";
         return;
     };
+    let (unit, size) = angle_unit(max);
     let residual = LineChart {
         label: format!("Run minus reference of the {} axis over time", axis.name),
-        y_title: "run − reference in µrad",
-        y_factor: 1e6,
+        y_title: if unit == "µrad" { "run − reference in µrad" } else { "run − reference in mrad" },
+        y_factor: 1e6 / size,
         span_ns: whole,
         series: vec![Series { class: "residual", points: &axis.residual }],
     };
     *out += &both_sizes(FULL_PX, 160.0, 160.0, |size| residual.draw(size));
     let at_s = axis.residual_max_at_ns.unwrap_or_default() as f64 * 1e-9;
-    let [max_text, rms] = [max, rms].map(|urad| format!("{} µrad", format_significant(urad)));
+    let [max_text, rms] = [max, rms].map(format_urad);
     let (max_text, rms) = (NoBreak(&max_text), NoBreak(&rms));
     let _ = write!(out, "<figcaption>Run minus reference, {name}: maximum <b>{max_text}</b>");
     if max > 0.0 {

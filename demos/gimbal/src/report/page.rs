@@ -15,7 +15,8 @@ pub(super) fn page(summary: &RunSummary) -> String {
         Clock::Virtual => "in virtual time",
     };
     let line = format!("{} · {:.1} s {clock}", meta.started, meta.length_ns as f64 * 1e-9);
-    let mut page = Page::new(&Frame { title: &meta.title, lines: &[line], style: STYLE, ..Frame::default() });
+    let lines = [finding(summary), line];
+    let mut page = Page::new(&Frame { title: &meta.title, lines: &lines, style: STYLE, ..Frame::default() });
     page.figures(&key_figures(summary));
     let body = page.body();
     charts::step_response(&summary.step, body);
@@ -24,6 +25,41 @@ pub(super) fn page(summary: &RunSummary) -> String {
     tables::settings(&summary.settings, body);
     tables::conditions(summary, body);
     page.finish()
+}
+
+/// Returns the result of the run in one sentence.
+fn finding(summary: &RunSummary) -> String {
+    let sum = |count: fn(&TaskRow) -> u64| summary.tasks.iter().map(count).sum::<u64>();
+    let (jobs, misses) = (format_count(sum(|task| task.jobs)), sum(|task| task.misses));
+    let deadlines = match misses {
+        0 => format!("every deadline was met, in {jobs} jobs"),
+        misses => format!("{} of {jobs} jobs missed their deadline", format_count(misses)),
+    };
+    match worst_difference(summary) {
+        Some((max_urad, name)) => format!(
+            "{deadlines}; the axis furthest from the reference, {name}, differed by up to {}",
+            format_urad(max_urad)
+        ),
+        None => deadlines,
+    }
+}
+
+/// Returns the largest difference from the reference in microradians, and its axis.
+fn worst_difference(summary: &RunSummary) -> Option<(f64, &str)> {
+    let axes = summary.step.axes.iter();
+    let differences = axes.filter_map(|axis| Some((axis.residual_max_urad?, axis.name.as_str())));
+    differences.max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// Formats an angle in µrad, or in mrad from 10 000 µrad on.
+pub(super) fn format_urad(urad: f64) -> String {
+    let (unit, size) = angle_unit(urad);
+    format!("{} {unit}", format_significant(urad / size))
+}
+
+/// Returns the unit for angles up to this one in microradians, and its size in microradians.
+pub(super) fn angle_unit(max_urad: f64) -> (&'static str, f64) {
+    if max_urad < 10_000.0 { ("µrad", 1.0) } else { ("mrad", 1e3) }
 }
 
 /// Returns the most important numbers, maxima first.
@@ -37,10 +73,8 @@ fn key_figures(summary: &RunSummary) -> Vec<Figure> {
     };
     longest("Longest release jitter", |task| task.jitter.max_ns);
     longest("Longest response time", |task| task.response.max_ns);
-    let differences = summary.step.axes.iter().filter_map(|axis| Some((axis.residual_max_urad?, &axis.name)));
-    if let Some((max_urad, name)) = differences.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        let value = format!("{} µrad", format_significant(max_urad));
-        figures.push(Figure::new("Largest difference to reference", value, &**name));
+    if let Some((max_urad, name)) = worst_difference(summary) {
+        figures.push(Figure::new("Largest difference to reference", format_urad(max_urad), name));
     }
     let sum = |count: fn(&TaskRow) -> u64| summary.tasks.iter().map(count).sum::<u64>();
     let (jobs, misses, overruns) =

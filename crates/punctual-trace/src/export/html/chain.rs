@@ -47,7 +47,7 @@ pub(super) fn section(stages: &[String], chain: &Chain, report: &Report<'_>) -> 
             Escaped(&explain::value(longest.latency)),
             format_clock(end)
         );
-        for (class, width, left) in [("timeline wide", 1080.0, 176.0), ("timeline narrow", 420.0, 96.0)] {
+        for (class, width, left) in [("timeline wide", 1080.0, 176.0), ("timeline narrow", 368.0, 96.0)] {
             out += &draw(longest, report.names, class, width, left);
         }
         out += "<ol>";

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use punctual_report::chart::{Plot, Size};
 use punctual_report::format::{format_count, format_counted, format_nanos, unit};
 use punctual_report::histogram::Histogram;
-use punctual_report::page::note;
+use punctual_report::page::{legend, note};
 use punctual_report::scale::Linear;
 use punctual_report::svg::{Mark, Short};
 
@@ -14,7 +14,7 @@ use super::{Report, page};
 use crate::jobs::Job;
 use crate::stats::{TaskStats, Term};
 
-const HISTOGRAM: Size = Size { class: "histogram", width: 430.0, height: 160.0 };
+const HISTOGRAM: Size = Size { class: "histogram", width: 400.0, height: 160.0 };
 
 /// Draws the charts. A series has at most `slots` slots; its points link to the jobs that are on
 /// the page.
@@ -23,6 +23,7 @@ pub(super) fn draw(task: &TaskStats, report: &Report<'_>, slots: usize, kept: &[
         return note("No job of it is without a flaw, so there are no figures.");
     }
     let mut out = String::from("<h3>Every job</h3>");
+    out += &legend(&[("longest", "longest job"), ("kept", "job that is shown above: select it")]);
     let name = page::name(task, report.names);
     let histograms = Term::ALL.map(|term| {
         let quantity = task.quantity(term);
@@ -110,10 +111,10 @@ fn draw_over_time(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
     let (at_max, max) = points().fold((0, 0), longest);
     let length = span.1.saturating_sub(span.0) as f64;
     let mut plot = Plot::new(Size { class: "series", width: WIDTH, height });
-    let x = Linear::new(0.0, length, plot.left, plot.right);
     let y = Linear::new(0.0, max.max(reach) as f64, plot.bottom, plot.top);
     let (y_unit, x_unit) = (unit(max.max(reach) as f64), unit(length));
     plot.y_scale(y_unit.0, &y, y_unit.1);
+    let x = Linear::new(0.0, length, plot.left, plot.right);
     plot.x_scale(&x, x_unit);
     // The center of the slot.
     let place = |at: u64| {

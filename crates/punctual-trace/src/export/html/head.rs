@@ -29,7 +29,7 @@ const MAX_LISTED: usize = 64;
 /// Returns the head of the page, which precedes the tasks.
 pub(super) fn head(report: &Report<'_>, tasks: &[&TaskStats]) -> Page {
     let about = report.about;
-    let mut lines = vec![recorded(report)];
+    let mut lines = vec![finding(report, tasks), recorded(report)];
     lines.extend((!about.system.is_empty()).then(|| about.system.clone()));
     let mut page = Page::new(&Frame {
         title: if about.title.is_empty() { "punctual trace" } else { &about.title },
@@ -41,6 +41,26 @@ pub(super) fn head(report: &Report<'_>, tasks: &[&TaskStats]) -> Page {
     page.figures(&key_figures(report, tasks));
     conditions(report, page.body());
     page
+}
+
+/// Returns the result in one sentence: "12 jobs missed their deadline; the longest response is 1.92
+/// ms, of `control/101`".
+fn finding(report: &Report<'_>, tasks: &[&TaskStats]) -> String {
+    let misses: u64 = tasks.iter().map(|task| task.misses()).sum();
+    let missed = match misses {
+        0 => String::new(),
+        misses => format!("{} missed their deadline; ", format_counted(misses, "job")),
+    };
+    let responses = tasks.iter().map(|task| (task.summary(Term::Response), task));
+    match responses.filter(|(summary, _)| summary.count > 0).max_by_key(|(summary, _)| summary.max) {
+        Some((summary, task)) => format!(
+            "{missed}the longest response is {}{}, of `{}`",
+            table::sign(&summary),
+            format_nanos(summary.max as f64),
+            name(task, report.names)
+        ),
+        None => format!("{missed}no response is known"),
+    }
 }
 
 /// "2 034 123 events of 4 CPUs in 10 s, clock mono"

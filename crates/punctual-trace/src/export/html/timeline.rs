@@ -46,7 +46,7 @@ struct Size {
 /// Each job is drawn twice, and the style sheet shows one of the two: a single drawing would be
 /// unreadable on narrow screens.
 const WIDE: Size = Size { class: "timeline wide", width: 1080.0, left: 176.0 };
-const NARROW: Size = Size { class: "timeline narrow", width: 420.0, left: 96.0 };
+const NARROW: Size = Size { class: "timeline narrow", width: 368.0, left: 96.0 };
 
 /// Draws a job. `must_observe` returns whether all switches of a thread are recorded.
 pub(super) fn draw(captured: &CapturedJob, names: &Names, must_observe: impl Fn(Tid) -> bool) -> String {

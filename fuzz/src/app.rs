@@ -1,4 +1,4 @@
-//! What a generated app says of itself.
+//! Description of a generated app.
 
 use std::sync::OnceLock;
 
@@ -8,137 +8,142 @@ use crate::ledger::{LEVELS, RELAXED, ledger};
 use crate::token::{Arguments, Kind, Token};
 
 impl App {
-    /// Whether every level has a partition of its own.
+    /// Returns true if every level has its own partition.
     pub(crate) fn is_global(&self) -> bool {
         self.executor == "global"
     }
 }
 
-/// Where a task is.
+/// Position of a task.
 #[derive(Debug, Clone, Copy)]
 pub struct Spot {
-    /// Its number.
+    /// Number of the task.
     pub task: u8,
-    /// Its partition.
+    /// Number of the partition.
     pub part: u8,
-    /// Its level.
+    /// Level.
     pub level: u8,
 }
 
 impl Spot {
-    /// What runs one job at a time, and in the order of their spawns.
+    /// Returns the number of the lane: one partition and level, whose jobs run one at a time, in
+    /// spawn order.
     pub(crate) fn lane(self) -> usize {
         usize::from(self.part) * LEVELS + usize::from(self.level)
     }
 }
 
-/// How jobs of a task are asked for.
+/// Interface that releases the jobs of a task.
 #[derive(Debug)]
-pub enum Door {
-    /// A message task.
+pub enum Interface {
+    /// Message task.
     Message {
         /// `spawn`.
         spawn: fn(Token) -> Result<(), Arguments>,
         /// `spawn_after`.
         after: fn(Duration, Token) -> Result<Box<dyn Handle>, Arguments>,
     },
-    /// An async task.
+    /// Async task.
     Async(fn(Token) -> Result<(), Arguments>),
-    /// A bound task.
+    /// Bound task.
     Pend(fn()),
-    /// It is released otherwise.
+    /// None: only the runtime releases jobs.
     Closed,
 }
 
-/// A task.
+/// Task.
 #[derive(Debug)]
 pub struct Task {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// Where it is.
+    /// Position.
     pub spot: Spot,
-    /// How jobs are asked for.
-    pub door: Door,
-    /// Whether it is a local task.
+    /// Interface that releases its jobs.
+    pub interface: Interface,
+    /// True for a local task.
     pub is_local: bool,
-    /// Whether every job passes the beginning of its body once, so that they can be compared with the report.
+    /// True if every job executes the beginning of its body once, so that the count can be compared
+    /// with the report.
     pub counted: bool,
-    /// Jobs that may wait, and that nobody but the app's runtime has released.
+    /// Maximum number of jobs that may wait without a spawn by the app.
     pub unseen: u32,
-    /// Whether the app stops when it is released too early.
+    /// True if the app stops when the task is released too early.
     pub stops: bool,
 }
 
-/// How `idle` behaves.
+/// Behavior of `idle`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
-    /// There is none, or it returns or waits for events.
+    /// Absent, or returns, or waits for events.
     Tame,
-    /// It goes on for ever and does not wait for events.
+    /// Runs forever and does not wait for events.
     Stubborn {
-        /// Whether it and the hook use the same resource, and not only to look at it.
+        /// True if `idle` and the hook use the same resource and one of them may change it.
         in_common: bool,
-        /// Whether it locks resources that others use.
+        /// True if `idle` locks resources that others use.
         locks: bool,
     },
 }
 
-/// A generated app.
+/// Generated app.
 #[derive(Debug)]
 pub struct App {
-    /// The name of its module.
+    /// Name of its module.
     pub name: &'static str,
-    /// What it was made of.
+    /// Seed of the generator.
     pub seed: u64,
-    /// Runs it.
+    /// Runs the app.
     pub run: fn(Config) -> Result<Report, StartError>,
-    /// Its tasks, by number.
+    /// Tasks, by number.
     pub tasks: &'static [Task],
-    /// Whether jobs are counted by the runtime.
+    /// True if the runtime counts jobs.
     pub monitored: bool,
-    /// Whether there is a `#[shutdown]`.
+    /// True if there is a `#[shutdown]`.
     pub hook: bool,
-    /// How `idle` behaves.
+    /// Behavior of `idle`.
     pub idle: Idle,
-    /// What runs it: as [`Executor`](crate::generate::Executor) is written.
+    /// Executor, as written by [`Executor`](crate::generate::Executor).
     pub executor: &'static str,
 }
 
 static APP: OnceLock<&'static App> = OnceLock::new();
 
-/// Chooses the app of this process.
+/// Selects the app of this process.
 pub(crate) fn choose(app: &'static App) {
     assert!(APP.set(app).is_ok(), "a process has one app");
 }
 
-/// The app of this process.
+/// Returns the app of this process.
 pub(crate) fn app() -> &'static App {
     APP.get().expect("the process starts by choosing its app")
 }
 
 impl Task {
-    /// Spawns a job now; whether it was accepted. Nothing is asked of a task that is released otherwise.
+    /// Spawns a job; returns false if the spawn was refused, and true for tasks that cannot be
+    /// spawned.
     pub(crate) fn spawn(&self) -> bool {
         let task = self.spot.task;
-        match self.door {
-            Door::Message { spawn, .. } => {
+        match self.interface {
+            Interface::Message { spawn, .. } => {
                 let token = Token::queued(task, self.spot.lane());
                 self.send(|| spawn(token)).map_err(Arguments::refused).is_ok()
             }
-            // A wake that came too late for the instance before may have queued it already.
-            Door::Async(spawn) => {
+            // A wake-up that was too late for the previous instance may have queued the task
+            // already.
+            Interface::Async(spawn) => {
                 let token = Token::of_task(Kind::Message, task);
                 self.send(|| spawn(token)).map_err(Arguments::refused).is_ok()
             }
-            Door::Pend(pend) => {
+            Interface::Pend(pend) => {
                 pend();
                 false
             }
-            Door::Closed => false,
+            Interface::Closed => false,
         }
     }
 
-    /// Counts a spawn unless it is refused. One in an app that stops is not, and drops the arguments at once, which may panic.
+    /// Counts a spawn unless it is refused. A stopping app accepts it and drops the arguments at
+    /// once, which may panic.
     pub(crate) fn send<T, E>(&self, spawn: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let sent = &ledger().tasks[usize::from(self.spot.task)].sent;
         sent.fetch_add(1, RELAXED);
@@ -147,17 +152,17 @@ impl Task {
         })
     }
 
-    /// Whether jobs come from spawns alone.
+    /// Returns true if only spawns release jobs.
     pub(crate) fn is_spawned(&self) -> bool {
-        matches!(self.door, Door::Message { .. } | Door::Async(_)) || self.is_local
+        matches!(self.interface, Interface::Message { .. } | Interface::Async(_)) || self.is_local
     }
 }
 
-/// A job that is to be released later.
+/// Job with a future release.
 pub trait Handle: Send {
-    /// Takes it back, with its arguments.
+    /// Cancels the job and returns its arguments.
     fn cancel(self: Box<Self>) -> Option<Arguments>;
-    /// Moves it.
+    /// Reschedules the job.
     fn reschedule(self: Box<Self>, after: Duration) -> Option<Box<dyn Handle>>;
 }
 

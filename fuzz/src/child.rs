@@ -1,4 +1,4 @@
-//! The process of one app and one script.
+//! Process that runs one app by one script.
 
 use std::io::Write;
 use std::panic::{self, AssertUnwindSafe};
@@ -16,10 +16,10 @@ use crate::random::Random;
 use crate::script::{self, Script, script};
 use crate::{foreign, verdict};
 
-/// What time an app is run in.
+/// Kind of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Time {
-    /// That of the clock, on threads.
+    /// Real time, on threads.
     Real,
     /// Virtual time.
     Virtual,
@@ -44,22 +44,22 @@ impl FromStr for Time {
     }
 }
 
-/// The exit code if nothing could be tried.
+/// Exit code if the app cannot run on this machine.
 pub(crate) const SKIPPED: i32 = 77;
 
-/// Runs `app` by `script`, as often as that says, and ends the process as the last run says.
+/// Runs `app` by `script` as often as the script states, and exits with the code of the last run.
 pub(crate) fn live(app: &'static App, time: Time, words: Script, books: i32) -> ! {
     ledger::choose(Ledger::map(books).expect("the ledger is inherited"));
     app::choose(app);
     script::choose(words);
-    // Short, and nothing that can fail.
+    // Short, without anything that can fail.
     panic::set_hook(Box::new(|info| {
         let name = thread::current().name().unwrap_or("?").to_owned();
         let _ = writeln!(std::io::stderr(), "[{name}] {info}");
     }));
     let mut code = 0;
     for run in 0..script().runs {
-        // Another run may be in the other time.
+        // Further runs may use the other kind of time.
         let other = run > 0 && Random::of(&[script().seed, run.into()]).one_in(2);
         let time = match time {
             Time::Virtual if other => Time::Real,

@@ -1,4 +1,4 @@
-//! Threads that are none of the app's and use it all the same.
+//! Foreign threads, which use the app.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,22 +11,22 @@ thread_local! {
     static HERE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread is one of them.
+/// Returns true on a foreign thread.
 pub(crate) fn is_here() -> bool {
     HERE.get()
 }
 
-/// Makes the calling thread one of them, which the first one is between runs.
+/// Makes the calling thread a foreign one, as the main thread is between runs.
 pub(crate) fn enter() {
     HERE.set(true);
 }
 
-/// Makes the calling thread one of an app's.
+/// Makes the calling thread a thread of the app.
 pub(crate) fn leave() {
     HERE.set(false);
 }
 
-/// Goes on until `over`.
+/// Uses the app until `over`.
 pub(crate) fn live(over: &AtomicBool) {
     enter();
     let mut job = Job::of(Role::Foreign);

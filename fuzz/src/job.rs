@@ -1,4 +1,4 @@
-//! What a body does at its points.
+//! Behavior of a body at its points.
 
 use std::panic::panic_any;
 use std::thread::sleep;
@@ -6,14 +6,14 @@ use std::time::Duration as StdDuration;
 
 use punctual::Duration;
 
-use crate::app::{Door, Spot, app};
+use crate::app::{Interface, Spot, app};
 use crate::ledger::{RELAXED, ledger, violation};
 use crate::random::Random;
 use crate::script::{Fault, script};
 use crate::token::{Kind, Pinned, Token};
 use crate::{timers, wakers, watch};
 
-/// What an app's own code runs in that is no task, in place of the task's number.
+/// Code of the app outside of tasks, in place of a task's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Role {
@@ -23,11 +23,11 @@ pub enum Role {
     Idle,
     /// `#[shutdown]`.
     Hook,
-    /// A thread that is none of the app's.
+    /// Foreign thread.
     Foreign,
 }
 
-/// A job, `init`, `idle` or the hook: where its random choices come from.
+/// Random choices of a job, `init`, `idle` or the hook.
 #[derive(Debug)]
 pub struct Job {
     random: Random,
@@ -35,14 +35,14 @@ pub struct Job {
 }
 
 impl Job {
-    /// A job of this task, or the instance of an async one.
+    /// Starts a job of this task, or the instance of an async task.
     pub fn start(spot: Spot) -> Self {
         watch::job_starts(spot);
         let number = ledger().tasks[usize::from(spot.task)].runs.fetch_add(1, RELAXED);
         Self::new(spot.task, number)
     }
 
-    /// What is no task.
+    /// Starts code outside of tasks.
     pub fn of(role: Role) -> Self {
         Self::new(role as u8, 0)
     }
@@ -53,18 +53,18 @@ impl Job {
         Self { random, foreign: who == Role::Foreign as u8 }
     }
 
-    /// Takes the argument that the job was spawned with.
+    /// Takes the argument of the job.
     pub fn take(&self, spot: Spot, token: &Token) {
         token.execute(spot.lane());
     }
 
-    /// Takes the argument that a local task was spawned with.
+    /// Takes the argument of a local task.
     pub fn take_pinned(&self, spot: Spot, pinned: &Pinned) {
         pinned.touch();
         pinned.token().execute(spot.lane());
     }
 
-    /// Spawns a local task, which only its level does.
+    /// Spawns a local task, from its level.
     pub fn spawn_local(task: u8, spawn: impl FnOnce(Pinned) -> Result<(), Pinned>) {
         let pinned = Pinned::of_task(Kind::Message, task);
         if let Err(pinned) = app().tasks[usize::from(task)].send(|| spawn(pinned)) {
@@ -72,21 +72,21 @@ impl Job {
         }
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.random.below(end)
     }
 
-    /// A duration to wait for.
+    /// Returns a duration to wait.
     pub fn delay(&mut self) -> Duration {
         Duration::from_micros(self.random.scaled(20, 6))
     }
 
-    /// A point at which anything may happen.
+    /// Point at which faults are injected.
     pub fn point(&mut self) {
         let number = ledger().points.fetch_add(1, RELAXED);
         if number >= script().budget {
-            // Said more than once: the first time may be in a thread that belongs to no app that runs yet.
+            // Repeated, because the first call may come from a thread before the app runs.
             if number.is_power_of_two() || number == script().budget {
                 self.shut_down();
             }
@@ -119,10 +119,11 @@ impl Job {
     fn fault(&mut self, fault: Fault) {
         match fault {
             Fault::Block => sleep(StdDuration::from_millis(3)),
-            // Before and after a run a signal does what it does to any process.
+            // Before and after a run, a signal has its default effect.
             Fault::Signal if !self.foreign && ledger().virtual_time.load(RELAXED) == 0 => {
                 ledger().signals.fetch_add(1, RELAXED);
-                // SAFETY: the call takes no pointers. What the signal does is decided by its handler.
+                // SAFETY: the call takes no pointers; the handler determines the effect of the
+                // signal.
                 unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };
             }
             Fault::Shutdown | Fault::Signal => self.shut_down(),
@@ -139,12 +140,15 @@ impl Job {
         }
     }
 
-    /// Stops the app, and checks that it then takes what its threads spawn, be there room or not.
+    /// Stops the app, and checks that it then accepts spawns of its own threads even without room.
     fn shut_down(&mut self) {
         punctual::shutdown();
         let task = self.random.pick(app().tasks);
-        // A thread of no app may have come before the app, which then runs.
-        if !self.foreign && matches!(task.door, Door::Message { .. } | Door::Async(_)) && !task.spawn() {
+        // A foreign thread may call this before the app starts, and the app then runs.
+        if !self.foreign
+            && matches!(task.interface, Interface::Message { .. } | Interface::Async(_))
+            && !task.spawn()
+        {
             violation(&format!("a spawn of {} is refused after the shutdown", task.name));
         }
     }

@@ -1,7 +1,7 @@
-//! The books of a run, in memory that the process shares with the one that judges it.
+//! Ledger of a run, in memory that the process shares with the one that judges it.
 //!
-//! Everything is a relaxed atomic: what is compared are counts and marks, each of which is one word, and what orders them is
-//! what is under test.
+//! All fields are relaxed atomics: each compared count or mark is one word, and the code under test
+//! provides the ordering.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,64 +11,64 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 pub(crate) const RELAXED: Ordering = Ordering::Relaxed;
 
-/// Tasks, resources and partitions of an app at most.
+/// Maximum number of tasks, resources and partitions of an app.
 pub(crate) const TASKS: usize = 32;
 pub(crate) const RESOURCES: usize = 64;
 pub(crate) const PARTS: usize = 2;
-/// Levels, with that of `idle`.
+/// Number of levels, including that of `idle`.
 pub(crate) const LEVELS: usize = 29;
-/// Things that are watched in one process; what is made beyond that is not.
+/// Maximum number of tracked tokens of a process; further ones are not tracked.
 pub(crate) const TOKENS: usize = 1 << 15;
 
-/// What did not hold, in words; more than these have nothing to add.
+/// Maximum number of recorded violations.
 const VIOLATIONS: usize = 12;
 const WORDS: usize = 240;
 
-/// What happened to the jobs of one task in the present run.
+/// Counts of one task's jobs in the current run.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Jobs {
     /// Accepted spawns.
     pub(crate) sent: AtomicU32,
-    /// Started.
+    /// Started jobs.
     pub(crate) runs: AtomicU32,
-    /// Taken back before their time.
+    /// Cancelled jobs.
     pub(crate) cancelled: AtomicU32,
 }
 
-/// The books. All zero at the beginning.
+/// Ledger of a run, initially zero.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Ledger {
-    /// How often `run` was called, and how often it has returned.
+    /// Numbers of calls and returns of `run`.
     pub(crate) begun: AtomicU32,
     pub(crate) ended: AtomicU32,
-    /// Whether the process has come to the end of its checks.
+    /// Set when the process has finished its checks.
     pub(crate) closed: AtomicU32,
-    /// How often `init` came to its end in the present run.
+    /// Number of times that `init` has finished in the current run.
     pub(crate) filled: AtomicU32,
     pub(crate) hooks: AtomicU32,
-    /// Whether the present run is in virtual time.
+    /// Set if the current run is in virtual time.
     pub(crate) virtual_time: AtomicU32,
-    /// The thread that `idle` is on.
+    /// Thread of `idle`.
     pub(crate) idling: AtomicU32,
-    /// Panics that were let out of jobs, `init`, `idle`, the hook and destructors in the present run.
+    /// Panics in jobs, `init`, `idle`, the hook and destructors in the current run.
     pub(crate) panics: AtomicU32,
-    /// Those of them on the thread of `idle`, which goes on beside the end of its app.
+    /// Panics on the thread of `idle`, which may outlive its app.
     pub(crate) idle_panics: AtomicU32,
-    /// Whether a panic has left a critical section, so that queued jobs are to be dropped.
+    /// Set after a panic has left a critical section, so that queued jobs are dropped.
     pub(crate) aborted: AtomicU32,
-    /// Signals sent to this process in the present run.
+    /// Signals sent to this process in the current run.
     pub(crate) signals: AtomicU32,
-    /// Points that were passed in the present run.
+    /// Points passed in the current run.
     pub(crate) points: AtomicU32,
     pub(crate) tasks: [Jobs; TASKS],
-    /// The thread that uses a resource, and how often it was used.
+    /// Thread that uses a resource, and number of uses.
     pub(crate) users: [AtomicU32; RESOURCES],
     pub(crate) visits: [AtomicU32; RESOURCES],
-    /// The thread that runs a job of a level.
+    /// Thread that runs a job of a level.
     pub(crate) runners: [[AtomicU32; LEVELS]; PARTS],
-    /// Who holds something of this ceiling: its level plus one.
+    /// Holder of a ceiling: its level plus one.
     pub(crate) held: [[AtomicU32; LEVELS]; PARTS],
     pub(crate) next_token: AtomicU32,
     pub(crate) tokens: [AtomicU32; TOKENS],
@@ -77,7 +77,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Books for a process to be started; the descriptor is inherited by it.
+    /// Creates a ledger for a process to be started, which inherits the descriptor.
     pub fn new() -> io::Result<(File, &'static Self)> {
         let file = memory()?;
         file.set_len(size_of::<Self>() as u64)?;
@@ -85,7 +85,7 @@ impl Ledger {
         Ok((file, ledger))
     }
 
-    /// The books in `fd`, which [`new`](Self::new) made in this process or the one before.
+    /// Maps the ledger in `fd`, which [`new`](Self::new) created in this process or its parent.
     pub(crate) fn map(fd: RawFd) -> io::Result<&'static Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping overlaps nothing.
@@ -95,26 +95,28 @@ impl Ledger {
         if place == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the mapping is as large as the type, starts at a page, and stays; any bytes are a value of
-        // the type, which is made of atomics, and nobody changes the file's size.
+        // SAFETY: the mapping is as large as the type, starts at a page and is permanent. Any bytes
+        // are a valid value of the type, which consists of atomics, and the size of the file does
+        // not change.
         Ok(unsafe { &*place.cast::<Self>() })
     }
 
-    /// Gives the memory of books back that [`new`](Self::new) made.
+    /// Unmaps a ledger that [`new`](Self::new) mapped.
     ///
     /// # Safety
-    /// Nobody uses them any more.
+    /// The ledger is not used afterwards.
     pub(crate) unsafe fn unmap(ledger: &'static Self) {
-        // SAFETY: `map` made the mapping, in this size; the caller answers for its use.
+        // SAFETY: `map` created the mapping with this size; the caller guarantees that it is
+        // unused.
         unsafe { libc::munmap(std::ptr::from_ref(ledger).cast_mut().cast(), size_of::<Self>()) };
     }
 
-    /// Notes that something does not hold.
+    /// Records a violation.
     #[cold]
     pub(crate) fn violation(&self, what: &str) {
         let number = self.found.fetch_add(1, RELAXED) as usize;
         if number == 0 {
-            // The first one tells the story. Nobody may be listening.
+            // Best effort, for the first violation only: standard error may be closed.
             let place = std::backtrace::Backtrace::force_capture();
             let _ = writeln!(io::stderr(), "violation: {what}, at\n{place}");
         }
@@ -125,7 +127,7 @@ impl Ledger {
         }
     }
 
-    /// What did not hold.
+    /// Returns the recorded violations.
     pub(crate) fn violations(&self) -> Vec<String> {
         let found = (self.found.load(RELAXED) as usize).min(VIOLATIONS);
         let words = |place: &[AtomicU8; WORDS]| {
@@ -135,7 +137,7 @@ impl Ledger {
         self.violations[..found].iter().map(words).collect()
     }
 
-    /// Opens the books of another run.
+    /// Resets the ledger for the next run.
     pub(crate) fn open(&self) {
         self.begun.fetch_add(1, RELAXED);
         let singles = [
@@ -152,46 +154,46 @@ impl Ledger {
     }
 }
 
-/// A file without a name, which children inherit.
+/// Creates an anonymous file that children inherit.
 pub(crate) fn memory() -> io::Result<File> {
-    // SAFETY: the name is a string with its end.
+    // SAFETY: the name is a null-terminated string.
     let fd = unsafe { libc::memfd_create(c"fuzz".as_ptr(), 0) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new, so nobody else owns it.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
 static LEDGER: OnceLock<&'static Ledger> = OnceLock::new();
 
-/// Takes the books of this process.
+/// Selects the ledger of this process.
 pub(crate) fn choose(ledger: &'static Ledger) {
     assert!(LEDGER.set(ledger).is_ok(), "a process has one ledger");
 }
 
-/// The books of this process.
+/// Returns the ledger of this process.
 pub(crate) fn ledger() -> &'static Ledger {
     LEDGER.get().expect("the process starts by opening its ledger")
 }
 
-/// Notes that something does not hold.
+/// Records a violation.
 #[cold]
 pub(crate) fn violation(what: &str) {
     ledger().violation(what);
 }
 
-/// `init` comes to its end: nothing can go wrong in it any more.
+/// Records that `init` has finished without a fault.
 pub fn filled() {
     ledger().filled.fetch_add(1, RELAXED);
 }
 
-/// Whether the present run is in virtual time.
+/// Returns true if the current run is in virtual time.
 pub fn is_virtual() -> bool {
     ledger().virtual_time.load(RELAXED) != 0
 }
 
-/// A number for the calling thread, from 1.
+/// Returns a number for the calling thread, from 1.
 pub(crate) fn thread() -> u32 {
     use std::cell::Cell;
     static THREADS: AtomicU32 = AtomicU32::new(1);

@@ -1,12 +1,13 @@
-//! Whole apps made up at random, and what every one of them has to keep to.
+//! Random apps, and the properties that each of them must have.
 //!
-//! [`generate`] writes the source of apps: tasks of every kind, resources, locks in any order, `idle`, hooks. It decides
-//! what the compiler has to know. What the bodies *do* at their [points](job::Job::point) is decided anew in each run by
-//! a [`script`]: spawn, cancel, wake, sleep, panic, shut down. So a few apps that are compiled once go a long way.
+//! [`generate`] writes the source of apps: tasks of every kind, resources, nested locks, `idle` and
+//! hooks. It determines everything that the compiler must know. A [`script`] determines in each run
+//! what the bodies do at their [points](job::Job::point): spawn, cancel, wake, sleep, panic, shut
+//! down. So a few compiled apps cover many behaviors.
 //!
-//! Each run is a process of its own ([`child`]). It keeps its books in memory that it shares with the one that started it
-//! ([`ledger`]), so they survive a process that is ended under its jobs. What is checked while it runs is in [`watch`],
-//! what is checked at the end in `verdict` and [`runner`].
+//! Each run is a separate process ([`child`]). Its [`ledger`] is in memory that it shares with its
+//! parent, so it survives a process that is killed while jobs run. [`watch`] contains the checks
+//! during the run, `verdict` and [`runner`] those at its end.
 
 pub mod app;
 pub mod child;

@@ -1,5 +1,5 @@
-//! Writes the package of some apps: `punctual-fuzz DIRECTORY WORKSPACE EXECUTOR SEED..`, where the executor is `any`, `one`,
-//! `two`, `poll` or `global`.
+//! Writes the package of some apps: `punctual-fuzz DIRECTORY WORKSPACE EXECUTOR SEED..`, where the
+//! executor is `any`, `one`, `two`, `poll` or `global`.
 
 use std::fs;
 use std::io;

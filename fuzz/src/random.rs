@@ -1,16 +1,16 @@
-//! Numbers that look random and are the same for the same seed, on every machine (SplitMix64).
+//! Pseudorandom numbers, the same for the same seed on every machine (SplitMix64).
 
-/// A sequence of numbers.
+/// Sequence of numbers.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The sequence of `seed`.
+    /// Returns the sequence of `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The sequence of several numbers, unlike that of any others.
+    /// Returns the sequence of several numbers, which differs from that of any others.
     pub fn of(numbers: &[u64]) -> Self {
         let mut all = Self(0);
         for &number in numbers {
@@ -19,7 +19,7 @@ impl Random {
         all
     }
 
-    /// Any number.
+    /// Returns any number.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -27,33 +27,33 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which is not 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.bits() % end
     }
 
-    /// A number below `unit`, doubled up to `times` times: small ones are more frequent.
+    /// Returns a number below `unit`, doubled up to `times` times: small ones are more frequent.
     pub fn scaled(&mut self, unit: u64, times: u64) -> u64 {
         let end = unit << self.below(times + 1);
         self.below(end)
     }
 
-    /// True once in `times`.
+    /// Returns true once in `times`.
     pub fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    /// One of them.
+    /// Returns one element.
     pub fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len() as u64) as usize]
     }
 
-    /// Each of them with a chance of one in `times`.
+    /// Returns each element with a chance of one in `times`.
     pub fn some<T: Clone>(&mut self, all: &[T], times: u64) -> Vec<T> {
         all.iter().filter(|_| self.one_in(times)).cloned().collect()
     }
 
-    /// Puts them into any order.
+    /// Shuffles the elements.
     pub fn shuffle<T>(&mut self, all: &mut [T]) {
         for end in (1..all.len()).rev() {
             all.swap(end, self.below(end as u64 + 1) as usize);

@@ -1,4 +1,4 @@
-//! Runs apps by script after script, each run in a process of its own, and says what did not hold.
+//! Runs apps by many scripts, each run in a separate process, and reports violations.
 
 mod case;
 mod options;
@@ -14,13 +14,14 @@ use crate::script::Script;
 use case::{Case, Ended, Verdict};
 use options::Options;
 
-/// How often a lesser script is tried before it is taken to be harmless, and how long all of that may take.
+/// Number of attempts with a smaller script before it counts as harmless, and the time limit for
+/// all of them.
 const TRIES: usize = 4;
 const SHRINKING: std::time::Duration = std::time::Duration::from_secs(30);
-/// A run that found the machine too busy is repeated so often, before other programs if that is allowed.
-const PATIENCE: usize = 3;
+/// Number of repetitions of a run on a busy machine, with a high priority if permitted.
+const MAX_REPETITIONS: usize = 3;
 
-/// What the generated program's `main` does.
+/// Main function of the generated program.
 pub fn main(apps: &'static [&'static App]) -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let result = match &*words {
@@ -47,7 +48,7 @@ fn find(apps: &[&'static App], name: &str) -> Result<&'static App, String> {
     found.copied().ok_or_else(|| format!("there is no app `{name}`"))
 }
 
-/// What was done.
+/// Numbers of runs by result.
 #[derive(Debug, Default)]
 struct Sum {
     runs: u64,
@@ -59,7 +60,7 @@ struct Sum {
     unclear: u64,
 }
 
-/// Runs every app by the scripts asked for; returns how many runs failed.
+/// Runs every app by the requested scripts; returns the number of failed runs.
 fn run(apps: &[&'static App], options: &Options) -> Result<usize, String> {
     let begun = Instant::now();
     let chosen: Vec<&'static App> = match &options.app {
@@ -93,7 +94,7 @@ fn run(apps: &[&'static App], options: &Options) -> Result<usize, String> {
     Ok(failed)
 }
 
-/// The same script in both kinds of time, and as both users.
+/// Returns one script in both kinds of time, and as both users.
 fn cases(app: &'static App, script: &Script, options: &Options) -> Vec<Case> {
     let case = |time, privileged| Case { app, time, privileged, script: script.clone() };
     let all = [case(Time::Virtual, true), case(Time::Real, true), case(Time::Real, false)];
@@ -105,10 +106,11 @@ fn cases(app: &'static App, script: &Script, options: &Options) -> Vec<Case> {
     all.into_iter().filter(wanted).collect()
 }
 
-/// Whether one run kept to everything; if not, says what happened and how to see it again.
+/// Returns true if a run has no violation; otherwise prints the violations and the command that
+/// repeats the run.
 fn holds(case: &Case, options: &Options, sum: &mut Sum) -> Result<bool, String> {
     let mut ended = case.run(false)?;
-    for _ in 0..PATIENCE {
+    for _ in 0..MAX_REPETITIONS {
         if !matches!(ended.verdict, Verdict::Late(_)) {
             break;
         }
@@ -126,7 +128,7 @@ fn holds(case: &Case, options: &Options, sum: &mut Sum) -> Result<bool, String> 
             return Ok(true);
         }
         Verdict::Late(lines) => {
-            // On a machine like this nobody can tell. On a calm one a run that does not end is no late one.
+            // On a busy machine a late end proves nothing.
             sum.unclear += 1;
             println!("unclear, since the machine is too busy: {case}\n  {}", lines.join("; "));
             return Ok(true);
@@ -145,7 +147,7 @@ fn holds(case: &Case, options: &Options, sum: &mut Sum) -> Result<bool, String> 
     Ok(false)
 }
 
-/// Does less and less, as long as it still fails.
+/// Shrinks a failing script as long as it still fails.
 fn shrink(mut case: Case, mut ended: Ended) -> Result<(Case, Ended), String> {
     let begun = Instant::now();
     'smaller: loop {

@@ -1,4 +1,4 @@
-//! What one run does at its points: the same for the same words.
+//! Faults of one run at its points, the same for the same text.
 //!
 //! ```
 //! use punctual_fuzz::script::Script;
@@ -14,22 +14,22 @@ use std::sync::OnceLock;
 use crate::random::Random;
 use crate::token::Kind;
 
-/// What goes wrong, or comes to an end, at some point.
+/// Fault or end at a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// A panic with a `&'static str`.
+    /// Panic with a `&'static str`.
     Panic,
-    /// A panic with a `String`.
+    /// Panic with a `String`.
     Formatted,
-    /// A panic with a value that is to be dropped.
+    /// Panic with a value that must be dropped.
     Token,
-    /// A panic with a value whose destructor panics.
+    /// Panic with a value whose destructor panics.
     Bomb,
     /// `punctual::shutdown()`.
     Shutdown,
     /// SIGTERM.
     Signal,
-    /// The job is in the kernel for some milliseconds.
+    /// Blocks in the kernel for some milliseconds.
     Block,
 }
 
@@ -49,29 +49,29 @@ impl Fault {
     }
 }
 
-/// What a run does.
+/// Faults and parameters of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Script {
-    /// Where the random choices of its jobs come from.
+    /// Seed of the random choices of jobs.
     pub seed: u64,
     /// Faults, each at the point of this number.
     pub faults: Vec<(u32, Fault)>,
-    /// Which destructors panic, one in so many of each kind.
+    /// For each kind of token, one in this many destructors panics.
     pub bombs: Vec<(Kind, u32)>,
-    /// Points after which the app is shut down.
+    /// Number of points after which the app is shut down.
     pub budget: u32,
-    /// How long the app lasts at most, in µs of its own time.
+    /// Time limit of the app, in µs of its clock.
     pub until: u32,
-    /// Threads that are none of the app's.
+    /// Number of foreign threads.
     pub foreigners: u32,
-    /// How often the app is run, one run after the other.
+    /// Number of consecutive runs of the app.
     pub runs: u32,
-    /// 1 if nothing can be written to standard error.
+    /// 1 if standard error is not writable.
     pub deaf: u32,
 }
 
 impl Script {
-    /// The script of this number in the sequence of `seed` for the app of the seed `app`.
+    /// Returns the script of this number in the sequence of `seed` for the app of the seed `app`.
     pub fn of(seed: u64, app: u64, number: u64) -> Self {
         let mut random = Random::of(&[seed, app, number]);
         let mut script = Self {
@@ -83,7 +83,7 @@ impl Script {
             deaf: random.one_in(8).into(),
             ..Self::default()
         };
-        // Early points are the interesting ones: they are in `init`, and everything passes them.
+        // Early points are in `init`, and every run passes them.
         for _ in 0..random.below(4) {
             let at = random.scaled(4, 9);
             script.faults.push((at as u32, random.pick(&Fault::ALL).0));
@@ -95,18 +95,19 @@ impl Script {
         script
     }
 
-    /// Whether the destructor of this thing panics.
+    /// Returns true if the destructor of this token panics.
     pub(crate) fn is_bomb(&self, kind: Kind, id: u32) -> bool {
         let of_kind = self.bombs.iter().find(|(bomb, _)| *bomb == kind);
         of_kind.is_some_and(|&(_, times)| Random::of(&[self.seed, id.into()]).one_in(times.into()))
     }
 
-    /// What goes wrong at the point of this number.
+    /// Returns the fault at the point of this number.
     pub(crate) fn fault(&self, point: u32) -> Option<Fault> {
         self.faults.iter().find(|(at, _)| *at == point).map(|&(_, fault)| fault)
     }
 
-    /// The same without what has one of these names in it: `panic`, `Message`, `deaf`, `foreigners` and so on.
+    /// Removes the parts with one of these names: `panic`, `Message`, `deaf`, `foreigners` and so
+    /// on.
     pub(crate) fn without(mut self, names: &[String]) -> Self {
         let named = |name: &str| names.iter().any(|other| other == name);
         self.faults.retain(|(_, fault)| !named(fault.name()));
@@ -123,7 +124,7 @@ impl Script {
         self
     }
 
-    /// Scripts that do a little less than this one.
+    /// Returns slightly smaller scripts.
     pub(crate) fn lesser(&self) -> Vec<Self> {
         let mut all = Vec::new();
         let mut add = |lesser: Self| {
@@ -199,12 +200,12 @@ impl FromStr for Script {
 
 static SCRIPT: OnceLock<Script> = OnceLock::new();
 
-/// Chooses the script of this process.
+/// Selects the script of this process.
 pub(crate) fn choose(script: Script) {
     assert!(SCRIPT.set(script).is_ok(), "a process has one script");
 }
 
-/// The script of this process.
+/// Returns the script of this process.
 pub(crate) fn script() -> &'static Script {
     SCRIPT.get().expect("the process starts by choosing its script")
 }

@@ -1,17 +1,17 @@
-//! The handles of jobs for later, for anybody to cancel or to move; also when their run is long over.
+//! Handles of timed jobs, which any thread may cancel or reschedule, even after the run.
 
 use std::sync::{Mutex, PoisonError};
 
 use punctual::Duration;
 
-use crate::app::{Door, Handle, Task};
+use crate::app::{Handle, Interface, Task};
 use crate::ledger::{RELAXED, ledger, violation};
 use crate::random::Random;
 use crate::token::{Kind, Token};
 
-/// A handle.
+/// Handle.
 struct Timer {
-    /// In which run it was made.
+    /// Run that created it.
     run: u32,
     task: u8,
     handle: Box<dyn Handle>,
@@ -19,12 +19,12 @@ struct Timer {
 
 static TIMERS: Mutex<Vec<Timer>> = Mutex::new(Vec::new());
 
-/// More than these are let go.
+/// Maximum number of stored handles.
 const KEPT: usize = 64;
 
-/// Spawns a job for later; whether it was accepted.
+/// Spawns a timed job; returns false if the spawn was refused.
 pub(crate) fn arm(task: &Task, random: &mut Random) -> bool {
-    let Door::Message { after, .. } = task.door else { return false };
+    let Interface::Message { after, .. } = task.interface else { return false };
     let number = task.spot.task;
     let (time, token) = (delay(random), Token::of_task(Kind::Message, number));
     match task.send(|| after(time, token)) {
@@ -39,7 +39,7 @@ pub(crate) fn arm(task: &Task, random: &mut Random) -> bool {
     }
 }
 
-/// Takes some job back, or tries to.
+/// Attempts to cancel a job.
 pub(crate) fn cancel(random: &mut Random) {
     let Some(Timer { run, task, handle }) = take(random) else { return };
     if let Some(arguments) = handle.cancel() {
@@ -49,7 +49,7 @@ pub(crate) fn cancel(random: &mut Random) {
     }
 }
 
-/// Moves some job, or tries to.
+/// Attempts to reschedule a job.
 pub(crate) fn reschedule(random: &mut Random) {
     let Some(Timer { run, task, handle }) = take(random) else { return };
     if let Some(handle) = handle.reschedule(delay(random)) {
@@ -58,7 +58,7 @@ pub(crate) fn reschedule(random: &mut Random) {
     }
 }
 
-/// Checks that no handle has any effect once the run is over. Some are kept for the next one.
+/// Checks that no handle has an effect after the run. Some remain for the next one.
 pub(crate) fn are_without_effect() {
     let timers = std::mem::take(&mut *TIMERS.lock().unwrap_or_else(PoisonError::into_inner));
     for (number, timer) in timers.into_iter().enumerate() {

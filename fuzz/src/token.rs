@@ -1,4 +1,5 @@
-//! Things that are made once and have to be dropped once: messages, resources, what futures and panics hold.
+//! Values that are created once and must be dropped once: messages, resources, contents of futures
+//! and panics.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -13,35 +14,35 @@ pub(crate) const DROPPED: u32 = 2;
 pub(crate) const EXECUTED: u32 = 4;
 pub(crate) const REFUSED: u32 = 8;
 pub(crate) const CANCELLED: u32 = 16;
-/// Where the kind is.
+/// Position of the kind.
 const KIND: u32 = 8;
 
-/// What a token stands for.
+/// Role of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
-    /// The argument of a job, by which it is known.
+    /// Argument that identifies a job.
     Message,
-    /// Another argument of it.
+    /// Further argument of a job.
     Extra,
-    /// A shared resource.
+    /// Shared resource.
     Shared,
-    /// A local resource from `init`.
+    /// Local resource from `init`.
     Local,
-    /// A local resource declared in place.
+    /// Local resource declared in place.
     InPlace,
-    /// A local of `init` or `idle`, which lives for ever.
+    /// Local of `init` or `idle`, which is never dropped.
     Eternal,
-    /// What a future keeps across an `await`.
+    /// Value that a future holds across an `await`.
     Future,
-    /// What a job keeps while it runs.
+    /// Value on the stack of a job.
     Stack,
-    /// What a panic carries.
+    /// Payload of a panic.
     Payload,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub(crate) const ALL: [Self; 9] = [
         Self::Message,
         Self::Extra,
@@ -58,20 +59,20 @@ impl Kind {
 const SEAL: u64 = 0x5ea1_5ea1_5ea1_5ea1;
 const BROKEN: u64 = 0xdead_dead_dead_dead;
 
-/// A thing that is dropped once, and not used afterwards.
+/// Value that is dropped once, and not used afterwards.
 #[derive(Debug)]
 pub struct Token {
     id: u32,
     task: u8,
     kind: Kind,
-    /// Whether its destructor panics.
+    /// True if its destructor panics.
     bomb: bool,
-    /// Its place among what one thread has spawned to one level.
+    /// Position among the jobs that one thread has spawned to one level.
     place: Option<Place>,
     seal: AtomicU64,
 }
 
-/// A place in an order, see [`Token::queued`].
+/// Position in an order, see [`Token::queued`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) spawner: u32,
@@ -79,7 +80,7 @@ pub(crate) struct Place {
 }
 
 impl Token {
-    /// A token of this kind; its destructor panics as often as the script says.
+    /// Creates a token of this kind, whose destructor panics as the script states.
     pub fn new(kind: Kind) -> Self {
         Self::of_task(kind, 0)
     }
@@ -93,14 +94,15 @@ impl Token {
         Self { id, task, kind, bomb, place: None, seal: AtomicU64::new(SEAL ^ u64::from(id)) }
     }
 
-    /// A token whose destructor panics.
+    /// Creates a token whose destructor panics.
     pub(crate) fn bomb(kind: Kind) -> Self {
         let mut token = Self::new(kind);
         token.bomb = true;
         token
     }
 
-    /// The argument of a job that is spawned now: those of one spawner to one level are run in this order.
+    /// Creates the argument of a job that is spawned next: jobs of one spawner at one level run in
+    /// this order.
     pub(crate) fn queued(task: u8, lane: usize) -> Self {
         thread_local! {
             static NUMBERS: Cell<[u32; LANES]> = const { Cell::new([0; LANES]) };
@@ -132,7 +134,7 @@ impl Token {
         }
     }
 
-    /// Its job starts, in this lane.
+    /// Records that its job starts in this lane.
     pub(crate) fn execute(&self, lane: usize) {
         self.set(EXECUTED);
         if let Some(place) = self.place {
@@ -140,12 +142,12 @@ impl Token {
         }
     }
 
-    /// The spawn gave it back.
+    /// Records that the spawn returned it.
     pub(crate) fn refused(self) {
         self.set(REFUSED);
     }
 
-    /// It was taken back before its time.
+    /// Records that it was cancelled.
     pub(crate) fn cancelled(self) {
         self.set(CANCELLED);
     }
@@ -160,7 +162,8 @@ impl Drop for Token {
         {
             violation(&format!("{:?} {} is dropped twice", self.kind, self.id));
         }
-        // A second panic ends the process, as anywhere in Rust; one on a thread of our own is nobody's concern.
+        // A second panic ends the process, as anywhere in Rust; a panic on a foreign thread proves
+        // nothing.
         if self.bomb && !thread::panicking() && !foreign::is_here() {
             self.bomb = false;
             watch::panics();
@@ -169,13 +172,13 @@ impl Drop for Token {
     }
 }
 
-/// Lanes: levels of both partitions.
+/// Number of lanes: levels of both partitions.
 const LANES: usize = crate::ledger::PARTS * crate::ledger::LEVELS;
-/// Threads that ever spawn; of others the order is not checked.
+/// Maximum number of spawning threads whose order is checked.
 const SPAWNERS: usize = 256;
 static LAST: [[AtomicU32; LANES]; SPAWNERS] = [const { [const { AtomicU32::new(0) }; LANES] }; SPAWNERS];
 
-/// Checks that no job of the same spawner and lane that was spawned later has started before.
+/// Checks that no later job of the same spawner and lane has started.
 fn in_order(lane: usize, place: Place) {
     let Some(last) = LAST.get(place.spawner as usize) else { return };
     let last = last[lane].swap(place.number, RELAXED);
@@ -185,7 +188,7 @@ fn in_order(lane: usize, place: Place) {
     }
 }
 
-/// A token that is used and dropped on the thread that made it.
+/// Token that is used and dropped on the thread that created it.
 #[derive(Debug)]
 pub struct Pinned {
     token: Token,
@@ -194,7 +197,7 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// A token that stays on this thread.
+    /// Creates a token that stays on this thread.
     pub fn new(kind: Kind) -> Self {
         Self::of_task(kind, 0)
     }
@@ -203,12 +206,12 @@ impl Pinned {
         Self { token: Token::of_task(kind, task), thread: thread(), not_send: PhantomData }
     }
 
-    /// The spawn gave it back.
+    /// Records that the spawn returned it.
     pub(crate) fn refused(&self) {
         self.token.set(REFUSED);
     }
 
-    /// Checks that it is used where it was made, and before its end.
+    /// Checks that it is used on its thread, before it is dropped.
     pub fn touch(&self) {
         self.token.touch();
         if self.thread != thread() {
@@ -227,7 +230,7 @@ impl Drop for Pinned {
     }
 }
 
-/// The tokens from the number `first` on: their number, kind, task and marks.
+/// Returns the tokens from the number `first` on: number, kind, task and marks.
 fn made(first: u32) -> impl Iterator<Item = (u32, Kind, u8, u32)> {
     let end = (ledger().next_token.load(RELAXED) as usize).min(TOKENS);
     (first as usize..end).map(|id| {
@@ -236,12 +239,12 @@ fn made(first: u32) -> impl Iterator<Item = (u32, Kind, u8, u32)> {
     })
 }
 
-/// Those that were not dropped.
+/// Returns the tokens that were not dropped.
 pub(crate) fn undropped(first: u32) -> impl Iterator<Item = (u32, Kind, u8, u32)> {
     made(first).filter(|(.., state)| state & DROPPED == 0)
 }
 
-/// How many jobs' arguments were neither executed nor given back nor taken back.
+/// Returns the number of jobs whose arguments were neither executed nor returned nor cancelled.
 pub(crate) fn unaccounted_jobs(first: u32, of: u8) -> u64 {
     let fate = EXECUTED | REFUSED | CANCELLED;
     let lost = |&(_, kind, task, state): &(u32, Kind, u8, u32)| {

@@ -1,4 +1,4 @@
-//! What must hold when a run has returned, as seen from within its process.
+//! Checks after a run has returned, within its process.
 
 use std::fs;
 use std::thread;
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use punctual::Report;
 use punctual::report::Outcome;
 
-use crate::app::{App, Door};
+use crate::app::{App, Interface};
 use crate::ledger::{Jobs, RELAXED, TOKENS, is_virtual, ledger, violation};
 use crate::token::{self, Kind};
 use crate::{timers, watch};
 
-/// Checks everything that can be checked after a run; `first` is the first token that was made in it.
+/// Performs all checks after a run; `first` is the first token that was created in it.
 pub(crate) fn run_has_ended(app: &App, report: &Report, first: u32) {
     outcome(app, report);
     jobs(app, report, first);
@@ -47,7 +47,7 @@ fn outcome(app: &App, report: &Report) {
     }
 }
 
-/// Spawned is run, dropped or taken back, and the report says the same.
+/// Checks that each spawned job ran, was dropped or was cancelled, and that the report agrees.
 fn jobs(app: &App, report: &Report, first: u32) {
     let (mut dropped, mut unseen) = (0, 0);
     let complete = (ledger().next_token.load(RELAXED) as usize) < TOKENS;
@@ -71,14 +71,15 @@ fn jobs(app: &App, report: &Report, first: u32) {
                 task.name
             ));
         }
-        if matches!(task.door, Door::Message { .. }) {
+        if matches!(task.interface, Interface::Message { .. }) {
             dropped += lost;
         } else if spawned {
-            // A future that is dropped is no job; a spawn that comes when the app is stopping is.
+            // A dropped future does not count as a job; a spawn while the app stops does.
             unseen += lost;
         }
     }
-    // A fault is known to one partition after the other. Meanwhile clocks and sources go on to release jobs, which are dropped.
+    // A fault reaches one partition after the other. Until then, clocks and sources release jobs,
+    // which are dropped.
     let releases = app.tasks.iter().any(|task| !task.is_spawned());
     if releases && ledger().panics.load(RELAXED) > 0 && !is_virtual() {
         unseen = u64::MAX - dropped;
@@ -92,7 +93,7 @@ fn jobs(app: &App, report: &Report, first: u32) {
 }
 
 fn nothing_is_accepted(app: &App) {
-    for task in app.tasks.iter().filter(|task| !matches!(task.door, Door::Pend(_))) {
+    for task in app.tasks.iter().filter(|task| !matches!(task.interface, Interface::Pend(_))) {
         if task.spawn() {
             violation(&format!("a spawn of {} is accepted after the run", task.name));
         }
@@ -107,12 +108,12 @@ fn everything_is_dropped(first: u32) {
     }
 }
 
-/// However slow the machine is, the kernel has forgotten a thread that was joined by then.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time after which the kernel has removed a joined thread even on a slow machine.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// No thread of the app is left.
+/// Checks that no thread of the app is left.
 fn all_processes_ended() {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + JOIN_TIMEOUT;
     loop {
         let tasks = fs::read_dir("/proc/self/task").expect("a process can see its threads");
         let left = tasks.count();

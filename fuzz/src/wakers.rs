@@ -1,4 +1,4 @@
-//! Wakers of async tasks, for anybody to wake, also when what waited is long gone.
+//! Wakers of async tasks, which any thread may wake, even after the task has ended.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,10 +9,10 @@ use crate::random::Random;
 
 static WAKERS: Mutex<Vec<Waker>> = Mutex::new(Vec::new());
 
-/// More than these replace others.
+/// Maximum number of stored wakers.
 const KEPT: usize = 32;
 
-/// Wakes somebody.
+/// Wakes a random task.
 pub(crate) fn wake(random: &mut Random) {
     let waker = {
         let wakers = WAKERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -23,7 +23,7 @@ pub(crate) fn wake(random: &mut Random) {
     }
 }
 
-/// Waits until somebody wakes the task.
+/// Waits for a wake-up of the task.
 #[derive(Debug, Default)]
 pub struct Parked(bool);
 
@@ -43,7 +43,7 @@ impl Future for Parked {
     }
 }
 
-/// Lets others of its level run first.
+/// Lets other tasks of its level run first.
 #[derive(Debug, Default)]
 pub struct Yield(bool);
 

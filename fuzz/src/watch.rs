@@ -1,7 +1,9 @@
-//! What must hold at every instant: one user of each resource, one runner of each level, nobody under a ceiling.
+//! Checks at every instant: one user of each resource, one runner of each level, no job below a
+//! ceiling.
 //!
-//! What is noted here is noted by who has got a level or a resource and until it is given back, so it is a part of what the
-//! runtime has granted. What contradicts itself here was not to be granted.
+//! The holder of a level or a resource records it from its acquisition to its release, so the
+//! records are a part of the runtime's grants, and a contradiction between records is a wrong
+//! grant.
 
 use std::cell::{Cell, OnceCell};
 use std::hint::black_box;
@@ -18,17 +20,17 @@ use crate::script::script;
 use crate::token::{Kind, Token};
 
 thread_local! {
-    /// What the calling thread has raised its partition to.
+    /// Level to which the calling thread has raised its partition.
     static LEVEL: Cell<usize> = const { Cell::new(0) };
-    /// The run in which a panic was let out on the calling thread.
+    /// Run in which a panic occurred on the calling thread.
     static PANICKED: Cell<u32> = const { Cell::new(0) };
-    /// The run in which it has started a job although jobs are to be dropped.
+    /// Run in which the thread has started a job although jobs must be dropped.
     static STARTED: Cell<u32> = const { Cell::new(0) };
-    /// The level that it is a worker of.
+    /// Level of the worker.
     static BASE: OnceCell<Option<usize>> = const { OnceCell::new() };
 }
 
-/// A panic is about to be let out on the calling thread.
+/// Records that a panic is about to leave a job on the calling thread.
 pub(crate) fn panics() {
     ledger().panics.fetch_add(1, RELAXED);
     if ledger().idling.load(RELAXED) == thread() {
@@ -37,7 +39,7 @@ pub(crate) fn panics() {
     PANICKED.set(ledger().begun.load(RELAXED));
 }
 
-/// Checks that no panic is leaving, or has left, a job on this thread: what is queued is dropped then.
+/// Checks that no panic has left a job on this thread, since queued jobs are dropped afterwards.
 fn nothing_remained() {
     if std::thread::panicking() || PANICKED.get() == ledger().begun.load(RELAXED) {
         violation("a job starts on a thread after a panic there");
@@ -47,7 +49,8 @@ fn nothing_remained() {
 /// Checks that a job may start on this thread.
 pub(crate) fn job_starts(spot: Spot) {
     let run = ledger().begun.load(RELAXED);
-    // Acquire, with the release in `Section`: what the runtime did before is seen. One job may have been about to start.
+    // Acquire pairs with the release in `Section`, so that earlier steps of the runtime are
+    // visible. One job may have been about to start.
     if ledger().aborted.load(Ordering::Acquire) != 0 && STARTED.replace(run) == run {
         violation("a thread goes on to start jobs after a panic has left a critical section");
     }
@@ -59,12 +62,12 @@ pub(crate) fn job_starts(spot: Spot) {
     }
 }
 
-/// The level of a worker by the name of its thread.
+/// Returns the level of a worker from the name of its thread.
 fn base(name: &str) -> Option<usize> {
     name.rsplit_once("level ").and_then(|(_, level)| level.parse().ok())
 }
 
-/// A critical section. Dropped after that: if by a panic, queued jobs are to be dropped from then on.
+/// Guard of a critical section. If it is dropped by a panic, queued jobs are dropped from then on.
 #[derive(Debug)]
 pub struct Section;
 
@@ -76,7 +79,7 @@ impl Drop for Section {
     }
 }
 
-/// A job in progress, or a poll of an async task, alone at its level.
+/// Running job or poll of an async task, alone at its level.
 #[derive(Debug)]
 pub struct Alone {
     spot: Spot,
@@ -84,7 +87,7 @@ pub struct Alone {
 }
 
 impl Alone {
-    /// A job of this task begins.
+    /// Records that a job of this task starts.
     pub fn at(spot: Spot) -> Self {
         nothing_remained();
         let (part, level) = (usize::from(spot.part), usize::from(spot.level));
@@ -115,7 +118,7 @@ impl Drop for Alone {
     }
 }
 
-/// A ceiling that is held.
+/// Ceiling that is held.
 struct Held {
     part: usize,
     ceiling: usize,
@@ -123,7 +126,7 @@ struct Held {
 }
 
 impl Held {
-    /// `None` if the calling thread is as high already, or where there are no ceilings.
+    /// Returns `None` if the calling thread is already at the level, or without ceilings.
     fn raise(part: usize, ceiling: usize) -> Option<Self> {
         let before = LEVEL.get();
         if ceiling <= before || app().is_global() {
@@ -152,7 +155,7 @@ impl Drop for Held {
     }
 }
 
-/// A resource that notices a second user.
+/// Resource that detects a second user.
 #[derive(Debug)]
 pub struct Guarded {
     number: usize,
@@ -160,7 +163,7 @@ pub struct Guarded {
     count: u32,
 }
 
-/// Now and then stays in the middle of a visit for some time, so that others come to want the resource.
+/// Sometimes delays in the middle of a visit, so that others contend for the resource.
 fn linger(resource: usize, visits: u32) {
     let mut random = Random::of(&[script().seed, resource as u64, visits.into()]);
     if !is_virtual() && random.one_in(8) {
@@ -168,7 +171,7 @@ fn linger(resource: usize, visits: u32) {
     }
 }
 
-/// A visit of a resource, until its end or a panic.
+/// Visit of a resource, until its end or a panic.
 struct Visit(usize);
 
 impl Visit {
@@ -190,12 +193,13 @@ impl Drop for Visit {
 }
 
 impl Guarded {
-    /// The resource of this number.
+    /// Creates the resource of this number.
     pub fn new(number: usize, kind: Kind) -> Self {
         Self { number, token: Token::new(kind), count: 0 }
     }
 
-    /// Uses it in the partition `part` at its `ceiling`, which is 0 if none is raised to; with `within` in the middle.
+    /// Uses it in the partition `part` at its `ceiling`, 0 for none, and calls `within` in the
+    /// middle.
     pub fn visit<R>(&mut self, part: usize, ceiling: usize, within: impl FnOnce() -> R) -> R {
         let _visit = Visit::begin(self.number);
         let _held = Held::raise(part, ceiling);
@@ -211,7 +215,7 @@ impl Guarded {
         result
     }
 
-    /// Looks at it without changing it.
+    /// Reads it.
     pub fn look(&self) {
         self.token.touch();
     }
@@ -230,10 +234,10 @@ impl Drop for Guarded {
     }
 }
 
-/// The other ends of what bound and async tasks wait for, by task.
+/// Peers of the sources of bound and async tasks, by task.
 static ENDS: Mutex<[Option<UnixDatagram>; TASKS]> = Mutex::new([const { None }; TASKS]);
 
-/// An event source.
+/// Event source.
 #[derive(Debug)]
 pub struct Line {
     inbox: UnixDatagram,
@@ -241,12 +245,12 @@ pub struct Line {
 }
 
 impl Line {
-    /// The source of the task of this number, which is a local resource of another.
+    /// Creates the source of the task of this number, which is a local resource of another task.
     pub fn new(task: usize, resource: usize) -> Self {
         Self { inbox: inbox(task), guarded: Guarded::new(resource, Kind::Local) }
     }
 
-    /// Takes what is there.
+    /// Reads all data.
     pub fn drain(&mut self) {
         let inbox = &self.inbox;
         self.guarded.visit(0, 0, || while inbox.recv(&mut [0; 8]).is_ok() {});
@@ -259,7 +263,7 @@ impl AsFd for Line {
     }
 }
 
-/// What becomes readable when the task is rung for.
+/// Returns a source that becomes readable by [`ring`].
 pub fn inbox(task: usize) -> UnixDatagram {
     let (inbox, outbox) = UnixDatagram::pair().expect("sockets can be made");
     inbox.set_nonblocking(true).and(outbox.set_nonblocking(true)).expect("they can be made not to block");
@@ -270,7 +274,7 @@ pub fn inbox(task: usize) -> UnixDatagram {
 /// Makes the source of a task readable.
 pub(crate) fn ring(task: usize) {
     if let Some(end) = &ENDS.lock().unwrap_or_else(PoisonError::into_inner)[task] {
-        // Full means that it is readable.
+        // A full socket is readable.
         let _ = end.send(b"!");
     }
 }
@@ -280,7 +284,7 @@ pub(crate) fn ring(task: usize) {
 pub struct Idling(());
 
 impl Idling {
-    /// It begins.
+    /// Records that `idle` starts.
     pub fn begin() -> Self {
         if ledger().idling.swap(thread(), RELAXED) != 0 {
             violation("idle runs twice");
@@ -295,7 +299,7 @@ impl Drop for Idling {
     }
 }
 
-/// The hook begins.
+/// Records that the hook starts.
 pub fn hook() {
     if ledger().hooks.fetch_add(1, RELAXED) > 0 {
         violation("the hook runs twice");
@@ -303,7 +307,7 @@ pub fn hook() {
     no_thread_runs("the hook runs");
 }
 
-/// Checks that no job is in progress and nothing is in use.
+/// Checks that no job is running and nothing is in use.
 pub(crate) fn no_thread_runs(when: &str) {
     for (part, runners) in ledger().runners.iter().enumerate() {
         for (level, runner) in runners.iter().enumerate() {

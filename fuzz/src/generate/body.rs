@@ -1,21 +1,21 @@
-//! The source of what bodies do.
+//! Generates the source of bodies.
 
 use super::model::{Model, Step, Wait};
 use super::source::{Names, Text};
 
-/// What a body is that steps are in: its partition and level, and what its kept things must be.
+/// Context of steps: partition and level of the body, and requirements on the values that it keeps.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) model: &'a Model,
     pub(super) part: usize,
     pub(super) level: u8,
-    /// The number of an async task, and whether its level is local.
+    /// Number of the async task, and whether its level is local.
     pub(super) waits: Option<(usize, bool)>,
-    /// What its local resource is called.
+    /// Names of the local resources.
     pub(super) local: Names,
 }
 
-/// The source of steps, in a body.
+/// Writes the source of steps in a body.
 pub(super) fn steps(text: &mut Text, place: Place<'_>, steps: &[Step]) {
     steps.iter().for_each(|step| self::step(text, place, step));
 }

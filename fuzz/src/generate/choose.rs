@@ -1,10 +1,10 @@
-//! What an app consists of, as chance has it, and as the rules of the attribute allow.
+//! Chooses the contents of an app at random, within the rules of the attribute.
 
 use super::model::{Access, Executor, Hook, Idle, Kind, Manner, Model, Overrun, Resource, Task};
 use super::steps::Steps;
 use crate::random::Random;
 
-/// Makes up the app of this seed.
+/// Returns the app for this seed.
 pub fn choose(seed: u64, executor: Option<Executor>) -> Model {
     let mut random = Random::of(&[seed, 0xa99]);
     let any = *random.pick(&Executor::ALL);
@@ -62,7 +62,7 @@ fn tasks(model: &mut Model, random: &mut Random) {
             5 | 6 => periodic(random),
             7 => Kind::Bound,
             8..11 => Kind::Async,
-            // It needs somebody to spawn it, see below.
+            // A local task needs a spawner, see below.
             _ => Kind::Local,
         };
         let level = (1 + random.below(levels.into()) as u8) * spread;
@@ -104,7 +104,7 @@ fn periodic(random: &mut Random) -> Kind {
     Kind::Periodic { period, offset: random.below(2) * random.scaled(100, 4), overrun }
 }
 
-/// Makes some message task one that overruns release.
+/// Makes a message task the overrun handler of another task.
 fn handler(model: &mut Model, random: &mut Random) -> Option<usize> {
     let fits = |task: &Task| matches!(task.kind, Kind::Message { .. } | Kind::Handler { .. });
     let all: Vec<usize> = (0..model.tasks.len()).filter(|&number| fits(&model.tasks[number])).collect();

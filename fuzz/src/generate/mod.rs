@@ -1,4 +1,4 @@
-//! Apps made up at random: the same for the same seed.
+//! Random apps, the same for the same seed.
 
 mod body;
 mod choose;

@@ -1,23 +1,23 @@
-//! What an app consists of.
+//! Contents of an app.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How its jobs come to run.
+/// Executor of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Executor {
     /// One partition.
     One,
-    /// Two.
+    /// Two partitions.
     Two,
-    /// Two, of which one polls.
+    /// Two partitions, of which one polls.
     Poll,
-    /// Every level by itself.
+    /// Global executor.
     Global,
 }
 
 impl Executor {
-    /// All of them.
+    /// All executors.
     pub const ALL: [Self; 4] = [Self::One, Self::Two, Self::Poll, Self::Global];
 
     fn name(self) -> &'static str {
@@ -45,27 +45,27 @@ impl FromStr for Executor {
     }
 }
 
-/// An app.
+/// App.
 #[derive(Debug, Clone)]
 pub struct Model {
-    /// What it was made of.
+    /// Seed of the generator.
     pub seed: u64,
-    /// How its jobs come to run.
+    /// Executor.
     pub executor: Executor,
-    /// The partition that polls.
+    /// Partition that polls.
     pub(crate) polling: Option<usize>,
     pub(crate) monitored: bool,
     pub(crate) tasks: Vec<Task>,
     pub(crate) resources: Vec<Resource>,
-    /// Local resources that nobody uses.
+    /// Number of unused local resources.
     pub(crate) unused: usize,
-    /// Whether `init` has a local of its own.
+    /// True if `init` has a local resource.
     pub(crate) init_local: bool,
     pub(crate) idle: Option<Idle>,
     pub(crate) hook: Option<Hook>,
 }
 
-/// How a shared resource is used.
+/// Access to a shared resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Locked,
@@ -87,14 +87,14 @@ pub(crate) struct Task {
     pub(crate) kind: Kind,
     pub(crate) level: u8,
     pub(crate) part: usize,
-    /// Whether it has a local resource from `init`, and one declared in place.
+    /// True if it has a local resource from `init`, and one declared in place.
     pub(crate) local: bool,
     pub(crate) in_place: bool,
-    /// Whether the hook uses its local resource, too.
+    /// True if the hook uses its local resource, too.
     pub(crate) hooked: bool,
-    /// In virtual time, in µs.
+    /// Execution time in virtual time, in µs.
     pub(crate) execution: u64,
-    /// What a job does; it does one of these.
+    /// Alternative bodies of a job.
     pub(crate) bodies: Vec<Vec<Step>>,
 }
 
@@ -111,9 +111,9 @@ pub(crate) enum Kind {
     },
     Bound,
     Async,
-    /// An async task that its level alone spawns.
+    /// Async task that only its level spawns.
     Local,
-    /// What the overruns of another task release.
+    /// Handler of the overruns of another task.
     Handler {
         capacity: u32,
     },
@@ -130,23 +130,23 @@ pub(crate) enum Overrun {
     Skip,
     Queue(u32),
     Stop,
-    /// The task of this number.
+    /// Task of this number.
     Task(usize),
 }
 
-/// How `idle` comes to its end.
+/// Termination of `idle`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     Returns,
     Waits,
-    /// Never.
+    /// Never ends.
     Stubborn,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Idle {
     pub(crate) manner: Manner,
-    /// Whether it has a local resource from `init`, and whether the hook uses that, too.
+    /// True if it has a local resource from `init`, and whether the hook uses it, too.
     pub(crate) local: bool,
     pub(crate) hooked: bool,
     pub(crate) body: Vec<Step>,
@@ -154,46 +154,46 @@ pub(crate) struct Idle {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Hook {
-    /// Whether anything may happen while it has a resource.
+    /// True if points are passed while it uses a resource.
     pub(crate) points: bool,
 }
 
-/// A step of a body.
+/// Step of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     Point,
-    /// Locks these resources, all at once, and does something meanwhile. Several are given away by that.
+    /// Locks these resources at once and executes the steps. Several are passed by value.
     Lock(Vec<usize>, Vec<Step>),
     /// Uses a resource without a lock.
     Use(usize, Vec<Step>),
-    /// Looks at a resource that everybody may look at.
+    /// Reads a resource that is shared by `&`.
     Look(usize),
     /// Uses the local resource, and the one declared in place.
     Local(Vec<Step>),
     InPlace(Vec<Step>),
-    /// Keeps something on the stack.
+    /// Keeps a value on the stack.
     Keep(Vec<Step>),
     /// Spawns a local task of the level.
     SpawnLocal(usize),
-    /// Of async tasks: waits, and keeps something meanwhile or not.
+    /// Waits, in async tasks, optionally with a value across the `await`.
     Wait(Wait, bool),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     Delay,
-    /// Until somebody wakes it.
+    /// Until a wake-up.
     Parked,
-    /// The same, but not for ever.
+    /// Until a wake-up, with a time limit.
     Timeout,
-    /// Until something can be read, but not for ever.
+    /// Until a descriptor is readable, with a time limit.
     Readable,
     Yield,
     Never,
 }
 
 impl Model {
-    /// The partition of `idle`.
+    /// Returns the partition of `idle`.
     pub(crate) fn home(&self) -> usize {
         usize::from(self.polling == Some(0))
     }
@@ -205,9 +205,10 @@ impl Model {
         }
     }
 
-    /// What a user of a resource at `level` in `part` is raised to by locking it; 0 if it is high enough.
+    /// Returns the level to which a lock raises a user of a resource at `level` in `part`; 0 if it
+    /// does not raise.
     pub(crate) fn ceiling(&self, resource: usize, part: usize, level: u8) -> u8 {
-        /// What locks between partitions raise to.
+        /// Level to which locks across partitions raise.
         const TOP: u8 = 28;
         let resource = &self.resources[resource];
         let idle = resource.idle.then_some((self.home(), 0));
@@ -220,14 +221,15 @@ impl Model {
         if highest > level { highest } else { 0 }
     }
 
-    /// Whether `idle` and the hook have something in common that one of them may change.
+    /// Returns true if `idle` and the hook share a value that one of them may change.
     pub(crate) fn in_common(&self) -> bool {
         let both =
             |resource: &Resource| resource.idle && resource.hook && resource.access != Access::ByReference;
         self.resources.iter().any(both) || self.idle.as_ref().is_some_and(|idle| idle.local && idle.hooked)
     }
 
-    /// Whether `idle` raises its partition, or holds what it shares with others of the global executor.
+    /// Returns true if `idle` raises its partition, or holds a resource of other levels of the
+    /// global executor.
     pub(crate) fn idle_locks(&self) -> bool {
         let locked = |number: &usize| {
             let resource = &self.resources[*number];
@@ -236,7 +238,7 @@ impl Model {
         (0..self.resources.len()).any(|number| locked(&number))
     }
 
-    /// Local tasks that a task can spawn.
+    /// Returns the local tasks that a task can spawn.
     pub(crate) fn local_tasks(&self, part: usize, level: u8) -> Vec<usize> {
         let there = |task: &Task| task.kind == Kind::Local && (task.part, task.level) == (part, level);
         (0..self.tasks.len()).filter(|&number| there(&self.tasks[number])).collect()

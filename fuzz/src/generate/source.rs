@@ -1,11 +1,11 @@
-//! The source of an app.
+//! Generates the source of an app.
 
 use std::fmt;
 
 use super::body::{self, Place};
 use super::model::{Access, Executor, Idle, Kind, Manner, Model, Overrun, Step, Task, Wait};
 
-/// The numbers of the two local resources of a task or `idle`, which are in their names too.
+/// Numbers of the two local resources of a task or `idle`, which are also in their names.
 #[derive(Clone, Copy)]
 pub(super) struct Names {
     pub(super) local: usize,
@@ -19,11 +19,11 @@ impl Names {
     }
 }
 
-/// The source of a module with the app in it.
+/// Returns the source of a module that contains the app.
 pub fn source(model: &Model) -> String {
     let mut text = Text::default();
     text.line(format_args!("// Made up by punctual-fuzz from the seed {}.", model.seed));
-    text.line("use punctual_fuzz::app::{App, Door, Handle, Idle, Spot, Task};");
+    text.line("use punctual_fuzz::app::{App, Interface, Handle, Idle, Spot, Task};");
     text.line("use punctual_fuzz::token::{Kind, Token};");
     text.line("");
     for (number, task) in model.tasks.iter().enumerate() {
@@ -40,7 +40,7 @@ pub fn source(model: &Model) -> String {
     text.finish()
 }
 
-/// The arguments of the attribute.
+/// Returns the arguments of the attribute.
 fn arguments(model: &Model) -> String {
     let mut all = vec!["main = false".to_owned()];
     if !model.monitored {
@@ -86,7 +86,7 @@ fn module(text: &mut Text, model: &Model) {
     hook(text, model);
 }
 
-/// The fields of the local struct: name, type and value.
+/// Calls `each` with name, type and value of the fields of the local struct.
 fn locals(model: &Model, mut each: impl FnMut(String, &str, String)) {
     let tasks = model.tasks.len();
     for (number, task) in model.tasks.iter().enumerate() {
@@ -99,7 +99,7 @@ fn locals(model: &Model, mut each: impl FnMut(String, &str, String)) {
     }
     if let Some(idle) = model.idle.as_ref().filter(|idle| idle.local) {
         let local = Names::of(model, tasks).local;
-        // What is `idle`'s alone lives for ever.
+        // A local of `idle` alone is never dropped.
         let kind = if idle.hooked { "Local" } else { "Eternal" };
         each(format!("l{local}"), "Guarded", format!("Guarded::new({local}, Kind::{kind})"));
     }
@@ -136,7 +136,7 @@ fn init(text: &mut Text, model: &Model) {
     });
 }
 
-/// The entries of `shared` for a handler that uses these resources.
+/// Returns the entries of `shared` for a handler that uses these resources.
 fn shared(model: &Model, used: impl Fn(usize) -> bool) -> Option<String> {
     let entry = |number: usize| match model.resources[number].access {
         Access::ByReference => format!("&r{number}"),
@@ -179,7 +179,7 @@ fn idle(text: &mut Text, model: &Model, idle: &Idle) {
             });
         };
         match idle.local {
-            // It has it all of the time.
+            // `idle` holds it permanently.
             true => text.block(format_args!("cx.local.l{}.visit(0, 0, || {{", local.local), "})", turns),
             false => turns(text),
         }
@@ -219,7 +219,7 @@ fn task(text: &mut Text, model: &Model, number: usize, task: &Task) {
             text.line(take);
         }
         if task.kind == Kind::Bound {
-            // What is left there releases it again.
+            // Unread data releases the task again.
             text.block("if job.below(8) > 0 {", "}", |text| {
                 text.line(format_args!("cx.local.l{}.drain();", local.local));
             });
@@ -234,7 +234,7 @@ fn task(text: &mut Text, model: &Model, number: usize, task: &Task) {
     });
 }
 
-/// What is said in the attribute of a task.
+/// Returns the keys of a task's attribute.
 fn keys(model: &Model, number: usize, task: &Task) -> Vec<Option<String>> {
     let names = Names::of(model, number);
     let mut keys = vec![Some(format!("priority = {}", task.level))];
@@ -328,26 +328,26 @@ fn description(text: &mut Text, model: &Model) {
         text.block("tasks: &[", "],", |text| {
             for (number, task) in model.tasks.iter().enumerate() {
                 let name = format!("t{number}");
-                let door = match task.kind {
+                let interface = match task.kind {
                     Kind::Message { arguments, .. } => {
                         let a = if arguments == 1 { "a" } else { "a, Token::new(Kind::Extra)" };
                         format!(
-                            "Door::Message {{ spawn: |a| app::{name}::spawn({a}).map_err(|error| error.into_inner().into()), \
+                            "Interface::Message {{ spawn: |a| app::{name}::spawn({a}).map_err(|error| error.into_inner().into()), \
                              after: |time, a| app::{name}::spawn_after(time, {a}).map(|handle| Box::new(handle) as Box<dyn Handle>)\
                              .map_err(|error| error.into_inner().into()) }}"
                         )
                     }
                     Kind::Async => {
-                        format!("Door::Async(|a| app::{name}::spawn(a).map_err(|error| error.into_inner().into()))")
+                        format!("Interface::Async(|a| app::{name}::spawn(a).map_err(|error| error.into_inner().into()))")
                     }
-                    Kind::Bound => format!("Door::Pend(|| app::{name}::pend())"),
-                    Kind::Periodic { .. } | Kind::Local | Kind::Handler { .. } => "Door::Closed".to_owned(),
+                    Kind::Bound => format!("Interface::Pend(|| app::{name}::pend())"),
+                    Kind::Periodic { .. } | Kind::Local | Kind::Handler { .. } => "Interface::Closed".to_owned(),
                 };
                 let unseen = match task.kind {
                     Kind::Message { .. } => 0,
                     Kind::Periodic { overrun: Overrun::Queue(capacity), .. } => 1 + capacity,
                     Kind::Periodic { .. } | Kind::Bound => 1,
-                    // One that is dropped when its turn comes counts once more at the end.
+                    // An instance that is dropped when its turn comes counts once more at the end.
                     Kind::Async | Kind::Local => 2,
                     Kind::Handler { capacity } => capacity,
                 };
@@ -355,7 +355,7 @@ fn description(text: &mut Text, model: &Model) {
                 let is_local = task.kind == Kind::Local;
                 let stops = matches!(task.kind, Kind::Periodic { overrun: Overrun::Stop, .. });
                 text.line(format_args!(
-                    "Task {{ name: \"{name}\", spot: T{number}, door: {door}, is_local: {is_local}, counted: {counted}, unseen: {unseen}, stops: {stops} }},"
+                    "Task {{ name: \"{name}\", spot: T{number}, interface: {interface}, is_local: {is_local}, counted: {counted}, unseen: {unseen}, stops: {stops} }},"
                 ));
             }
         });
@@ -374,7 +374,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// A line.
+    /// Adds a line.
     pub(super) fn line(&mut self, line: impl fmt::Display) {
         let line = line.to_string();
         let indent = if line.is_empty() { 0 } else { self.depth * 4 };
@@ -383,7 +383,7 @@ impl Text {
         self.text.push('\n');
     }
 
-    /// A line, further ones within it, and the line that ends it.
+    /// Adds a line, further ones within it, and the line that ends it.
     pub(super) fn block(
         &mut self,
         begin: impl fmt::Display,

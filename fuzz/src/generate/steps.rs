@@ -1,16 +1,16 @@
-//! What bodies do, one step after the other.
+//! Chooses the steps of bodies.
 
 use super::model::{Access, Kind, Model, Step, Wait};
 use crate::random::Random;
 
-/// How deep steps are nested.
+/// Maximum nesting depth of steps.
 const DEPTH: u32 = 3;
 
-/// Makes up the steps of one body.
+/// Generator of the steps of one body.
 pub(super) struct Steps<'a> {
     model: &'a Model,
     random: &'a mut Random,
-    /// Resources that can be used at this place.
+    /// Resources that are available here.
     free: Vec<usize>,
     local: bool,
     in_place: bool,
@@ -18,7 +18,7 @@ pub(super) struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// The steps of a job of this task.
+    /// Returns the steps of a job of this task.
     pub(super) fn of_task(model: &'a Model, number: usize, random: &'a mut Random) -> Vec<Step> {
         let task = &model.tasks[number];
         let used = |resource: &usize| model.resources[*resource].users.contains(&number);
@@ -33,11 +33,11 @@ impl<'a> Steps<'a> {
         if task.kind.is_async() { steps.waiting() } else { steps.some(0) }
     }
 
-    /// The steps of one turn of `idle`.
+    /// Returns the steps of one iteration of `idle`.
     pub(super) fn of_idle(model: &'a Model, random: &'a mut Random) -> Vec<Step> {
         let used = |resource: &usize| model.resources[*resource].idle;
         let free = (0..model.resources.len()).filter(used).collect();
-        // It locks again in the next turn, so nothing can be given away.
+        // It locks again in the next iteration, so it must not pass resources by value.
         let mut steps = Self { model, random, free, local: false, in_place: false, spawns: Vec::new() };
         steps.some(1)
     }
@@ -103,11 +103,11 @@ impl<'a> Steps<'a> {
         Step::Lock(together, within)
     }
 
-    /// Of an async task.
+    /// Returns the steps of an async task.
     fn waiting(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
         for _ in 0..1 + self.random.below(3) {
-            // Rights that one part gives away are gone in the next.
+            // Rights that one part passes by value are unavailable in the next.
             steps.push(Step::Keep(self.some(1)));
             let wait = match self.random.below(14) {
                 0..4 => Wait::Delay,

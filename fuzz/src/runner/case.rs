@@ -1,4 +1,4 @@
-//! One run: an app and a script in a process, and the judgement on how that ended.
+//! One run: an app and a script in a process, and the verdict on its end.
 
 use std::fmt;
 use std::fs::File;
@@ -14,13 +14,13 @@ use crate::script::Script;
 
 use super::process::{self, LIMIT};
 
-/// The first word to a child.
+/// First argument of a child.
 pub(super) const CHILD: &str = "child";
 
-/// How much is shown of what a child has said.
+/// Maximum number of printed lines of a child's output.
 const SHOWN: usize = 80;
 
-/// A run.
+/// Run.
 #[derive(Debug, Clone)]
 pub(super) struct Case {
     pub(super) app: &'static App,
@@ -29,13 +29,13 @@ pub(super) struct Case {
     pub(super) script: Script,
 }
 
-/// What is to be said of it.
+/// Verdict on a run.
 #[derive(Debug)]
 pub(super) enum Verdict {
     Holds,
-    /// The machine does not have what the app needs.
+    /// The machine does not meet the app's requirements.
     Skipped,
-    /// The process was ended under its jobs, which it may be on a machine as busy as this one was.
+    /// The process was killed while jobs ran, which is allowed on a busy machine.
     Late(Vec<String>),
     Fails(Vec<String>),
 }
@@ -49,7 +49,7 @@ impl Verdict {
     }
 }
 
-/// How it ended.
+/// End of a run.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) verdict: Verdict,
@@ -60,7 +60,7 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    /// The end of what the process has printed.
+    /// Returns the last lines of the output.
     pub(super) fn last_words(&self) -> Vec<&str> {
         let lines: Vec<&str> = self.output.lines().collect();
         lines[lines.len().saturating_sub(SHOWN)..].to_vec()
@@ -75,7 +75,7 @@ impl fmt::Display for Case {
 }
 
 impl Case {
-    /// What to type to see it again.
+    /// Returns the command that repeats the run.
     pub(super) fn command(&self) -> String {
         let App { seed, executor, .. } = self.app;
         let user = if self.privileged { "root" } else { "nobody" };
@@ -87,7 +87,7 @@ impl Case {
         )
     }
 
-    /// Runs it; `urgent` if other programs are not to keep it from going on.
+    /// Executes the run, with a high priority if `urgent`.
     pub(super) fn run(&self, urgent: bool) -> Result<Ended, String> {
         let failed = |what: &'static str| move |error: std::io::Error| format!("{what}: {error}");
         let (books, ledger) = Ledger::new().map_err(failed("the ledger"))?;
@@ -127,7 +127,7 @@ impl Case {
             hooks: ledger.hooks.load(RELAXED).into(),
             output: text,
         };
-        // SAFETY: the child has ended, and nothing here refers to the books any more.
+        // SAFETY: the child has ended, and nothing here refers to the ledger afterwards.
         unsafe { Ledger::unmap(ledger) };
         Ok(ended)
     }
@@ -137,7 +137,7 @@ impl Case {
         if let Some(line) = output.lines().find(|line| line.contains("`the executor` panicked")) {
             violations.push(line.to_owned());
         }
-        // What the process has seen for itself is no matter of how busy the machine is.
+        // Violations that the process has detected do not depend on the load of the machine.
         let is_excused = violations.is_empty() && end.was_hindered;
         let late =
             |violations| if is_excused { Verdict::Late(violations) } else { Verdict::Fails(violations) };
@@ -152,7 +152,7 @@ impl Case {
         let (panics, signals) = (ledger.panics.load(RELAXED), ledger.signals.load(RELAXED));
         let stops = self.app.tasks.iter().any(|task| task.stops);
         if ledger.closed.load(RELAXED) != 0 {
-            // The report says how, and the process has compared it with what happened.
+            // The process has compared the report, which contains the reason, with the events.
             let expected = |code| if panics > 0 { code == 101 } else { code == 0 || code == 1 && stops };
             if !status.code().is_some_and(expected) {
                 violations.push(format!("{status} after {panics} panics"));
@@ -167,7 +167,8 @@ impl Case {
         if violations.is_empty() { Verdict::Holds } else { Verdict::Fails(violations) }
     }
 
-    /// What is wrong with the end of a process whose run has not returned: it may only end under an `idle` that goes on.
+    /// Returns the error of a process whose run has not returned, which is allowed only if `idle`
+    /// runs forever.
     fn under_idle(&self, status: ExitStatus, ledger: &Ledger) -> Option<String> {
         let [panics, idle_panics, idling, hooks] =
             [&ledger.panics, &ledger.idle_panics, &ledger.idling, &ledger.hooks]
@@ -177,14 +178,15 @@ impl Case {
             return Some(format!("{status} before the run had returned"));
         };
         let hook = self.app.hook && !in_common;
-        // A level that `idle` holds whenever somebody looks is as good as a job. The global executor has no such levels.
+        // A level that `idle` holds at every check counts as a job. The global executor has no such
+        // levels.
         let may_be_kept = hook && locks && !self.app.is_global();
         let hook_is_right = hooks == hook.into() || hooks == 0 && may_be_kept;
         let without = self.app.hook && hooks == 0;
         let stops = self.app.tasks.iter().any(|task| task.stops);
         let expected = |code| match code {
             101 => panics > 0,
-            // Of its own panic nobody may have learnt in time.
+            // A panic of `idle` itself may be reported too late.
             0 => panics == idle_panics && !without,
             1 => panics == idle_panics && (without || stops),
             _ => false,
@@ -196,15 +198,16 @@ impl Case {
     }
 }
 
-/// A descriptor of this executable that children inherit: it may lie where `nobody` cannot look.
+/// Returns a descriptor of this executable that children inherit, since `nobody` may not read its
+/// directory.
 fn executable() -> i32 {
     static EXECUTABLE: OnceLock<File> = OnceLock::new();
     let file = EXECUTABLE.get_or_init(|| {
         let file = File::open("/proc/self/exe").expect("a process may read its own executable");
-        // SAFETY: the descriptor is open; its copy does not have the flag that closes it on exec.
+        // SAFETY: the descriptor is open; its copy lacks the flag that closes it on exec.
         let copy = unsafe { libc::dup(file.as_raw_fd()) };
         assert!(copy >= 0, "{}", std::io::Error::last_os_error());
-        // SAFETY: the copy is new, so nobody else owns it.
+        // SAFETY: the copy is new and has no other owner.
         unsafe { File::from_raw_fd(copy) }
     });
     file.as_raw_fd()

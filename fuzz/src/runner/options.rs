@@ -1,23 +1,23 @@
-//! The words that a generated program takes.
+//! Arguments of a generated program.
 
 use crate::child::Time;
 use crate::script::Script;
 
-/// What to run.
+/// Options.
 #[derive(Debug, PartialEq)]
 pub(super) struct Options {
     pub(super) seed: u64,
-    /// Scripts for each app.
+    /// Number of scripts for each app.
     pub(super) scripts: u64,
-    /// After this time no further one is begun.
+    /// Time after which no further run starts.
     pub(super) seconds: Option<u64>,
-    /// After so many failures it is enough.
+    /// Number of failures after which the program stops.
     pub(super) failures: usize,
     pub(super) app: Option<String>,
     pub(super) script: Option<Script>,
     pub(super) time: Option<Time>,
     pub(super) privileged: Option<bool>,
-    /// What scripts are not to do.
+    /// Names of faults that scripts omit.
     pub(super) without: Vec<String>,
     pub(super) shrink: bool,
 }

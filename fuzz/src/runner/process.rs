@@ -12,31 +12,32 @@ use std::time::{Duration, Instant};
 
 use punctual_process::child::BoundedChild;
 
-/// A process that takes longer hangs: jobs take milliseconds, and the app's own patience is 5 s.
+/// Time after which a process counts as hanging: jobs take milliseconds, and the time limit of an
+/// app is 5 s.
 pub(super) const LIMIT: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_micros(500);
-/// How often its threads are looked at.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval between checks of its threads.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Who has waited for a CPU longer than this may be late for that, if it was a good part of its life: the app's least patience is
-/// 800 ms, of which jobs need some.
-const HINDRANCE: Duration = Duration::from_millis(100);
+/// A process whose threads waited longer than this for a CPU may end late, if that was a large part
+/// of its run: the shortest time limit of an app is 800 ms, part of which jobs need.
+const MAX_WAIT: Duration = Duration::from_millis(100);
 const GOOD_PART: u32 = 4;
 
-/// How a process has ended.
+/// End of a process.
 pub(super) struct End {
-    /// What its threads were doing if it had to be killed.
+    /// Exit status, or the states of its threads if it had to be killed.
     pub(super) status: Result<ExitStatus, String>,
-    /// Whether its threads have waited for CPUs or memory for so long that it may have ended later than it should, or otherwise.
+    /// True if its threads waited so long for CPUs or memory that the end may be late.
     pub(super) was_hindered: bool,
 }
 
-/// Waits for the child's end, but not for ever.
+/// Waits for the end of the child, with a time limit.
 pub(super) fn wait(child: &mut Child) -> std::io::Result<End> {
     let (begun, stolen) = (Instant::now(), stolen());
     let directory = format!("/proc/{}/task", child.id());
     let mut waits = Waits::default();
-    let (mut last, mut next) = (begun, begun + LOOK);
+    let (mut last, mut next) = (begun, begun + CHECK_INTERVAL);
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break Ok(status);
@@ -44,7 +45,7 @@ pub(super) fn wait(child: &mut Child) -> std::io::Result<End> {
         let now = Instant::now();
         if now >= next {
             waits.look(Path::new(&directory), now - last);
-            (last, next) = (now, now + LOOK);
+            (last, next) = (now, now + CHECK_INTERVAL);
         }
         if now >= begun + LIMIT {
             let threads = threads(Path::new(&directory));
@@ -54,28 +55,28 @@ pub(super) fn wait(child: &mut Child) -> std::io::Result<End> {
         thread::sleep(TICK);
     };
     let waited = waits.sum() + self::stolen().saturating_sub(stolen);
-    let was_hindered = waits.slept_badly || waited > HINDRANCE.max(begun.elapsed() / GOOD_PART);
+    let was_hindered = waits.slept_badly || waited > MAX_WAIT.max(begun.elapsed() / GOOD_PART);
     Ok(End { status, was_hindered })
 }
 
-/// How long the threads of a process have waited for a CPU.
+/// Times that the threads of a process waited for a CPU.
 #[derive(Default)]
 struct Waits {
-    /// In ns on a CPU and waiting for one, by thread. What it waits at the moment is not in there yet.
+    /// Time on a CPU and waiting for one, in ns, by thread, without the current wait.
     of_threads: HashMap<u32, (u64, u64)>,
-    /// What they waited from one look to the next.
+    /// Total wait of all threads.
     starved: Duration,
-    /// Whether a thread was seen to wait for the disk, or how long they waited cannot be known.
+    /// True if a thread waited for the disk, or the wait is unknown.
     slept_badly: bool,
 }
 
 impl Waits {
-    /// Looks at all threads, `since` the last time.
+    /// Reads the state of all threads; `since` is the time since the previous call.
     fn look(&mut self, directory: &Path, since: Duration) {
         for task in fs::read_dir(directory).into_iter().flatten().flatten() {
             let Some(number) = task.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
             let read = |name| fs::read_to_string(task.path().join(name)).ok();
-            // Unless it has just ended.
+            // Fails if the thread has just ended.
             let Some(stat) = read("stat") else { continue };
             match read("schedstat").as_deref().and_then(times) {
                 Some(times) => {
@@ -95,27 +96,27 @@ impl Waits {
     }
 }
 
-/// The time spent on a CPU and waiting for one, in ns, as in a file `schedstat`.
+/// Returns the time spent on a CPU and waiting for one, in ns, from a file `schedstat`.
 fn times(schedstat: &str) -> Option<(u64, u64)> {
     let mut times = schedstat.split_whitespace().map(str::parse);
     Some((times.next()?.ok()?, times.next()?.ok()?))
 }
 
-/// The state of a thread, as in a file `stat`: the name before may have anything in it.
+/// Returns the state of a thread from a file `stat`, in which any characters may occur in the name.
 fn state(stat: &str) -> char {
     stat.rsplit(") ").next().unwrap_or_default().chars().next().unwrap_or('?')
 }
 
-/// What this machine's host has given to others so far, of all CPUs.
+/// Returns the steal time of all CPUs.
 fn stolen() -> Duration {
-    /// Of the unit in this file.
+    /// Unit of this file.
     const HERTZ: u64 = 100;
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     let ticks = stat.lines().next().and_then(|all| all.split_whitespace().nth(8)?.parse::<u64>().ok());
     Duration::from_millis(ticks.unwrap_or(0) * 1000 / HERTZ)
 }
 
-/// The threads of a process, each with its state and where it is in the kernel.
+/// Returns the threads of a process, each with its state and its kernel function.
 fn threads(directory: &Path) -> String {
     let each = fs::read_dir(directory).into_iter().flatten().flatten().map(|task| {
         let read = |name| fs::read_to_string(task.path().join(name)).unwrap_or_default();
@@ -173,7 +174,7 @@ fn limit(command: &mut Command, resource: libc::__rlimit_resource_t, soft: u64, 
             _ => Err(io::Error::last_os_error()),
         }
     };
-    // SAFETY: between fork and exec the closure makes a system call and nothing else.
+    // SAFETY: between fork and exec the closure makes one system call.
     unsafe { command.pre_exec(set) };
 }
 
@@ -187,7 +188,7 @@ mod tests {
         assert_eq!(times(""), None);
         assert_eq!(state("12 (level) 3) D 1 2"), 'D');
         let mut waits = Waits::default();
-        waits.look(Path::new("/proc/self/task"), LOOK);
+        waits.look(Path::new("/proc/self/task"), CHECK_INTERVAL);
         assert!(!waits.of_threads.is_empty());
     }
 }

@@ -171,7 +171,7 @@ impl Display for NoBound {
                 f.write_str("the task executes and waits for longer than its period allows")
             }
             Self::DependsOn(_) => f.write_str("the task depends on one that has no bound"),
-            Self::NoArrivals => f.write_str("nothing says how often the task is released"),
+            Self::NoArrivals => f.write_str("the release rate of the task is unknown"),
             Self::TooLong => {
                 f.write_str("the bound is too long to be computed: almost all of the CPU is used")
             }

@@ -49,9 +49,9 @@ fn sentences(system: &System, task: &Task, bound: &Bound) -> Vec<String> {
         out.push(format!("Offsets keep releases apart; if they came at any time, it could take {longer}."));
     }
     out.push(match bound.exactness {
-        Exactness::Exact => "The bound is exact: in this model a job can take so long.".into(),
+        Exactness::Exact => "The bound is exact: a job of this model can take that long.".into(),
         Exactness::Sufficient => {
-            "The bound is sufficient: no job takes longer, perhaps none takes so long.".into()
+            "The bound is sufficient: no job takes longer, and possibly none takes that long.".into()
         }
     });
     out
@@ -196,7 +196,7 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
         NoBound::DependsOn(other) => format!("`{name}` has no bound, since {} has none.", of(other)),
         NoBound::NoArrivals => {
             format!(
-                "`{name}` has no bound: nothing says how often it is released. Give it a `min_interval`, or profile a run."
+                "`{name}` has no bound: its release rate is unknown. Give it a `min_interval`, or profile a run."
             )
         }
         NoBound::TooLong => {

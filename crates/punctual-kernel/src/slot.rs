@@ -15,17 +15,17 @@ pub(crate) type Link<P> = Cell<Option<&'static ThreadSlot<P>>>;
 /// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It runs, or is ready to run.
+    /// Running, or ready to run.
     Ready,
-    /// It waits for a time only.
+    /// Waiting for a time.
     Sleeping,
-    /// It waits for a mutex.
+    /// Waiting for a mutex.
     Locking,
-    /// It waits for a unit of a semaphore.
+    /// Waiting for a unit of a semaphore.
     Waiting,
-    /// It waits for the end of another thread.
+    /// Waiting for the end of another thread.
     Joining,
-    /// It has ended.
+    /// Ended.
     Ended,
 }
 

@@ -154,7 +154,7 @@ pub fn system(name: &str, threads: &[InferredThread], handlers: &[Handler], leng
             Ok((task, long)) => {
                 let above = lowest[task.partition].filter(|&(level, _)| level >= task.level);
                 let why = match (&stray[task.partition], above) {
-                    (Some(handler), _) => Some(format!("how long `{handler}` takes is not known")),
+                    (Some(handler), _) => Some(format!("the duration of `{handler}` is unknown")),
                     (None, Some((_, above))) => Some(format!("`{above}`, which is not below it, has none")),
                     (None, None) => None,
                 };
@@ -211,7 +211,7 @@ fn task(
         return Err("no job of it both begins and ends in the recording".into());
     }
     let arrivals = match seen.curves.releases() {
-        0 => return Err("when its jobs were released was not seen".into()),
+        0 => return Err("the releases of its jobs were not recorded".into()),
         1 => {
             assumptions.push(format!(
                 "`{}` was released once: that is taken for once in {}, as long as the recording is.",
@@ -221,7 +221,7 @@ fn task(
             Stream::sporadic(length.clamp(1, MAX_TIME))
         }
         _ => arrivals(&seen.curves, seen.periodic()).ok_or(
-            "its releases are known within windows only, which overlap: nothing says how far apart they are",
+            "its releases are known only within windows that overlap, so their distances are unknown",
         )?,
     };
     let away =
@@ -481,7 +481,7 @@ mod tests {
         assert_eq!(found.threads, [0]);
         assert_eq!(
             found.unbounded,
-            [(1, "`once` has no bound: when its jobs were released was not seen.".to_owned())]
+            [(1, "`once` has no bound: the releases of its jobs were not recorded.".to_owned())]
         );
         assert_eq!(analyse(&found.system).tasks[0].as_ref().unwrap().response, 2 + 50 + 7);
     }
@@ -492,7 +492,7 @@ mod tests {
         let stray = Handler { is_unknown: true, ..handler(0, 50, 3) };
         let found = system("t", &threads, &[stray], 50_000);
         assert_eq!(found.threads, [1]);
-        assert!(found.unbounded[0].1.contains("how long `timer, CPU 0` takes is not known"));
+        assert!(found.unbounded[0].1.contains("the duration of `timer, CPU 0` is unknown"));
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub(super) fn combine(
             (ModelExecutor::Polling, _) => Executor::Polling,
             (ModelExecutor::Global, Some(cpus)) if cpus > 0 => Executor::Global { cpus },
             (ModelExecutor::Global, _) => {
-                let what = "nothing says how many CPUs the global executor has";
+                let what = "the number of CPUs of the global executor is unknown";
                 return in_model(&path, what, "say so by --cpus");
             }
         };
@@ -202,7 +202,7 @@ impl Combination {
         for (value, what) in values.iter().zip(whats) {
             if value.is_none() {
                 self.assume(format!(
-                    "What {what} costs in partition `{name}` was not measured: it is not counted."
+                    "The cost of {what} in partition `{name}` was not measured and is not counted."
                 ));
             }
         }
@@ -218,7 +218,7 @@ impl Combination {
         // All other entries of the profile are found by name.
         let Some(partition) = self.names.partitions.iter().position(|name| *name == task.partition) else {
             let what = format!("`{}` is in partition `{}`, which there is not", task.name, task.partition);
-            return in_model(&path, what, "write the model anew: PUNCTUAL_MODEL=FILE ./app");
+            return in_model(&path, what, "write the model again: PUNCTUAL_MODEL=FILE ./app");
         };
         // Sources that take the CPU are known by name and period, or are assumed as long as the
         // longest observation.
@@ -232,7 +232,7 @@ impl Combination {
         let times = measured.suspensions_most_per_job;
         if total > 0 && times.is_none() {
             self.assume(format!(
-                "How often a job of `{}` waits was not measured: once is counted.",
+                "The number of waits of a job of `{}` was not measured; one is assumed.",
                 task.name
             ));
         }
@@ -314,7 +314,7 @@ impl Combination {
             return Ok(None);
         }
         let Some(stream) = observed_stream(&measured.inter_arrival) else {
-            let what = format!("nothing says how often `{}` is released", task.name);
+            let what = format!("the release rate of `{}` is unknown", task.name);
             let fix = "give it `min_interval = …` in the source, or profile a run in which it is released more than once";
             return in_model(path, what, fix);
         };
@@ -363,7 +363,7 @@ impl Combination {
         for used in uses {
             let Some(resource) = self.names.resources.iter().position(|name| *name == used.resource) else {
                 let what = format!("`{user}` uses `{}`, which there is not", used.resource);
-                return in_model(path, what, "write the model anew: PUNCTUAL_MODEL=FILE ./app");
+                return in_model(path, what, "write the model again: PUNCTUAL_MODEL=FILE ./app");
             };
             if used.access != Access::Lock {
                 // The section counts only for the ceiling.
@@ -381,7 +381,7 @@ impl Combination {
             let times = found.and_then(|hold| hold.most_per_job);
             if times.is_none() && matches!(self.system.resources[resource].protocol, Protocol::Msrp { .. }) {
                 self.assume(format!(
-                    "How often a job of `{user}` locks `{}` was not measured: once is counted.",
+                    "The number of times that a job of `{user}` locks `{}` was not measured; one is assumed.",
                     used.resource
                 ));
             }
@@ -443,7 +443,7 @@ impl Combination {
             Some((at, names)) => in_model(
                 &[Step::Key("tasks"), Step::At(at)],
                 format!("jobs of {names} spawn each other without end"),
-                "give one of them `min_interval = …` in the source, which bounds its releases whoever spawns it",
+                "give one of them `min_interval = …` in the source, which bounds its releases by any spawner",
             ),
         }
     }
@@ -464,7 +464,7 @@ impl Combination {
                     self.system.partitions[partition].idle_sections.push(section);
                 }
                 _ => self.assume(format!(
-                    "How long `idle` holds `{}` was not measured: it is not counted as blocking.",
+                    "The time for which `idle` holds `{}` was not measured and is not counted as blocking.",
                     used.resource
                 )),
             }

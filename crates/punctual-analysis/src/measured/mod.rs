@@ -27,7 +27,7 @@ pub const THE_REST: &str = "the rest of the machine";
 
 /// Assumption for a profile without the cost of profiling.
 pub const PROFILING_UNKNOWN: &str =
-    "What profiling took of this run was not measured: jobs may exceed their bounds by it.";
+    "The cost of profiling this run was not measured; jobs may exceed their bounds by it.";
 
 /// A file with its name.
 #[derive(Debug, Clone, Copy)]

@@ -82,7 +82,7 @@ fn find(kind: &str, names: &[String], name: &str, path: Path) -> Result<usize> {
         // An implicit partition has no name.
         let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
         let known = match names.as_slice() {
-            [] => format!("there is none; add a [[{kind}]] named `{name}`"),
+            [] => format!("add a [[{kind}]] named `{name}`"),
             names => format!("write one of {}, or add a [[{kind}]]", names.join(", ")),
         };
         Problem::new(&path, format!("no {kind} is named `{name}`"), known)
@@ -142,7 +142,7 @@ impl Names {
             (None, [_]) => Ok(0),
             (None, _) => Err(Problem::new(
                 path,
-                "there are several partitions, and this does not say which is its own",
+                "there are several partitions, and none is named here",
                 format!("add `partition`: one of {}", self.partitions.join(", ")),
             )),
             (Some(name), names) => find("partition", names, name, extended(path, &[Step::Key("partition")])),
@@ -193,7 +193,7 @@ impl Names {
             (ExecutorEntry::Global, _) => {
                 return Err(Problem::new(
                     &under("executor"),
-                    "a global partition does not say how many CPUs it has",
+                    "a global partition has no `cpus`",
                     "add `cpus = 4`, or as many as there are",
                 ));
             }
@@ -228,7 +228,7 @@ impl Names {
         let path = vec![Step::Key("interrupt"), Step::At(at)];
         let InterruptEntry { name, partition, execution, period, min_interval, burst, jitter } = entry;
         let Some(arrivals) = stream(period, min_interval, burst, &path)? else {
-            let what = format!("`{name}` does not say how often it comes");
+            let what = format!("`{name}` has no `period` or `min_interval`");
             return Err(Problem::new(&path, what, "add `period`, or `min_interval` with or without `burst`"));
         };
         let partition = self.partition_of(partition.as_deref(), &path)?;
@@ -375,8 +375,8 @@ fn check_releases(system: &System) -> Result<()> {
         if task.arrivals.is_none() && !is_spawned {
             return Err(Problem::new(
                 &[Step::Key("task"), Step::At(at)],
-                format!("nothing says how often `{}` is released", task.name),
-                "add `min_interval` (and `burst`), which the app monitors, or say which task spawns it, by `spawns` there",
+                format!("the release rate of `{}` is unknown", task.name),
+                "add `min_interval` (and `burst`), which the app monitors, or name it in `spawns` of the task that spawns it",
             ));
         }
     }
@@ -385,7 +385,7 @@ fn check_releases(system: &System) -> Result<()> {
         Some((at, names)) => Err(Problem::new(
             &[Step::Key("task"), Step::At(at)],
             format!("jobs of {names} spawn each other without end"),
-            "give one of them a `min_interval`, which bounds its releases whoever spawns it",
+            "give one of them a `min_interval`, which bounds its releases by any spawner",
         )),
     }
 }

@@ -94,7 +94,7 @@ fn parse<T: DeserializeOwned>(
         };
         let what = match found {
             Some(found) => format!("`{found}` is no schema that is read here"),
-            None => "the file does not say which schema it follows".to_owned(),
+            None => "the file names no schema".to_owned(),
         };
         return Err(
             // A missing version belongs at the top.
@@ -127,7 +127,7 @@ fn decode<T: DeserializeOwned>(file: &str, text: &str, format: Format) -> Result
     let fix = if what.starts_with("unknown field") {
         "correct the name or take it out; docs/book/src/reference/taskset.md lists all of them"
     } else if what.starts_with("missing field") {
-        "add it; docs/book/src/reference/taskset.md says what it means"
+        "add it; docs/book/src/reference/taskset.md describes it"
     } else {
         "docs/book/src/reference/taskset.md shows a file with everything in it"
     };

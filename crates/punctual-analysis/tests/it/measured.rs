@@ -148,11 +148,11 @@ fn profiling_cost_counts_only_in_bounds_of_the_run() {
     let (plain, of_old_run) = of(&old);
     assert_eq!(plain, [3_500, 12_000, 20_500]);
     assert_eq!(of_old_run, plain.iter().copied().map(Some).collect::<Vec<_>>());
-    assert!(old.assumptions.iter().any(|it| it.contains("What profiling took")), "{:?}", old.assumptions);
+    assert!(old.assumptions.iter().any(|it| it.contains("The cost of profiling")), "{:?}", old.assumptions);
 
     let costs = r#", "profiling_ns": 5000, "profiling_before_ns": 2000, "profiling_lock_ns": 300"#;
     let new = profiled("punctual-profile/2", costs);
-    assert!(!new.assumptions.iter().any(|it| it.contains("What profiling took")), "{:?}", new.assumptions);
+    assert!(!new.assumptions.iter().any(|it| it.contains("The cost of profiling")), "{:?}", new.assumptions);
     let (bounds, of_run) = of(&new);
     assert_eq!(bounds, plain);
     // Of the job's overhead, the part before its end; of the jobs that run first, all of it; and

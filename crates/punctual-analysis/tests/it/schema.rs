@@ -129,7 +129,7 @@ fn rejects_unknown_versions_and_names() {
     refused(&format!("{HEAD}{TASK}{period}spawns = [{{ task = \"z\" }}]\n"), 7, "`z`", "one of a");
     refused(&format!("{HEAD}{TASK}{period}partition = \"p\"\n"), 7, "`p`", "[[partition]]");
     refused(&format!("{HEAD}{TASK}{period}{TASK}{period}"), 8, "two tasks are named", "rename");
-    assert!(read("file", TASK).unwrap_err().what.contains("which schema"));
+    assert!(read("file", TASK).unwrap_err().what.contains("no schema"));
 }
 
 #[test]
@@ -154,8 +154,8 @@ fn rejects_invalid_times() {
 
 #[test]
 fn rejects_systems_beyond_the_analysis() {
-    refused(&format!("{HEAD}{TASK}"), 2, "how often `a` is released", "`min_interval` (and `burst`)");
-    refused(&format!("{HEAD}{TASK}"), 2, "how often `a` is released", "`spawns`");
+    refused(&format!("{HEAD}{TASK}"), 2, "the release rate of `a`", "`min_interval` (and `burst`)");
+    refused(&format!("{HEAD}{TASK}"), 2, "the release rate of `a`", "`spawns`");
     refused(&format!("{HEAD}task = []"), 2, "no task", "add one");
     let other = TASK.replace("\"a\"", "\"b\"");
     let cycle = format!("{HEAD}{TASK}spawns = [{{ task = \"b\" }}]\n{other}spawns = [{{ task = \"a\" }}]\n");

@@ -1,8 +1,8 @@
-//! Messages from one writer to any number of readers, which the writer neither waits for nor knows.
+//! Messages from one writer to any number of readers, for which the writer never waits.
 //!
-//! Only the writer writes, so a reader needs no more than a read-only mapping, and no reader, dead,
-//! stopped or hostile, affects the writer or another reader. A reader that falls behind skips the
-//! messages that have been overwritten, and counts them.
+//! Readers need only a read-only mapping, so a dead, stopped or hostile reader affects neither the
+//! writer nor other readers. A reader that falls behind skips the overwritten messages and counts
+//! them.
 //!
 //! ```
 //! use std::sync::atomic::AtomicU64;

@@ -163,7 +163,7 @@ mod fixed {
             Self(AtomicPtr::new(ptr::null_mut()))
         }
 
-        /// Stores `tasks`, of which there are at most `count`, the same in each call.
+        /// Stores at most `count` tasks; `count` is the same in each call.
         ///
         /// # Panics
         /// Panics if the board has no memory left.

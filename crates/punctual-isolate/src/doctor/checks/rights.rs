@@ -25,7 +25,8 @@ fn look(scene: &Scene, report: &mut Report) {
                 Severity::High,
                 format!("this user may have real-time priorities up to {}, not {highest}", limit.unwrap_or(0)),
             )
-            .why("Threads run with the ordinary policy, and compete with all others."),
+            .why("Threads run with the ordinary policy, and compete with all others.")
+            .costs(Cost::typical(20_000_000, "under load, behind ordinary threads")),
             scene,
             ["--cap-add SYS_NICE --ulimit rtprio=99", "AmbientCapabilities=CAP_SYS_NICE, LimitRTPRIO=99"],
             "echo '@realtime - rtprio 99' > /etc/security/limits.d/real-time.conf   # for users in the group realtime",

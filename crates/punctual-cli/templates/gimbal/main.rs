@@ -16,11 +16,11 @@ use std::process::ExitCode;
 use punctual::Config;
 
 fn main() -> ExitCode {
+    eprintln!("write two angles in radians, such as 0.5 -0.2; Ctrl-C ends the run");
     let reader = punctual::background::spawn("setpoints", || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             match setpoints(&line) {
-                // It does not wait for one that is already queued: the hand is faster than the
-                // gimbal.
+                // Setpoints that arrive before the previous one was set are dropped.
                 Some(wanted) => drop(gimbal::steer::spawn(wanted)),
                 None => eprintln!("{line:?} is not a setpoint: give two angles in radians, from -1.5 to 1.5, as in 0.5 -0.2"),
             }

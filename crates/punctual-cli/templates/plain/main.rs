@@ -3,15 +3,30 @@
 //! | task | level | released | does |
 //! |---|---|---|---|
 //! | `control` | 2 | every millisecond | reads the sensor, computes the output |
+//! | `steer` | 1 | by a line on the standard input | sets the setpoint |
 //! | `alarm` | 1 | by `control` | logs that the sensor is out of range |
 //!
 //! `cargo test` runs it in virtual time; `cargo run` on threads of the kernel, until Ctrl-C.
 
+use std::io::BufRead;
 use std::process::ExitCode;
 
 use punctual::Config;
 
 fn main() -> ExitCode {
+    eprintln!("write a setpoint, such as 0.5; Ctrl-C ends the run");
+    let reader = punctual::background::spawn("setpoints", || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            match line.trim().parse() {
+                // A setpoint that arrives before the previous one was set is dropped.
+                Ok(setpoint) => drop(controller::steer::spawn(setpoint)),
+                Err(_) => eprintln!("{line:?} is not a number; write a setpoint, such as 0.5"),
+            }
+        }
+    });
+    if let Err(error) = reader {
+        eprintln!("setpoints are not read: {error}");
+    }
     match controller::run(Config::from_env(), 1.0, |_| ()) {
         Ok(report) => {
             println!("{report}");
@@ -56,15 +71,21 @@ mod controller {
         let value = cx.local.value;
         *value += (setpoint - *value) / 100.0;
         if value.abs() > LIMIT {
-            // One waiting alarm is enough.
+            // One waiting alarm is sufficient.
             let _ = alarm::spawn(*value);
         }
     }
 
     #[task(priority = 1, shared = [setpoint])]
+    fn steer(mut cx: steer::Context, setpoint: f32) {
+        cx.shared.setpoint.lock(|shared| *shared = setpoint);
+        punctual::log!(Info, "the setpoint is {setpoint}");
+    }
+
+    #[task(priority = 1, shared = [setpoint])]
     fn alarm(mut cx: alarm::Context, value: f32) {
         cx.shared.setpoint.lock(|setpoint| *setpoint = 0.0);
-        punctual::log!(Warn, "the sensor reads {value}: back to zero");
+        punctual::log!(Warn, "the sensor reads {value}, which is out of range; the setpoint is 0");
     }
 
     #[shutdown(local = [value, at_end])]

@@ -88,10 +88,14 @@ mod controller {
         priority = 1,
         period = 1.millis(),
         deadline = 500.micros(),
-        local = [setpoint, state, value, turn: u32 = 0]
+        local = [setpoint, state, value, turn: u32 = 0, last: f64 = 0.0]
     )]
     fn control(cx: control::Context) {
         let setpoint = cx.local.setpoint.read().message.x;
+        if setpoint != *cx.local.last {
+            *cx.local.last = setpoint;
+            punctual::log!(Info, "the setpoint is {setpoint}");
+        }
         // Replace this by your sensor and actuator: a value that follows the setpoint.
         let value = cx.local.value;
         *value += (setpoint - *value) / 100.0;

@@ -12,6 +12,9 @@ const PROGRAMS: [&str; 3] = ["/examples/", "bare/programs/src/bin/", "bare/amp-p
 /// Pages whose Rust code is compiled and run as doctests of a crate.
 const DOCTESTS: [&str; 1] = ["guides/kernel.md"];
 
+/// The directories of the repository, with which paths in code style begin.
+const DIRECTORIES: [&str; 8] = ["bare/", "crates/", "demos/", "docs/", "extras/", "fuzz/", "lab/", "xtask/"];
+
 /// The maximum line width of the README, which is also read as plain text.
 const COLUMNS: usize = 100;
 
@@ -25,6 +28,7 @@ pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
         let page = Page::read(root, path.clone())?;
         page.check_includes(&mut problems);
         page.check_links(&mut problems)?;
+        page.check_paths(&mut problems);
         if !path.ends_with("SUMMARY.md") && !listed.contains(path) {
             problems.push(format!("{}: SUMMARY.md does not list it", page.name()));
         }
@@ -42,6 +46,12 @@ pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
             .map(|line| format!("README.md: more than {COLUMNS} columns: {line}")),
     );
     let oldest = oldest_rust(&fs::read_to_string(root.join("Cargo.toml"))?)?;
+    for manifest in ["bare/Cargo.toml", "extras/Cargo.toml"] {
+        let other = oldest_rust(&fs::read_to_string(root.join(manifest))?)?;
+        if other != oldest {
+            problems.push(format!("{manifest}: `rust-version` is {other}, and {oldest} in Cargo.toml"));
+        }
+    }
     for page in [&readme, &Page::read(root, book.join("introduction.md"))?] {
         if !page.text.contains(&format!("{oldest} or newer")) {
             problems.push(format!("{}: does not state that Rust {oldest} or newer is needed", page.name()));
@@ -108,6 +118,19 @@ impl<'a> Page<'a> {
                 Ok(wanted) if wanted.trim_end() == shown.trim_end() => {}
                 Ok(_) => problems.push(format!("{}: the listing differs from {source}", self.name())),
                 Err(problem) => problems.push(format!("{}: {source}: {problem}", self.name())),
+            }
+        }
+    }
+
+    /// Checks that paths in code style exist.
+    fn check_paths(&self, problems: &mut Vec<String>) {
+        let is_path = |text: &&str| {
+            DIRECTORIES.iter().any(|directory| text.starts_with(directory))
+                && !text.contains(|letter: char| letter.is_whitespace() || "<>*{}…".contains(letter))
+        };
+        for path in self.text.split('`').filter(is_path) {
+            if !self.root.join(path_of(path)).exists() {
+                problems.push(format!("{}: `{path}` does not exist", self.name()));
             }
         }
     }
@@ -212,6 +235,7 @@ mod tests {
         let mut problems = Vec::new();
         page.check_includes(&mut problems);
         page.check_links(&mut problems).expect("the pages can be read");
+        page.check_paths(&mut problems);
         page.check_listings(&mut problems);
         problems
     }
@@ -241,6 +265,12 @@ mod tests {
         for link in ["none.md", "../porting/rtic.md#none", "#none", "../../../../README.md"] {
             assert_eq!(said(&format!("[a]({link})")).len(), 1, "{link}");
         }
+    }
+
+    #[test]
+    fn reports_missing_paths() {
+        assert_eq!(said("`crates/punctual/src/lib.rs`, `bare/<name>.rs`, `crates and more`"), [""; 0]);
+        assert_eq!(said("`crates/punctual/src/none.rs`").len(), 1);
     }
 
     #[test]

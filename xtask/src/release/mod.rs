@@ -134,17 +134,23 @@ fn document(package: &Value) -> Result {
 /// Builds everything that is published with the oldest supported compiler, in a separate target
 /// directory.
 fn minimum<'a>(version: &str, packages: impl Iterator<Item = &'a str>) -> Result {
-    let toolchain = format!("+{version}");
-    let probe = Command::new("cargo").args([&toolchain, "--version"]).output_within(TOOL_LIMIT);
-    if !probe.is_ok_and(|output| output.status.success()) {
+    // Under its own name, or as the stable release.
+    let names = [format!("+{version}"), "+stable".to_owned()];
+    let is_oldest = |toolchain: &&String| {
+        let output = Command::new("cargo").args([toolchain, "--version"]).output_within(TOOL_LIMIT);
+        output.is_ok_and(|output| {
+            output.status.success() && output.stdout.starts_with(format!("cargo {version}.").as_bytes())
+        })
+    };
+    let Some(toolchain) = names.iter().find(is_oldest) else {
         println!(
             "\n*** SKIPPED: NOTHING WAS BUILT WITH RUST {version}. `rustup toolchain install {version} --profile minimal` ***\n"
         );
         return Ok(());
-    }
+    };
     // By name, because the cargo that started this program belongs to one toolchain.
     let mut command = Command::new("cargo");
-    command.args([&toolchain, "check", "--locked", "--quiet", "--all-features"]).args(packages);
+    command.args([toolchain, "check", "--locked", "--quiet", "--all-features"]).args(packages);
     command.current_dir(cargo::root()).env("CARGO_TARGET_DIR", cargo::target_dir().join("minimum"));
     // Set by the toolchain that started this program.
     for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {

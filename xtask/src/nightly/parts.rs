@@ -18,9 +18,9 @@ pub(super) const ENVIRONMENT: [(&str, &str); 2] = [("PUNCTUAL_TOOLS", "required"
 pub(super) const PARTS: &[Part] = &[
     Part {
         name: "readme",
-        purpose: "the commands that the README names, as a newcomer runs them",
+        purpose: "the first commands of the README, as a newcomer runs them",
         limit_min: 60,
-        commands: &["cargo run --release -p gimbal", "cargo test --workspace"],
+        commands: &["cargo run --release -p gimbal", "cargo install --path crates/punctual-cli"],
     },
     Part {
         name: "release",
@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn runs_the_commands_of_the_readme() {
+    fn runs_the_first_commands_of_the_readme() {
         let readme = std::fs::read_to_string(crate::cargo::root().join("README.md")).unwrap();
         let part = PARTS.iter().find(|part| part.name == "readme").unwrap();
         let start = readme.split("\n## ").find(|section| section.starts_with("Quick start")).unwrap();
         let first = start.split("\n\n").find(|block| block.starts_with("    ")).unwrap();
         let commands: Vec<&str> =
             first.lines().map(|line| line.split('#').next().unwrap_or_default().trim()).collect();
-        assert_eq!(commands, part.commands);
+        assert!(commands.starts_with(part.commands), "{commands:?}");
     }
 
     #[test]

@@ -263,7 +263,7 @@ impl AsFd for Line {
     }
 }
 
-/// Returns a source that becomes readable by [`ring`].
+/// Returns a source that becomes readable by `ring`.
 pub fn inbox(task: usize) -> UnixDatagram {
     let (inbox, outbox) = UnixDatagram::pair().expect("sockets can be made");
     inbox.set_nonblocking(true).and(outbox.set_nonblocking(true)).expect("they can be made not to block");

@@ -61,7 +61,6 @@
 //! A handler, see [`Kernel::subscribe_irq`], may call every operation that does not wait: threads
 //! that it makes ready run when it returns. A wait in a handler is an error.
 #![no_std]
-#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(any(feature = "linux", feature = "sim"))]
 extern crate std;

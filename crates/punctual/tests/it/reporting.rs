@@ -124,7 +124,7 @@ fn terminal() -> (File, File) {
 #[test]
 fn program_reports_only_to_terminal() {
     let said = printed_to_terminal("program", None);
-    assert!(said.contains(HEAD) && said.contains("J: release to start"), "{said}");
+    assert!(said.contains(HEAD) && said.contains("no job took any time: in virtual time"), "{said}");
     assert!(said.contains("\nonly "), "{said}");
     assert_eq!(printed_to_pipe("program", None), "");
 }

@@ -281,7 +281,7 @@ impl Watch {
 
     /// Ends the process if jobs run for too long after the stop.
     fn give_up_on_jobs(&self, stopping: Duration) {
-        let panicked = self.runtime.aborts();
+        let panicked = self.runtime.has_failed();
         if stopping < if panicked { JOB_TIMEOUT_AFTER_PANIC } else { JOB_TIMEOUT } {
             return;
         }

@@ -331,6 +331,12 @@ impl Runtime {
         self.host.job_flags.load(Ordering::Relaxed) & ABORTS != 0
     }
 
+    /// Returns whether the app stops because of a fault. Giving up a start is none, though jobs are
+    /// dropped then, too.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.host.job_flags.load(Ordering::Relaxed) & (ABORTS | STOPS) == ABORTS | STOPS
+    }
+
     /// Returns whether this is the copy of a running app in the child of a `fork`.
     pub(crate) fn is_copy(&self) -> bool {
         self.host.job_flags.load(Ordering::Relaxed) & COPY != 0

@@ -1,9 +1,9 @@
 //! Breadth-first exploration of all possible executions.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt::Write;
 
-use super::machine::{Machine, Seen};
+use super::machine::{Action, Machine, Seen};
 
 /// Result of an exploration.
 pub(crate) enum Verdict {
@@ -13,46 +13,46 @@ pub(crate) enum Verdict {
     Wrong { what: String, trace: String },
 }
 
+/// A reached state, and the last step to it: from a state with a lower number, on a CPU.
+struct Reached {
+    state: Machine,
+    from: usize,
+    by: Option<(usize, Action)>,
+}
+
 /// Explores all states reachable from `first`, by shortest path.
 pub(crate) fn explore(first: Machine) -> Verdict {
     let mut seen = Seen::default();
-    // Each state with its number, and its predecessor.
-    let mut numbers: HashMap<Machine, usize> = HashMap::from([(first.clone(), 0)]);
-    let mut came: Vec<(usize, String)> = vec![(0, "begin".to_owned())];
-    let mut states = vec![first];
+    let mut known = HashSet::from([first]);
+    let mut reached = vec![Reached { state: first, from: 0, by: None }];
     let mut at = 0;
-    while at < states.len() {
-        let state = states[at].clone();
+    while at < reached.len() {
+        let state = reached[at].state;
         let next = state.steps(&mut seen);
         if next.is_empty() && !state.is_over() {
-            return wrong("nobody can go on".to_owned(), &came, at, String::new());
+            return wrong("nobody can go on".to_owned(), &reached, at, None);
         }
-        for (step, result) in next {
+        for (by, result) in next {
             match result {
-                Err(what) => return wrong(what, &came, at, step),
-                Ok(state) => {
-                    numbers.entry(state).or_insert_with_key(|state| {
-                        states.push(state.clone());
-                        came.push((at, step));
-                        states.len() - 1
-                    });
-                }
+                Err(what) => return wrong(what, &reached, at, Some(by)),
+                Ok(state) if known.insert(state) => reached.push(Reached { state, from: at, by: Some(by) }),
+                Ok(_) => {}
             }
         }
         at += 1;
     }
-    Verdict::Sound { explored: states.len(), seen }
+    Verdict::Sound { explored: reached.len(), seen }
 }
 
-fn wrong(what: String, came: &[(usize, String)], mut at: usize, last: String) -> Verdict {
-    let mut steps = vec![last];
-    while at != 0 {
-        steps.push(came[at].1.clone());
-        at = came[at].0;
+fn wrong(what: String, reached: &[Reached], mut at: usize, last: Option<(usize, Action)>) -> Verdict {
+    let mut steps = Vec::from_iter(last);
+    while let Some(by) = reached[at].by {
+        steps.push(by);
+        at = reached[at].from;
     }
     let mut trace = String::new();
-    for step in steps.iter().rev() {
-        let _ = writeln!(trace, "  {step}");
+    for (cpu, action) in steps.iter().rev() {
+        let _ = writeln!(trace, "  CPU {cpu}: {action}");
     }
     Verdict::Wrong { what, trace }
 }

@@ -1,9 +1,12 @@
 //! Two CPUs with store buffers (x86-TSO: P. Sewell et al., CACM 53(7), 2010), a kernel that
 //! preempts, moves and aborts, and threads that change the word like `process/port/linux/word`.
 
+use std::fmt;
+
 /// The CPU to which the word is biased.
 const HOME: usize = 0;
 const CPUS: usize = 2;
+const THREADS: usize = 3;
 /// Number of bits in which a thread counts its changes.
 const FIELD: usize = 2;
 
@@ -81,7 +84,7 @@ impl Dropped {
 
 /// The change that ends a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum By {
+pub(crate) enum By {
     /// A store of a word that follows from an expected one.
     Store,
     /// A test of the word, and an instruction that loads, changes and stores it: of one bit in
@@ -91,7 +94,7 @@ enum By {
 
 /// The next instruction of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum At {
+pub(crate) enum At {
     /// Choose the kind of the change.
     Begin,
     /// Load the expected word.
@@ -159,19 +162,48 @@ struct Gate {
     revoked: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+/// Stored words that have not reached memory, a byte each, the oldest in the lowest byte. Only
+/// words are stored plainly, and a changed word is not 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Buffer(u64);
+
+impl Buffer {
+    fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    fn len(self) -> u32 {
+        (u64::BITS - self.0.leading_zeros()).div_ceil(8)
+    }
+
+    fn push(&mut self, word: u8) {
+        assert!(word != 0 && self.len() < 8, "the buffer holds eight changed words");
+        self.0 |= u64::from(word) << (8 * self.len());
+    }
+
+    fn take_oldest(&mut self) -> u8 {
+        let [oldest, ..] = self.0.to_le_bytes();
+        self.0 >>= 8;
+        oldest
+    }
+
+    fn newest(self) -> Option<u8> {
+        self.0.to_be_bytes().into_iter().find(|&word| word != 0)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Cpu {
     running: Option<usize>,
-    /// Stored words that have not reached memory, oldest first. Only words are stored plainly.
-    buffer: Vec<u8>,
+    buffer: Buffer,
 }
 
 /// A complete state.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Machine {
     dropped: Option<Dropped>,
     cpus: [Cpu; CPUS],
-    threads: Vec<Thread>,
+    threads: [Thread; THREADS],
     /// Contents of memory.
     word: u8,
     gate: Gate,
@@ -190,20 +222,44 @@ pub(crate) struct Seen {
     pub(crate) barrier: bool,
 }
 
-/// Description of a step, and the resulting state or violation.
-pub(crate) type Step = (String, Result<Machine, String>);
+/// The action of a step, formatted only for a violation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Action {
+    StoreReachesMemory,
+    SwitchIn(usize),
+    SwitchOut(usize),
+    Run(usize, At),
+}
+
+/// A CPU, its action, and the resulting state or violation.
+pub(crate) type Step = ((usize, Action), Result<Machine, String>);
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StoreReachesMemory => write!(f, "a store reaches the memory"),
+            Self::SwitchIn(thread) => write!(f, "thread {thread} is switched in"),
+            Self::SwitchOut(thread) => write!(f, "thread {thread} is switched out"),
+            Self::Run(thread, at) => write!(f, "thread {thread}: {at:?}"),
+        }
+    }
+}
 
 impl Machine {
     pub(crate) fn new(dropped: Option<Dropped>, roles: &[(Role, u8)]) -> Self {
         assert!(
-            roles.len() * FIELD <= 8 && roles.iter().all(|(_, left)| *left < 1 << FIELD),
-            "a word has eight bits"
+            roles.len() <= THREADS && roles.iter().all(|(_, left)| *left < 1 << FIELD),
+            "a word has a field for each thread"
         );
-        let thread = |&(role, left)| Thread { role, at: At::Begin, left, expected: 0, cpu: 0, made: 0 };
+        let thread = |number| {
+            let (role, left) = roles.get(number).copied().unwrap_or((Role::Anywhere, 0));
+            let at = if left == 0 { At::Over } else { At::Begin };
+            Thread { role, at, left, expected: 0, cpu: 0, made: 0 }
+        };
         Self {
             dropped,
             cpus: Default::default(),
-            threads: roles.iter().map(thread).collect(),
+            threads: std::array::from_fn(thread),
             word: 0,
             gate: Gate::default(),
             truth: 0,
@@ -221,9 +277,9 @@ impl Machine {
         let mut steps = Vec::new();
         for cpu in 0..CPUS {
             if !self.cpus[cpu].buffer.is_empty() {
-                let mut next = self.clone();
-                next.word = next.cpus[cpu].buffer.remove(0);
-                steps.push((format!("CPU {cpu}: a store reaches the memory"), next.checked()));
+                let mut next = *self;
+                next.word = next.cpus[cpu].buffer.take_oldest();
+                steps.push(((cpu, Action::StoreReachesMemory), next.checked()));
             }
             match self.cpus[cpu].running {
                 Some(thread) => {
@@ -253,20 +309,20 @@ impl Machine {
             };
             let runs = self.cpus.iter().any(|cpu| cpu.running == Some(number));
             if may && !runs && thread.at != At::Over {
-                let mut next = self.clone();
+                let mut next = *self;
                 next.cpus[cpu].running = Some(number);
-                steps.push((format!("CPU {cpu}: thread {number} is switched in"), Ok(next)));
+                steps.push(((cpu, Action::SwitchIn(number)), Ok(next)));
             }
         }
     }
 
     /// Preempts a thread: its stores reach memory, and a sequence is aborted.
     fn switch_out(&self, cpu: usize, thread: usize, seen: &mut Seen, steps: &mut Vec<Step>) {
-        let mut next = self.clone();
+        let mut next = *self;
         next.empty(cpu);
         next.cpus[cpu].running = None;
         for next in next.aborted(thread, seen) {
-            steps.push((format!("CPU {cpu}: thread {thread} is switched out"), next.checked()));
+            steps.push(((cpu, Action::SwitchOut(thread)), next.checked()));
         }
     }
 
@@ -283,7 +339,7 @@ impl Machine {
         }
         seen.aborted = true;
         let go_on = |at| {
-            let mut next = self.clone();
+            let mut next = self;
             next.threads[thread].at = at;
             next
         };
@@ -291,15 +347,14 @@ impl Machine {
     }
 
     fn empty(&mut self, cpu: usize) {
-        if let Some(last) = self.cpus[cpu].buffer.pop() {
+        if let Some(last) = std::mem::take(&mut self.cpus[cpu].buffer).newest() {
             self.word = last;
-            self.cpus[cpu].buffer.clear();
         }
     }
 
     /// Returns the word as a load on `cpu` sees it.
     fn load(&self, cpu: usize) -> u8 {
-        self.cpus[cpu].buffer.last().copied().unwrap_or(self.word)
+        self.cpus[cpu].buffer.newest().unwrap_or(self.word)
     }
 
     /// Records a change based on `before`, and returns the new word.
@@ -331,21 +386,21 @@ impl Machine {
 
     fn run(&self, cpu: usize, thread: usize, seen: &mut Seen, steps: &mut Vec<Step>) {
         let at = self.threads[thread].at;
-        let name = || format!("CPU {cpu}: thread {thread}: {at:?}");
-        let mut next = self.clone();
+        let action = (cpu, Action::Run(thread, at));
+        let mut next = *self;
         let to = match next.step(cpu, thread, seen) {
-            Err(what) => return steps.push((name(), Err(what))),
+            Err(what) => return steps.push((action, Err(what))),
             Ok(to) => to,
         };
         for to in to {
-            let mut next = next.clone();
+            let mut next = next;
             next.threads[thread].at = to;
             // A thread without further work leaves the CPU.
             if to == At::Over {
                 next.empty(cpu);
                 next.cpus[cpu].running = None;
             }
-            steps.push((name(), next.checked()));
+            steps.push((action, next.checked()));
         }
         // The barrier may abort the sequence of the thread that it interrupts.
         if at == At::BarrierInterrupts
@@ -356,7 +411,7 @@ impl Machine {
         {
             steps.pop();
             next.threads[thread].at = next.after_barrier();
-            steps.extend(next.aborted(interrupted, seen).into_iter().map(|next| (name(), Ok(next))));
+            steps.extend(next.aborted(interrupted, seen).into_iter().map(|next| (action, Ok(next))));
         }
     }
 

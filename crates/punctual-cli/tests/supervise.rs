@@ -71,6 +71,7 @@ mod app {
         punctual::shutdown();
     }
 
+    #[allow(deprecated, reason = "a budget does not count the time in which a job sleeps")]
     #[task(priority = 1, budget = 50.millis(), on_budget = kill)]
     fn sleeps(_: sleeps::Context) {
         std::thread::sleep(std::time::Duration::from_millis(200));

@@ -1,10 +1,11 @@
-//! Collects errors, so that one build reports every mistake.
+//! Collects errors and warnings, so that one build reports every mistake.
 
 use std::fmt::Display;
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
-use syn::DeriveInput;
+use syn::punctuated::Punctuated;
+use syn::{Attribute, DeriveInput, Ident, Meta, Token};
 
 /// Returns the result of `expand` for the input of a derive macro, or its errors.
 pub(crate) fn derive(
@@ -46,4 +47,30 @@ impl Errors {
         });
         combined.map_or(Ok(()), Err)
     }
+}
+
+/// The warnings so far, in order: each at a name in the user's code.
+#[derive(Default)]
+pub(crate) struct Warnings(Vec<(Ident, String)>);
+
+impl Warnings {
+    /// Records `message` at `name`.
+    pub(crate) fn at(&mut self, name: &Ident, message: impl Display) {
+        self.0.push((name.clone(), message.to_string()));
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(Ident, String)> {
+        self.0.iter()
+    }
+}
+
+/// Returns whether the attributes of an item suppress warnings: about unused items, or all those of
+/// this crate, which the compiler issues as uses of deprecated items.
+pub(crate) fn suppresses_warnings(attrs: &[Attribute]) -> bool {
+    const LINTS: [&str; 4] = ["dead_code", "deprecated", "unused", "warnings"];
+    let is_one = |lint: &Meta| LINTS.iter().any(|name| lint.path().is_ident(name));
+    attrs.iter().filter(|attr| attr.path().is_ident("allow")).any(|attr| {
+        let lints = attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
+        lints.is_ok_and(|lints| lints.iter().any(is_one))
+    })
 }

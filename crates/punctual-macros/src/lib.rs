@@ -22,7 +22,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::analyse::Analysis;
-use crate::errors::Errors;
+use crate::errors::{Errors, Warnings};
 use crate::model::App;
 use crate::parse::Source;
 
@@ -53,7 +53,7 @@ fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
     let item = source.tokens.clone();
     let front = front(args.clone(), source, &mut errors);
     match (errors.finish(), front) {
-        (Ok(()), Some((app, analysis))) => generate::module(&app, &analysis),
+        (Ok(()), Some((app, analysis, warnings))) => generate::module(&app, &analysis, &warnings),
         (Ok(()), None) => TokenStream::new(),
         (Err(error), _) => {
             let args = parse::args(args, &mut Errors::default());
@@ -63,11 +63,11 @@ fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-/// Expands up to code generation: returns the model and its analysis, unless the input is not an
-/// application at all. They are valid if no errors were recorded.
-fn front(args: TokenStream, source: Source, errors: &mut Errors) -> Option<(App, Analysis)> {
+/// Expands up to code generation: returns the model, its analysis and warnings, unless the input is
+/// not an application at all. They are valid if no errors were recorded.
+fn front(args: TokenStream, source: Source, errors: &mut Errors) -> Option<(App, Analysis, Warnings)> {
     let app = parse::app(args, source, errors)?;
     let analysis = Analysis::new(&app);
-    check::run(&app, &analysis, errors);
-    Some((app, analysis))
+    let warnings = check::run(&app, &analysis, errors);
+    Some((app, analysis, warnings))
 }

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::DeriveInput;
 
-use crate::errors::Errors;
+use crate::errors::{Errors, Warnings};
 use crate::model::App;
 use crate::parse::Source;
 
@@ -70,6 +70,25 @@ fn errors_of_source(args: TokenStream, source: Source) -> Vec<String> {
     let mut errors = Errors::default();
     crate::front(args, source, &mut errors);
     messages(errors)
+}
+
+/// Returns the warnings in an application without mistakes, each as `name: message`.
+pub(crate) fn warnings(items: TokenStream) -> Vec<String> {
+    warnings_with_attrs(TokenStream::new(), items)
+}
+
+/// [`warnings`] of a module with attributes.
+pub(crate) fn warnings_with_attrs(attrs: TokenStream, items: TokenStream) -> Vec<String> {
+    let (mut errors, module) = (Errors::default(), module(items));
+    let source = Source::holding(quote!(#attrs #module), HOLDING);
+    let (_, _, warnings) =
+        crate::front(TokenStream::new(), source, &mut errors).expect("the application is whole");
+    errors.finish().expect("the application has no mistakes");
+    lines(&warnings)
+}
+
+fn lines(warnings: &Warnings) -> Vec<String> {
+    warnings.iter().map(|(name, message)| format!("{name}: {message}")).collect()
 }
 
 fn messages(errors: Errors) -> Vec<String> {

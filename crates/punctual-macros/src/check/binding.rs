@@ -4,6 +4,7 @@ use syn::Ident;
 
 use crate::errors::Errors;
 use crate::model::{App, Task, TaskKind};
+use crate::suggest;
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
     for task in &app.tasks {
@@ -25,6 +26,12 @@ fn owned_source(app: &App, task: &Task, source: &Ident, errors: &mut Errors) {
             ),
         ),
         None if app.local_field(source).is_none() => {
+            let fields: Vec<String> = app.local.fields.iter().map(|field| field.ident.to_string()).collect();
+            if let Some(meant) = suggest::nearest(&source.to_string(), fields.iter().map(String::as_str)) {
+                let message = format!("no local resource is named `{source}`; did you mean `{meant}`?");
+                errors.at(source, message);
+                return;
+            }
             let field = source.to_string().to_lowercase();
             errors.at(
                 source,

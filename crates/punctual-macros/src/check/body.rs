@@ -3,22 +3,27 @@
 //! A rejected body must be wrong. So a variable that is bound again anywhere in a body is not
 //! followed, and a body with conditions is not checked.
 
+mod context;
+mod flow;
+
 use std::collections::HashSet;
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::visit::{self, Visit};
 use syn::{
-    Expr, ExprAsync, ExprAwait, ExprCall, ExprClosure, ExprField, ExprMethodCall, ExprUnary, FnArg, Ident,
-    Item, Macro, Member, Pat, PatIdent, Stmt, Type,
+    BinOp, Expr, ExprAsync, ExprAwait, ExprCall, ExprClosure, ExprField, ExprMethodCall, ExprTryBlock,
+    ExprUnary, FnArg, Ident, Item, Macro, Member, Pat, PatIdent, Type, UnOp,
 };
 
 use crate::analyse::{Analysis, LockKind};
-use crate::errors::Errors;
-use crate::model::{App, Handler, HandlerItem, IDLE_LEVEL, Role, TaskKind};
-use crate::suggest;
+use crate::errors::{Errors, Warnings};
+use crate::model::{App, Handler, HandlerItem, IDLE_LEVEL, Role, SharedUse};
+use crate::parse::ungrouped;
 
-pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors) {
+use super::section;
+
+pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors, warnings: &mut Warnings) {
     for handler in app.handlers() {
         let HandlerItem::Defined(item) = &handler.item else { continue };
         let Some(FnArg::Typed(parameter)) = item.sig.inputs.first() else { continue };
@@ -31,8 +36,9 @@ pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors) {
             Pat::Ident(pat) if !bound.0.contains(&pat.ident) => Some(&pat.ident),
             _ => None,
         };
-        let can_wait = item.sig.asyncness.is_some();
-        let mut body = Body { app, analysis, handler, context, can_wait, locked: Vec::new(), errors };
+        let (can_wait, locked) = (item.sig.asyncness.is_some(), Vec::new());
+        let mut body =
+            Body { app, analysis, handler, context, can_wait, runs_in_job: true, locked, errors, warnings };
         body.visit_block(&item.block);
     }
 }
@@ -61,6 +67,13 @@ impl<'ast> Visit<'ast> for Bound {
         self.0.insert(pat.ident.clone());
         visit::visit_pat_ident(self, pat);
     }
+}
+
+/// Returns the names that patterns in an expression bind.
+pub(super) fn bound_names(expr: &Expr) -> HashSet<Ident> {
+    let mut bound = Bound::default();
+    bound.visit_expr(expr);
+    bound.0
 }
 
 /// Frequent methods of the standard library's values and collections; a lock right has none of
@@ -102,6 +115,22 @@ fn is_primitive(ty: &Type) -> bool {
     path.path.get_ident().is_some_and(|ident| NAMES.iter().any(|name| ident == name))
 }
 
+fn is_assignment(op: &BinOp) -> bool {
+    matches!(
+        op,
+        BinOp::AddAssign(_)
+            | BinOp::SubAssign(_)
+            | BinOp::MulAssign(_)
+            | BinOp::DivAssign(_)
+            | BinOp::RemAssign(_)
+            | BinOp::BitXorAssign(_)
+            | BinOp::BitAndAssign(_)
+            | BinOp::BitOrAssign(_)
+            | BinOp::ShlAssign(_)
+            | BinOp::ShrAssign(_)
+    )
+}
+
 struct Body<'a> {
     app: &'a App,
     analysis: &'a Analysis,
@@ -110,9 +139,13 @@ struct Body<'a> {
     context: Option<&'a Ident>,
     /// True if `.await` is allowed here.
     can_wait: bool,
+    /// True in code that certainly runs in a job of the handler: the body, without closures and async
+    /// blocks, and critical sections.
+    runs_in_job: bool,
     /// The resources of the enclosing critical sections.
     locked: Vec<Ident>,
     errors: &'a mut Errors,
+    warnings: &'a mut Warnings,
 }
 
 impl<'ast> Visit<'ast> for Body<'_> {
@@ -121,10 +154,15 @@ impl<'ast> Visit<'ast> for Body<'_> {
             Expr::Binary(binary) => {
                 self.value(&binary.left);
                 self.value(&binary.right);
+                if is_assignment(&binary.op) {
+                    self.writes(&binary.left);
+                }
             }
             Expr::Assign(assign) => {
                 self.value(&assign.left);
+                self.writes(&assign.left);
             }
+            Expr::Try(expr) if self.runs_in_job => self.passes_error_on(expr),
             Expr::Index(index) => {
                 self.value(&index.expr);
             }
@@ -155,8 +193,9 @@ impl<'ast> Visit<'ast> for Body<'_> {
     }
 
     fn visit_expr_field(&mut self, expr: &'ast ExprField) {
-        self.field(expr);
-        visit::visit_expr_field(self, expr);
+        if !self.field(expr) {
+            visit::visit_expr_field(self, expr);
+        }
     }
 
     fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
@@ -173,25 +212,27 @@ impl<'ast> Visit<'ast> for Body<'_> {
                 format_args!("`{resource}` is already locked here; use the closure's argument"),
             );
         }
-        for arg in &call.args {
-            self.keeps_reference_inside(&resource, arg);
-        }
         self.visit_expr(&call.receiver);
         self.locked.push(resource);
-        call.args.iter().for_each(|arg| self.visit_expr(arg));
+        for arg in &call.args {
+            match arg {
+                Expr::Closure(section) => self.section(section),
+                _ => self.visit_expr(arg),
+            }
+        }
         self.locked.pop();
     }
 
     fn visit_expr_closure(&mut self, closure: &'ast ExprClosure) {
-        let could = std::mem::replace(&mut self.can_wait, closure.asyncness.is_some());
-        visit::visit_expr_closure(self, closure);
-        self.can_wait = could;
+        self.within(closure.asyncness.is_some(), false, |body| visit::visit_expr_closure(body, closure));
     }
 
     fn visit_expr_async(&mut self, block: &'ast ExprAsync) {
-        let could = std::mem::replace(&mut self.can_wait, true);
-        visit::visit_expr_async(self, block);
-        self.can_wait = could;
+        self.within(true, false, |body| visit::visit_expr_async(body, block));
+    }
+
+    fn visit_expr_try_block(&mut self, block: &'ast ExprTryBlock) {
+        self.within(self.can_wait, false, |body| visit::visit_expr_try_block(body, block));
     }
 
     fn visit_expr_await(&mut self, expr: &'ast ExprAwait) {
@@ -214,18 +255,20 @@ impl<'ast> Visit<'ast> for Body<'_> {
                 );
             }
         }
+        self.sleeps(call);
         visit::visit_expr_call(self, call);
     }
 
     fn visit_macro(&mut self, mac: &'ast Macro) {
         let args = mac.parse_body_with(syn::punctuated::Punctuated::<Expr, syn::Token![,]>::parse_terminated);
         match args {
-            Ok(args) => {
+            // The macro may put them into a closure.
+            Ok(args) => self.within(self.can_wait, false, |body| {
                 for arg in &args {
-                    self.value(arg);
-                    self.visit_expr(arg);
+                    body.value(arg);
+                    body.visit_expr(arg);
                 }
-            }
+            }),
             Err(_) => self.tokens(mac.tokens.clone()),
         }
     }
@@ -235,57 +278,53 @@ impl<'ast> Visit<'ast> for Body<'_> {
 }
 
 impl Body<'_> {
-    /// Reports a critical section that returns a reference to its resource.
-    fn keeps_reference_inside(&mut self, resource: &Ident, section: &Expr) {
-        let Expr::Closure(closure) = section else { return };
-        let mut value = &*closure.body;
-        while let Expr::Block(block) = value
-            && let Some(Stmt::Expr(last, None)) = block.block.stmts.last()
-        {
-            value = last;
-        }
-        let Expr::Path(path) = value else { return };
-        let mut parameters = closure.inputs.iter().filter_map(|input| match input {
-            Pat::Ident(parameter) => Some(&parameter.ident),
-            _ => None,
-        });
-        if let Some(name) = parameters.find(|name| path.path.is_ident(*name)) {
+    /// Visits code in which `.await` may be allowed, and which may run in a job.
+    fn within(&mut self, can_wait: bool, runs_in_job: bool, visit: impl FnOnce(&mut Self)) {
+        let before = (self.can_wait, self.runs_in_job);
+        (self.can_wait, self.runs_in_job) = (can_wait, runs_in_job);
+        visit(self);
+        (self.can_wait, self.runs_in_job) = before;
+    }
+
+    /// Visits the critical section of the resource that was locked last, and reports references to the
+    /// resource that leave it.
+    fn section(&mut self, closure: &ExprClosure) {
+        let Some(resource) = self.locked.last() else { return };
+        let ty = self.app.resource(resource).map(|resource| &resource.ty);
+        for section::Escape { place, remedy } in section::escapes(closure, ty) {
             self.errors.at(
-                value,
+                place,
                 format_args!(
-                    "a reference to `{resource}` is valid only in its critical section; use it there, or return \
-                     a copy: `|{name}| {name}.clone()`"
+                    "a reference to `{resource}` is valid only in its critical section; use it there, or {remedy}"
                 ),
             );
         }
+        let runs_in_job = self.runs_in_job;
+        self.within(closure.asyncness.is_some(), runs_in_job, |body| {
+            visit::visit_expr_closure(body, closure);
+        });
     }
 
-    fn waits(&mut self, expr: &ExprAwait) {
-        let name = &self.handler.ident;
-        let message = match (self.locked.last(), self.app.task(self.handler).map(|task| &task.kind)) {
-            (Some(resource), _) => format!(
-                "a critical section cannot wait; copy the needed values out of \
-                 `{resource}.lock(..)`, and `.await` after it"
-            ),
-            (None, _) if self.handler.sig().asyncness.is_some() => {
-                "a closure that is not `async` cannot wait; write `async ||`, or `.await` outside it"
-                    .to_owned()
-            }
-            (None, Some(TaskKind::Message)) => {
-                format!("`{name}` cannot wait; write `async fn {name}`, or remove the `.await`")
-            }
-            (None, Some(TaskKind::Periodic { .. })) => format!(
-                "`{name}` is released by the clock and cannot wait; remove the `.await`, or remove `period`, write \
-                 `async fn {name}`, and loop over `punctual::delay_until`"
-            ),
-            (None, Some(_)) => format!(
-                "`{name}` is released by its event source and cannot wait; remove the `.await`, or spawn an async task"
-            ),
-            (None, None) => {
-                format!("`{name}` is called by the framework and cannot wait; spawn an async task that does")
-            }
+    /// Reports a write to a resource that the handler lists by reference.
+    fn writes(&mut self, target: &Expr) {
+        let base = match ungrouped(target) {
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => &unary.expr,
+            Expr::Index(index) => &index.expr,
+            Expr::Field(field) => &field.base,
+            _ => return,
         };
-        self.errors.at(expr.await_token, message);
+        let Some((name, false)) = self.shared(ungrouped(base)) else { return };
+        let by_reference = |used: &SharedUse| used.ident == *name && used.access.is_reference();
+        if self.handler.shared.iter().any(by_reference) {
+            let context = self.context.map(Ident::to_string).unwrap_or_default();
+            self.errors.at(
+                target,
+                format_args!(
+                    "`{name}` is read-only here, because it is listed as `&{name}`; list `{name}` without `&` everywhere, \
+                     and write `{context}.shared.{name}.lock(|{name}| ..)`"
+                ),
+            );
+        }
     }
 
     /// Returns the part of the context that `expr` is: `shared` or `local`.
@@ -344,108 +383,21 @@ impl Body<'_> {
         true
     }
 
-    /// Checks a field of the context, or of one of its parts.
-    fn field(&mut self, expr: &ExprField) {
-        let Member::Named(name) = &expr.member else { return };
+    /// Checks a field of the context, or of one of its parts; returns whether it is one of a part.
+    fn field(&mut self, expr: &ExprField) -> bool {
+        let Member::Named(name) = &expr.member else { return false };
         if let Expr::Path(path) = &*expr.base
             && path.path.get_ident() == self.context
             && self.context.is_some()
         {
             self.part_of_context(name);
-        } else if let Some(part) = self.part(&expr.base) {
+            return false;
+        }
+        let part = self.part(&expr.base).filter(|part| *part == "shared" || *part == "local");
+        if let Some(part) = part {
             self.unlisted(&part.to_string(), name);
         }
-    }
-
-    fn part_of_context(&mut self, name: &Ident) {
-        let answer = match name.to_string().as_str() {
-            "device" | "core" | "peripherals" => {
-                "there are no peripherals; open the devices of the task in `init`, and pass them \
-                 in the `#[local]` \
-                 struct"
-            }
-            "resources" => "write `cx.shared.x` and `cx.local.x`",
-            "cs" => {
-                "there are no interrupts to disable; `init` runs before every task, and `lock` excludes tasks later"
-            }
-            "spawn" | "schedule" => {
-                "write `task::spawn(..)`, `task::spawn_after(..)` or `task::spawn_at(..)`"
-            }
-            "start" | "scheduled" => {
-                "the release time of a periodic task is `cx.released`; `punctual::now()` is the \
-                 current time"
-            }
-            "monotonics" => "the clock is `CLOCK_MONOTONIC`, see `punctual::now`",
-            _ => return,
-        };
-        self.errors.at(name, format_args!("`{name}` is a part of RTIC's contexts: {answer}"));
-    }
-
-    /// Reports a resource that is used but not listed.
-    fn unlisted(&mut self, part: &str, name: &Ident) {
-        let (app, handler) = (self.app, self.handler);
-        let (listed, declared): (Vec<&Ident>, Vec<&Ident>) = match part {
-            "shared" => (
-                handler.shared.iter().map(|used| &used.ident).collect(),
-                app.shared.resources.iter().map(|resource| &resource.ident).collect(),
-            ),
-            "local" => (
-                handler.locals.iter().map(|used| &used.ident).collect(),
-                app.local.fields.iter().map(|field| &field.ident).collect(),
-            ),
-            _ => return,
-        };
-        if listed.contains(&name) {
-            return;
-        }
-        let (task, role) = (&handler.ident, handler.role.attribute());
-        let message = if handler.role == Role::Init {
-            match part {
-                "shared" => "`init` creates the shared resources; work on the values before it returns them"
-                    .to_owned(),
-                _ => format!(
-                    "declare `{name}` in the attribute: `#[init(local = [{name}: <type> = <expression>])]`"
-                ),
-            }
-        } else if declared.contains(&name) {
-            let list = listed.iter().map(|name| name.to_string()).chain([name.to_string()]);
-            let list = list.collect::<Vec<_>>().join(", ");
-            format!(
-                "`{task}` uses `{name}` without listing it; add it to the attribute: `#[{role}({part} = [{list}])]`"
-            )
-        } else {
-            let all = listed.iter().chain(&declared).map(|name| name.to_string()).collect::<Vec<_>>();
-            let meant = suggest::nearest(&name.to_string(), all.iter().map(String::as_str));
-            let meant = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
-            let place = if part == "shared" { &app.shared.item.ident } else { &app.local.item.ident };
-            format!(
-                "no {part} resource is named `{name}`{meant}{stop} declare it in `{place}`, and list it: \
-                 `#[{role}({part} = [{name}])]`",
-                stop = if meant.is_empty() { ";" } else { " Or" }
-            )
-        };
-        self.errors.at(name, message);
-    }
-
-    /// Checks the tokens of a macro that are not a list of expressions: only unlisted names are
-    /// found.
-    fn tokens(&mut self, tokens: TokenStream) {
-        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-        for token in &tokens {
-            if let TokenTree::Group(group) = token {
-                self.tokens(group.stream());
-            }
-        }
-        let is = |token: &TokenTree, text: &str| token.to_token_stream().to_string() == text;
-        let Some(context) = self.context.map(Ident::to_string) else { return };
-        for window in tokens.windows(5) {
-            let [first, dot, TokenTree::Ident(part), second_dot, TokenTree::Ident(name)] = window else {
-                continue;
-            };
-            if is(first, &context) && is(dot, ".") && is(second_dot, ".") {
-                self.unlisted(&part.to_string(), name);
-            }
-        }
+        part.is_some()
     }
 }
 
@@ -457,7 +409,7 @@ mod tests {
     use crate::testing::{assert_one, errors};
 
     /// Returns the errors in the body of a task that lists one lock, one reference, and one local.
-    fn in_body(body: TokenStream) -> Vec<String> {
+    pub(super) fn in_body(body: TokenStream) -> Vec<String> {
         errors(quote! {
             #[shared] struct Shared { count: u32, table: [u8; 2], other: u8, #[lock_free] free: u8 }
             #[local] struct Local { line: u8, spare: u8 }
@@ -473,7 +425,7 @@ mod tests {
             (&mut cx.shared.count).lock(|count| *count += 1);
             helper(&mut cx.shared.count, cx.shared.table[0]);
             *cx.shared.free += cx.shared.table[1];
-            println!("{} {}", cx.local.line, cx.released);
+            println!("{}", cx.local.line);
             let other = other_context();
             vec![other.shared.missing; 3];
             fn nested(cx: Other) -> u8 { cx.device + *cx.shared.count }
@@ -506,20 +458,6 @@ mod tests {
     }
 
     #[test]
-    fn resource_used_but_not_listed() {
-        for (body, list) in [
-            (quote!(cx.shared.other.lock(|_| ());), "`#[task(shared = [count, table, free, other])]`"),
-            (quote!(*cx.local.spare += 1;), "`#[task(local = [line, spare])]`"),
-            (quote!(println!("{:?}", cx.local.spare);), "`#[task(local = [line, spare])]`"),
-            (quote!(select! { x => cx.local.spare };), "`#[task(local = [line, spare])]`"),
-        ] {
-            assert_one(&in_body(body), &["without listing it; add it to the attribute", list]);
-        }
-        assert_one(&in_body(quote!(cx.shared.cuont.lock(|_| ());)), &["did you mean `count`?"]);
-        assert_one(&in_body(quote!(cx.local.zoom;)), &["no local resource is named `zoom`", "`Local`"]);
-    }
-
-    #[test]
     fn shared_resource_without_lock() {
         for body in [
             quote!(*cx.shared.count += 1;),
@@ -535,39 +473,21 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_rtic_contexts() {
-        for (body, answer) in [
-            (quote!(let p = cx.device;), "open the devices of the task in `init`"),
-            (quote!(cx.core.SYST;), "open the devices of the task in `init`"),
-            (quote!(cx.resources.x;), "write `cx.shared.x`"),
-            (quote!(cx.spawn.t();), "write `task::spawn(..)`"),
-            (quote!(let t = cx.scheduled;), "`cx.released`"),
-        ] {
-            assert_one(&in_body(body), &["RTIC's", answer]);
-        }
-    }
-
-    #[test]
-    fn waits_outside_async() {
-        assert_one(&in_body(quote!(delay().await;)), &["write `async fn t`"]);
-        assert_eq!(in_body(quote!(let f = async { delay().await };)), [""; 0]);
-        let errors = errors(quote! {
-            #[shared] struct Shared { a: u8 }
-            #[task(shared = [a])] async fn t(mut cx: t::Context) { cx.shared.a.lock(|_| delay().await); }
-            #[task(period = 1.secs())] fn u(_: u::Context) { delay().await }
-            #[idle] fn idle(_: idle::Context) { delay().await }
-        });
-        for (error, part) in errors.iter().zip(["spawn an async task", "`.await` after it", "`delay_until`"])
-        {
-            assert!(error.contains(part.trim_matches('`')), "{part} is not in {error}");
-        }
-        assert_eq!(errors.len(), 3);
-    }
-
-    #[test]
     fn resource_locked_twice() {
         let twice = quote!(cx.shared.count.lock(|a| cx.shared.count.lock(|b| *b = *a)););
         assert_one(&in_body(twice), &["`count` is already locked here"]);
+    }
+
+    #[test]
+    fn writes_to_resource_listed_by_reference() {
+        for body in [
+            quote!(cx.shared.table[0] = 1;),
+            quote!(*cx.shared.table = [1, 2];),
+            quote!(cx.shared.table.x += 1;),
+        ] {
+            assert_one(&in_body(body), &["listed as `&table`; list `table` without `&` everywhere"]);
+        }
+        assert_eq!(in_body(quote!(let x = cx.shared.table[0] + 1; *cx.shared.free = x;)), [""; 0]);
     }
 
     #[test]

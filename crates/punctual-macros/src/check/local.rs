@@ -35,6 +35,16 @@ fn undeclared(app: &App, handler: &Handler, errors: &mut Errors) {
             errors.at(name, suggest::left_out(name));
             continue;
         }
+        if app.resource(name).is_some() {
+            let shared = &app.shared.item.ident;
+            errors.at(
+                name,
+                format_args!(
+                    "`{name}` is a shared resource, a field of `{shared}`; write `shared = [{name}]`"
+                ),
+            );
+            continue;
+        }
         let place = format!("`{}`", app.local.item.ident);
         let hint = suggest::hint(name, &place, app.local.fields.iter().map(|field| &field.ident));
         errors.at(
@@ -105,6 +115,15 @@ mod tests {
             &errors,
             &["no local resource is named `senser`; did you mean `sensor`?", "write `senser: <type>"],
         );
+    }
+
+    #[test]
+    fn shared_resource_in_local_list() {
+        let errors = errors(quote! {
+            #[shared] struct Shared { total: u8 }
+            #[task(local = [total])] fn t(cx: t::Context) {}
+        });
+        assert_one(&errors, &["`total` is a shared resource, a field of `Shared`; write `shared = [total]`"]);
     }
 
     #[test]

@@ -17,18 +17,21 @@ mod overrun;
 mod partitions;
 mod release;
 mod resources;
+mod section;
 mod shared;
 mod signature;
+mod unlisted;
 
 use crate::analyse::Analysis;
-use crate::errors::Errors;
+use crate::errors::{Errors, Warnings};
 use crate::model::App;
 
 pub(crate) use args::lifetimes;
 pub(crate) use names::is_model;
 
-/// Applies every rule.
-pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) {
+/// Applies every rule, and returns the warnings.
+pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) -> Warnings {
+    let mut warnings = Warnings::default();
     features::check(app, cfg!(any(feature = "async", test)), errors);
     let bare = !cfg!(any(feature = "std", test));
     if bare {
@@ -48,6 +51,8 @@ pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) {
         binding::check(app, errors);
     }
     overrun::check(app, errors);
-    body::check(app, analysis, errors);
+    body::check(app, analysis, errors, &mut warnings);
     partitions::check(app, analysis, errors);
+    unlisted::check(app, &mut warnings);
+    warnings
 }

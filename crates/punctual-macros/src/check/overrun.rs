@@ -25,7 +25,11 @@ fn missing(app: &App, name: &Ident, errors: &mut Errors) {
         return;
     }
     let place = format!("`{}`", app.module.ident);
-    let hint = suggest::hint(name, &place, app.tasks.iter().map(|task| &task.handler.ident));
+    let policy = suggest::nearest(&name.to_string(), ["skip", "queue", "stop"].into_iter());
+    let hint = match policy {
+        Some(meant) => format!("; did you mean `{meant}`?"),
+        None => suggest::hint(name, &place, app.tasks.iter().map(|task| &task.handler.ident)),
+    };
     errors.at(
         name,
         format_args!(

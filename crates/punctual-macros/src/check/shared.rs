@@ -30,6 +30,16 @@ fn undeclared(app: &App, handler: &Handler, errors: &mut Errors) {
             errors.at(name, suggest::left_out(name));
             continue;
         }
+        if app.local_field(name).is_some() {
+            let (local, shared) = (&app.local.item.ident, &app.shared.item.ident);
+            errors.at(
+                name,
+                format_args!(
+                    "`{name}` is a local resource, a field of `{local}`; write `local = [{name}]`, or move it to `{shared}`"
+                ),
+            );
+            continue;
+        }
         let place = format!("`{}`", app.shared.item.ident);
         let names = app.shared.resources.iter().map(|resource| &resource.ident);
         let hint = suggest::hint(name, &place, names);
@@ -65,6 +75,15 @@ mod tests {
             &errors,
             &["no shared resource is named `cuont`; did you mean `count`? `Shared` declares `count`"],
         );
+    }
+
+    #[test]
+    fn local_resource_in_shared_list() {
+        let errors = errors(quote! {
+            #[local] struct Local { sensor: u8 }
+            #[task(shared = [sensor])] fn t(cx: t::Context) {}
+        });
+        assert_one(&errors, &["`sensor` is a local resource", "`local = [sensor]`, or move it to `Shared`"]);
     }
 
     #[test]

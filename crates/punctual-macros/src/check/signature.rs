@@ -24,8 +24,8 @@ fn asyncness(app: &App, handler: &Handler, errors: &mut Errors) {
     let message = match app.task(handler).map(|task| &task.kind) {
         Some(TaskKind::Async) => return,
         Some(TaskKind::Periodic { .. }) => format!(
-            "`{name}` is released by the clock and cannot be async; remove `async`, or remove `period` and loop \
-             over `punctual::delay_until`"
+            "`{name}` is released by the clock and cannot be async; remove `async`, or remove `period` and await \
+             the ticks of `punctual::every(..)`"
         ),
         Some(_) => {
             format!("`{name}` is released by its event source and cannot be async; remove `async`")
@@ -185,7 +185,7 @@ mod tests {
         assert!(errors.is_empty(), "{errors:#?}");
         rejects(
             quote! { #[task(period = 1.secs())] async fn t(cx: t::Context) {} },
-            &["`t` is released by the clock", "`punctual::delay_until`"],
+            &["`t` is released by the clock", "`punctual::every(..)`"],
         );
         rejects(
             quote! { #[idle] async fn idle(cx: idle::Context) {} },

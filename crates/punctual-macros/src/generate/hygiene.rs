@@ -99,7 +99,7 @@ fn generate(args: TokenStream, items: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let app = crate::front(args, Source::holding(module, &["all()"]), &mut errors);
     errors.finish().expect("the app has no mistakes");
-    let (app, analysis) = app.expect("the app is whole");
+    let (app, analysis, _) = app.expect("the app is whole");
     super::generated(&app, &analysis)
 }
 

@@ -46,7 +46,7 @@ fn above(name: &str, key: &str) -> String {
 }
 
 fn not_zero(value: &Duration, key: &str) -> Option<TokenStream> {
-    let message = format!("`{key}` cannot be zero");
+    let message = format!("`{key}` cannot be zero; write a duration such as `10.millis()`");
     value.nanos.is_none().then(|| {
         check(value, &quote!(::punctual::export::Duration::from_ticks(1)), &duration(value), &message)
     })

@@ -32,12 +32,13 @@ use syn::AttrStyle;
 use syn::spanned::Spanned;
 
 use crate::analyse::Analysis;
+use crate::errors::Warnings;
 use crate::model::{App, Duration, Handler, HandlerItem, Size};
 
 pub(crate) use stubs::stubs;
 
 /// The module without the framework's attributes, with the generated code, and `main`.
-pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
+pub(crate) fn module(app: &App, analysis: &Analysis, warnings: &Warnings) -> TokenStream {
     let (inner, outer): (Vec<_>, Vec<_>) =
         app.module.attrs.iter().partition(|attr| matches!(attr.style, AttrStyle::Inner(_)));
     let (vis, ident) = (&app.module.vis, &app.module.ident);
@@ -47,6 +48,7 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
     let root = app.args.root.as_ref();
     let generated = root::replaced(generated(app, analysis), root);
     let main = root::replaced(entry::main(app), root);
+    let warnings = self::warnings(warnings);
     // On Linux the prelude includes it.
     let allocated = cfg!(all(feature = "alloc", not(feature = "std"))).then(|| {
         quote!(
@@ -65,6 +67,7 @@ pub(crate) fn module(app: &App, analysis: &Analysis) -> TokenStream {
             #local
             #(#handlers)*
             #generated
+            #warnings
         }
         #main
     }
@@ -87,6 +90,25 @@ fn generated(app: &App, analysis: &Analysis) -> TokenStream {
     ]
     .into_iter()
     .collect()
+}
+
+/// Returns a use of a deprecated item at the location of each warning, because only the compiler can
+/// issue warnings.
+fn warnings(warnings: &Warnings) -> TokenStream {
+    let quiet = quiet();
+    let uses = warnings.iter().map(|(name, message)| {
+        // Only the use has the span of the user's name: no lint applies to the item.
+        let item = names::own(name);
+        quote! {
+            #quiet
+            const _: () = {
+                #[deprecated(note = #message)]
+                const #item: () = ();
+                #name
+            };
+        }
+    });
+    uses.collect()
 }
 
 /// A handler takes its context by value whether it needs to or not, is called once, and is not

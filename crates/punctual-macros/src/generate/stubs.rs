@@ -17,8 +17,8 @@ use crate::check::{is_model, lifetimes};
 use crate::errors::Errors;
 use crate::model::{AppArgs, Role};
 use crate::parse::{
-    Mark, cfgs, foreign_fn, item_attrs, take_attribute, take_mark, take_misspelled, without_bodies,
-    without_broken_items,
+    Mark, cfgs, foreign_fn, item_attrs, misspells, take_attribute, take_mark, take_misspelled,
+    without_bodies, without_broken_items,
 };
 
 /// Returns the module with stubs in place of the generated code, or `item` itself if it is not a
@@ -126,9 +126,13 @@ impl Stubs {
                     self.kept.push(Item::Fn(function));
                 }
             }
-            (Some(_), Item::Struct(mut item)) => {
+            (mark, Item::Struct(mut item)) => {
+                // A misspelled attribute has been reported, and is unknown to the compiler.
+                item.attrs.retain(|attr| mark.is_some() || misspells(attr, &["shared", "local"]).is_none());
                 for field in &mut item.fields {
-                    field.attrs.retain(|attr| !attr.path().is_ident("lock_free"));
+                    field.attrs.retain(|attr| {
+                        !attr.path().is_ident("lock_free") && misspells(attr, &["lock_free"]).is_none()
+                    });
                 }
                 let cfgs = cfgs(&item.attrs);
                 self.once(item.ident.clone(), &cfgs, |stubs| stubs.kept.push(Item::Struct(item)));

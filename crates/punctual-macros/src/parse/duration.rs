@@ -35,7 +35,7 @@ pub(super) fn duration(keys: &Keys, name: &str, purpose: Purpose, errors: &mut E
     let source = keys.expr(name, errors)?.clone();
     let nanos = errors.take(value(&source, purpose))?;
     if nanos == Some(0) && purpose != Purpose::Other {
-        errors.at(&source, format_args!("`{name}` cannot be zero"));
+        errors.at(&source, format_args!("`{name}` cannot be zero; write a duration such as `10.millis()`"));
     }
     Some(Duration { nanos, source: Box::new(source) })
 }
@@ -127,7 +127,7 @@ fn nanos(call: &ExprMethodCall, lit: &LitInt, purpose: Purpose) -> syn::Result<u
         return error("only a `period` can be a rate; give a duration, such as `10.millis()`".into());
     }
     match count.checked_mul(*factor) {
-        Some(0) => error("a rate cannot be zero".into()),
+        Some(0) => error("a rate cannot be zero; write a rate such as `100.Hz()`".into()),
         Some(rate) if SECOND.is_multiple_of(rate) => Ok(SECOND / rate),
         _ => error(format!(
             "a period of {count} {unit} is not a whole number of nanoseconds; give it in nanos"

@@ -182,8 +182,13 @@ impl Keys {
         if let Some((_, value)) = names.iter().zip(values).find(|(name, _)| given == **name) {
             return value;
         }
+        let text = given.to_string();
+        // With another initial it is rather another word: `never` is not `every`.
+        let similar = |name: &&str| name.chars().next() == text.chars().next();
+        let meant = suggest::nearest(&text, names.iter().copied().filter(similar));
+        let meant = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
         let names = table::alternatives(names.iter().map(|name| format!("`{name}`")));
-        errors.at(&given, format_args!("`{name}` is {names}: {meaning}"));
+        errors.at(&given, format_args!("`{name}` is {names}: {meaning}{meant}"));
         values[0]
     }
 
@@ -257,7 +262,7 @@ pub(super) fn not_quoted(input: ParseStream<'_>) -> syn::Result<()> {
 }
 
 /// Removes the invisible groups around `macro_rules!` fragments, and parentheses.
-pub(super) fn ungrouped(mut expr: &Expr) -> &Expr {
+pub(crate) fn ungrouped(mut expr: &Expr) -> &Expr {
     loop {
         expr = match expr {
             Expr::Group(group) => &group.expr,

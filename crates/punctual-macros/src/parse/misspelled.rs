@@ -1,4 +1,4 @@
-//! Handlers whose attribute is missing or misspelled.
+//! Attributes of the framework that are missing or misspelled.
 
 use syn::{Attribute, FnArg, Item, ItemFn, Type};
 
@@ -46,11 +46,23 @@ pub(crate) fn take_misspelled(function: &mut ItemFn, items: &[Item], errors: &mu
             ),
         ),
         _ => {
-            let meant = meant(&attr).unwrap_or(ROLES[0]);
-            errors.at(attr.path(), format_args!("unknown attribute `{given}`; did you mean `{meant}`?"));
+            report(&attr, &ROLES, errors);
         }
     }
     true
+}
+
+/// Returns the one of `names` that the attribute misspells, if it is not one of them itself.
+pub(crate) fn misspells(attr: &Attribute, names: &[&'static str]) -> Option<&'static str> {
+    let given = attr.path().get_ident()?.to_string();
+    if names.contains(&&*given) { None } else { suggest::nearest(&given, names.iter().copied()) }
+}
+
+/// Reports an attribute that misspells one of `names`; returns that.
+pub(super) fn report(attr: &Attribute, names: &[&'static str], errors: &mut Errors) -> Option<&'static str> {
+    let (meant, given) = (misspells(attr, names)?, attr.path().get_ident()?);
+    errors.at(given, format_args!("unknown attribute `{given}`; did you mean `{meant}`?"));
+    Some(meant)
 }
 
 /// Returns whether the first parameter of a function `x` is `x::Context`.
@@ -66,7 +78,7 @@ fn takes_own_context(function: &ItemFn) -> bool {
 mod tests {
     use quote::quote;
 
-    use crate::testing::{assert_one, errors};
+    use crate::testing::{assert_one, errors, errors_of_module};
 
     #[test]
     fn misspelled_or_missing_attributes() {
@@ -77,6 +89,26 @@ mod tests {
         assert_one(&interrupt, &["write `#[task(binds = ..)]`", "not `#[interrupt]`"]);
         let none = of(quote! { #[inline] fn control(_: control::Context<'_>) {} });
         assert_one(&none, &["has no attribute; write `#[task(..)]` above it"]);
+    }
+
+    #[test]
+    fn misspelled_attributes_of_structs_and_fields() {
+        let resources = quote! {
+            #[share] struct Shared { a: u8 }
+            #[derive(Debug)] #[locals] struct Local {}
+            #[init] fn init(cx: init::Context) -> (Shared, Local) {}
+            #[shard] struct Other;
+        };
+        let errors_of_structs = errors_of_module(quote!(), resources);
+        assert_eq!(
+            errors_of_structs,
+            [
+                "unknown attribute `share`; did you mean `shared`?",
+                "unknown attribute `locals`; did you mean `local`?",
+            ]
+        );
+        let field = quote! { #[shared] struct Shared { #[lockfree] a: u8, #[allow(unused)] b: u8 } };
+        assert_one(&errors(field), &["unknown attribute `lockfree`; did you mean `lock_free`?"]);
     }
 
     #[test]

@@ -34,7 +34,8 @@ pub(crate) use bodies::without_bodies;
 pub(crate) use conditions::Source;
 pub(crate) use handler::foreign_fn;
 pub(crate) use items::without_broken_items;
-pub(crate) use misspelled::take_misspelled;
+pub(crate) use keys::ungrouped;
+pub(crate) use misspelled::{misspells, take_misspelled};
 pub(crate) use rtic::take_attribute;
 
 /// Returns the model of the application, unless the input is too broken for the checks to mean

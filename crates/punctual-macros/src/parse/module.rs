@@ -6,7 +6,7 @@ use super::attributes::{Mark, item_attrs, take_mark};
 use super::conditions::{Absent, Conditions};
 use super::constants::Constants;
 use super::handler::{self, Marked, foreign_fn};
-use super::misspelled::take_misspelled;
+use super::misspelled::{self, take_misspelled};
 use super::{resources, rtic, task};
 use crate::errors::Errors;
 use crate::model::{App, AppArgs, HandlerItem, Idle, Init, Local, Module, Role, Shared, Shutdown, Task};
@@ -179,10 +179,23 @@ impl<'a> Parts<'a> {
         !repeated
     }
 
-    fn report_misspelled(&self, errors: &mut Errors) {
+    /// Reports misspelled marks, and counts those of structs as seen.
+    fn report_misspelled(&mut self, errors: &mut Errors) {
         for item in &self.items {
-            if let Item::Fn(function) = item {
-                take_misspelled(&mut function.clone(), &self.items, errors);
+            match item {
+                Item::Fn(function) => {
+                    take_misspelled(&mut function.clone(), &self.items, errors);
+                }
+                Item::Struct(item) => {
+                    for mark in [Mark::Shared, Mark::Local] {
+                        let is_missing = !self.seen.contains(&mark);
+                        let mut attrs = item.attrs.iter().filter(|_| is_missing);
+                        if attrs.any(|attr| misspelled::report(attr, &[mark.name()], errors).is_some()) {
+                            self.seen.push(mark);
+                        }
+                    }
+                }
+                _ => {}
             }
         }
     }

@@ -8,7 +8,7 @@ use syn::{Attribute, Expr, Field, Fields, Ident, ItemStruct, Meta, Token};
 use super::attributes::is_condition;
 use super::conditions::Conditions;
 use super::keys::not_quoted;
-use super::recover;
+use super::{misspelled, recover};
 use crate::errors::Errors;
 use crate::model::{Access, Local, LocalField, LocalOrigin, LocalUse, Resource, Shared, SharedUse};
 
@@ -70,6 +70,9 @@ fn place(field: &mut Field, errors: &mut Errors) {
 }
 
 fn take_lock_free(field: &mut Field, errors: &mut Errors) -> Option<Attribute> {
+    for attr in &field.attrs {
+        misspelled::report(attr, &["lock_free"], errors);
+    }
     let mut found = field.attrs.extract_if(.., |attr| attr.path().is_ident("lock_free"));
     let attr = found.next()?;
     if !matches!(attr.meta, Meta::Path(_)) {

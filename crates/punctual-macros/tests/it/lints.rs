@@ -38,7 +38,7 @@ mod strict_lints {
         pub(crate) struct Local {
             sensor: Sensor,
             of_idle: u32,
-            unused: u32,
+            _unused: u32,
         }
 
         #[derive(Debug)]
@@ -49,7 +49,7 @@ mod strict_lints {
             *cx.local.start = start;
             low::spawn(Sensor(start), 1).expect("there is room");
             let shared = Shared { total: *cx.local.start, table: [1, 2], history: Vec::with_capacity(4) };
-            (shared, Local { sensor: Sensor(1), of_idle: 0, unused: 0 })
+            (shared, Local { sensor: Sensor(1), of_idle: 0, _unused: 0 })
         }
 
         #[idle(shared = [total], local = [of_idle, turns: u32 = 0])]

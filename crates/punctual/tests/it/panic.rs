@@ -152,6 +152,7 @@ mod app {
         panic!("here");
     }
 
+    #[allow(deprecated, reason = "the thread has to block outside of the runtime")]
     #[task(priority = 1)]
     fn endless(_: endless::Context, spins: bool) {
         top::spawn_after(5.millis()).unwrap();

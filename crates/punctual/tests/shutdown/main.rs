@@ -90,6 +90,7 @@ mod ends {
         #[local]
         struct Local {
             local: Counted,
+            #[allow(dead_code, reason = "it is for being dropped")]
             unused: Counted,
             all: All,
         }

@@ -39,7 +39,11 @@ impl<J: Send> Place<J> {
     /// # Safety
     /// `storage` is aligned to 64 bytes, has room for [`future_size`] bytes, holds no future, and
     /// has no other users.
-    pub unsafe fn future<K, F: Future + Send>(self, make: impl FnOnce(K) -> F, job: K, storage: *mut u8) {
+    pub unsafe fn future<K, F>(self, make: impl FnOnce(K) -> F, job: K, storage: *mut u8)
+    where
+        // The error for a future that is not `Send` shows this line.
+        F: Future + Send, // drop values that are not `Send` before the `.await`, or write `local_task`
+    {
         // SAFETY: the storage is unused, large enough and aligned, by this function's contract, and
         // the future is `Send`.
         unsafe { future_place_local(make, job, storage) }

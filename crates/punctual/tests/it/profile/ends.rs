@@ -52,6 +52,7 @@ mod sleeper {
             (Shared {}, Local {})
         }
 
+        #[allow(deprecated, reason = "the profile shows how long a job was suspended")]
         #[task]
         fn sleeps(_: sleeps::Context) {
             std::thread::sleep(std::time::Duration::from_millis(30));

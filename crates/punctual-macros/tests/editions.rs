@@ -1,6 +1,8 @@
-//! Apps compile in every edition of the language: one `cargo check` of a workspace with a package for each.
+//! Apps compile in every edition of the language, and with Punctual under another name: one `cargo
+//! check` of a workspace with a package for each edition.
 //!
-//! Generated code has the edition of the package that it is generated for, which decides keywords and paths.
+//! Generated code has the edition of the package that it is generated for, which decides keywords
+//! and paths.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,20 +73,27 @@ const ASYNC: &str = "
     }
 ";
 
-fn program(edition: &str) -> String {
+/// Another crate that exports Punctual under another name.
+const REEXPORT: &str = "pub use punctual as real_time;";
+
+/// Returns the app, which finds Punctual at `path` and has `attribute`.
+fn program(edition: &str, path: &str, attribute: &str) -> String {
     let name = if edition == "2024" { "r#gen" } else { "gen" };
-    let (external, waits) = if edition == "2015" { ("extern crate punctual;", "") } else { ("", ASYNC) };
-    format!(
-        "#![deny(warnings)]\n{external}\n#[punctual::app]\nmod app {{{}{waits}}}\n",
-        APP.replace("GEN", name)
-    )
+    let krate = path.split(':').next().expect("a path begins with a crate");
+    let (external, waits) =
+        if edition == "2015" { (format!("extern crate {krate};"), "") } else { (String::new(), ASYNC) };
+    let app = APP.replace("GEN", name).replace("use punctual::prelude", &format!("use {path}::prelude"));
+    // In the module, the name of the crate is the same.
+    let alias = if krate == "punctual" { String::new() } else { format!("use {path} as punctual;") };
+    format!("#![deny(warnings)]\n{external}\n#[{attribute}]\nmod app {{{alias}{app}{waits}}}\n")
 }
 
 /// Writes the workspace.
 fn write(place: &Path, punctual: &Path) -> std::io::Result<()> {
     let members = EDITIONS.map(|edition| format!("\"edition{edition}\"")).join(", ");
     let workspace = format!(
-        "[workspace]\nresolver = \"3\"\nmembers = [{members}]\n\n[workspace.dependencies]\npunctual = {{ path = {punctual:?} }}\n"
+        "[workspace]\nresolver = \"3\"\nmembers = [\"reexport\", {members}]\n\n[workspace.dependencies]\n\
+         punctual = {{ path = {punctual:?} }}\nreexport = {{ path = \"reexport\" }}\n"
     );
     fs::create_dir_all(place)?;
     fs::write(place.join("Cargo.toml"), workspace)?;
@@ -92,15 +101,27 @@ fn write(place: &Path, punctual: &Path) -> std::io::Result<()> {
     fs::copy(punctual.join("../../Cargo.lock"), place.join("Cargo.lock"))?;
     for edition in EDITIONS {
         let package = place.join(format!("edition{edition}"));
-        let manifest = format!(
-            "[package]\nname = \"edition{edition}\"\nversion = \"0.0.0\"\nedition = \"{edition}\"\n\n\
-             [dependencies]\npunctual = {{ workspace = true }}\n"
-        );
-        fs::create_dir_all(package.join("src"))?;
-        fs::write(package.join("Cargo.toml"), manifest)?;
-        fs::write(package.join("src/main.rs"), program(edition))?;
+        let dependencies = "punctual = { workspace = true }\nreexport = { workspace = true }\n";
+        write_package(&package, edition, dependencies)?;
+        fs::create_dir_all(package.join("src/bin"))?;
+        fs::write(package.join("src/main.rs"), program(edition, "punctual", "punctual::app"))?;
+        let (path, attribute) =
+            ("reexport::real_time", "reexport::real_time::app(crate = reexport::real_time)");
+        fs::write(package.join("src/bin/renamed.rs"), program(edition, path, attribute))?;
     }
-    Ok(())
+    let package = place.join("reexport");
+    write_package(&package, "2024", "punctual = { workspace = true }\n")?;
+    fs::write(package.join("src/lib.rs"), REEXPORT)
+}
+
+/// Writes the manifest of a package named after its directory, and creates `src`.
+fn write_package(package: &Path, edition: &str, dependencies: &str) -> std::io::Result<()> {
+    let name = package.file_name().and_then(|name| name.to_str()).expect("the names are text");
+    let manifest = format!(
+        "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"{edition}\"\n\n[dependencies]\n{dependencies}"
+    );
+    fs::create_dir_all(package.join("src"))?;
+    fs::write(package.join("Cargo.toml"), manifest)
 }
 
 #[test]

@@ -131,6 +131,8 @@ pub(crate) struct Case<'a> {
     pub(crate) restarts_after_stop: bool,
     /// Sends it junk.
     pub(crate) junk: &'a dyn Fn(),
+    /// The memory by which its worker may grow because of the junk, in KiB, if limited.
+    pub(crate) max_growth_kib: Option<u64>,
     /// Makes its network library exceed the limit of its memory.
     pub(crate) exhaust: Option<&'a dyn Fn()>,
 }
@@ -174,7 +176,14 @@ pub(crate) fn check(app: &str, case: &Case<'_>) {
     }
 
     let before_kib = memory_kib(controller.child.id());
+    let worker = transport.worker();
+    let worker_before_kib = memory_kib(worker.cast_unsigned());
     (case.junk)();
+    if let Some(max_kib) = case.max_growth_kib {
+        assert_eq!(transport.worker(), worker, "the worker survives");
+        let growth_kib = memory_kib(worker.cast_unsigned()).saturating_sub(worker_before_kib);
+        assert!(growth_kib < max_kib, "the worker's memory has grown by {growth_kib} KiB");
+    }
     if let Some(exhaust) = case.exhaust {
         // The kernel drops datagrams while the transport processes the junk.
         let is_killed = (0..MAX_ATTEMPTS).any(|_| {

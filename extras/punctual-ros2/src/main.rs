@@ -6,6 +6,7 @@
 //! ```
 
 mod discovery;
+mod filter;
 mod interfaces;
 mod node;
 mod parameters;

@@ -20,6 +20,7 @@ use ros2_client::qos::{History, QosProfile, Reliability, WhenFull};
 use ros2_client::{MessageTypeName, Name, NodeName, NodeOptions};
 
 use crate::discovery::Discovery;
+use crate::filter;
 use crate::interfaces::Interfaces;
 use crate::parameters::{self, Access, Answers};
 use crate::raw::{Raw, Whole};
@@ -163,7 +164,8 @@ every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are err
         if services.is_none() {
             print(Self::NAME, format_args!("serves no parameters to nodes of this RMW_IMPLEMENTATION"));
         }
-        let topics = app.topics.iter().map(|topic| topic.info.clone()).collect();
+        let topics: Vec<TopicInfo> = app.topics.iter().map(|topic| topic.info.clone()).collect();
+        filter::accept_messages_of(topics.iter().map(|topic| topic.max_bytes).max().unwrap_or(0));
         let plan = Plan { node, discovery, topics, services };
         // Before the participant: an interface between the two is new.
         let interfaces = Interfaces::now();

@@ -85,7 +85,13 @@ fn inside_with_faults() {
         }
     };
     let command = |app: &str| program(&[app]);
-    let case = faults::Case { command: &command, restarts_after_stop: false, junk: &junk, exhaust: None };
+    let case = faults::Case {
+        command: &command,
+        restarts_after_stop: false,
+        junk: &junk,
+        max_growth_kib: None,
+        exhaust: None,
+    };
     faults::check("app_with_faults", &case);
 }
 

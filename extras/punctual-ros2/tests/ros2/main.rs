@@ -154,6 +154,7 @@ fn inside_with_faults() {
         command: &command,
         restarts_after_stop: true,
         junk: &junk::flood,
+        max_growth_kib: Some(16 << 10),
         exhaust: Some(&junk::exhaust),
     };
     faults::check("app_with_faults", &case);

@@ -20,7 +20,7 @@ struct Timer {
 static TIMERS: Mutex<Vec<Timer>> = Mutex::new(Vec::new());
 
 /// Maximum number of stored handles.
-const KEPT: usize = 64;
+const CAPACITY: usize = 64;
 
 /// Spawns a timed job; returns false if the spawn was refused.
 pub(crate) fn arm(task: &Task, random: &mut Random) -> bool {
@@ -89,7 +89,7 @@ fn take(random: &mut Random) -> Option<Timer> {
 
 fn keep(timer: Timer) {
     let mut timers = TIMERS.lock().unwrap_or_else(PoisonError::into_inner);
-    if timers.len() < KEPT {
+    if timers.len() < CAPACITY {
         timers.push(timer);
     }
 }

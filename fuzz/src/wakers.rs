@@ -10,7 +10,7 @@ use crate::random::Random;
 static WAKERS: Mutex<Vec<Waker>> = Mutex::new(Vec::new());
 
 /// Maximum number of stored wakers.
-const KEPT: usize = 32;
+const CAPACITY: usize = 32;
 
 /// Wakes a random task.
 pub(crate) fn wake(random: &mut Random) {
@@ -35,7 +35,7 @@ impl Future for Parked {
             return Poll::Ready(());
         }
         let mut wakers = WAKERS.lock().unwrap_or_else(PoisonError::into_inner);
-        if wakers.len() >= KEPT {
+        if wakers.len() >= CAPACITY {
             wakers.swap_remove(0);
         }
         wakers.push(cx.waker().clone());

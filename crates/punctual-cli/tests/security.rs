@@ -318,7 +318,7 @@ fn supervisor_in_other_pid_namespace_keeps_state() {
         return;
     }
     let kept = |process: u32| {
-        let prefix = format!("punctual-kept-{process}-");
+        let prefix = format!("punctual-state-{process}-");
         let entries = fs::read_dir("/dev/shm").unwrap().flatten();
         entries
             .map(|entry| entry.path())

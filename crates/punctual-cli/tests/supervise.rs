@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use punctual::kept::Kept;
+use punctual::persistent::Persistent;
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -180,10 +180,10 @@ fn uses_up_memory() {
 
 /// Is killed twice, and detects it the third time.
 fn counts() {
-    let (mut kept, count) = Kept::open("count", 0_u32).expect("the supervisor has memory");
+    let (mut persistent, count) = Persistent::open("count", 0_u32).expect("the supervisor has memory");
     println!("handed over: {count}");
     for count in count + 1..=100 * (count / 100 + 1) {
-        kept.keep(count);
+        persistent.store(count);
     }
     if count < 200 {
         is_killed();

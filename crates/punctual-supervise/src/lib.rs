@@ -7,7 +7,7 @@
 //! stack from outside, and then the app continues, is asked to stop, or is killed, according to the
 //! task's `on_budget`. A job that is preempted for longer than its budget is reported, as are a
 //! crash, with its stack, a stop by SIGSTOP, and an end by the OOM killer. The app is restarted
-//! after a pause, if so configured, and finds the state that it kept (`punctual::kept`).
+//! after a pause, if so configured, and finds the state that it kept (`punctual::persistent`).
 //!
 //! [`framehop`] unwinds stacks with the unwind tables that every Rust program contains. Frame
 //! pointers are the alternative, but programs are built without them by default.
@@ -27,11 +27,11 @@
 mod budget;
 mod child;
 mod event;
-mod kept;
 mod memory;
 mod restart;
 mod snapshot;
 mod stack;
+mod state_directory;
 mod watch;
 
 pub use self::event::{Action, Event, SuperviseError};

@@ -20,11 +20,11 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::budget::{self, FirstReadings, Job, Level};
 use crate::child::{self, Process};
 use crate::event::{Action, Event, SuperviseError, signal_name};
-use crate::kept::Kept;
 use crate::memory::{App, Fault, Memory};
 use crate::restart::{BackOff, Restart};
 use crate::snapshot::{self, Scene, Snapshots};
 use crate::stack;
+use crate::state_directory::StateDirectory;
 
 /// The shortest and the longest interval between checks.
 const MIN_INTERVAL: Duration = Duration::from_micros(500);
@@ -93,20 +93,20 @@ pub fn supervise(
     tell: &mut dyn FnMut(Event),
 ) -> Result<ExitStatus, SuperviseError> {
     let mut place = Place::take(settings, tell)?;
-    let kept = Kept::new();
-    if let Err(error) = &kept {
+    let state = StateDirectory::new();
+    if let Err(error) = &state {
         tell(Event::Lacks {
             what: format!(
                 "no shared memory, so the state that the app keeps for its next start is lost: {error}"
             ),
         });
     }
-    let kept = kept.as_ref().ok().map(Kept::path);
+    let state = state.as_ref().ok().map(StateDirectory::path);
     let mut back_off =
         BackOff::new(settings.restart, settings.pause, settings.longest_pause, settings.attempts);
     loop {
         let begun = Instant::now();
-        let status = Run::start(make, settings, kept, &mut place, tell)?.watch(stop)?;
+        let status = Run::start(make, settings, state, &mut place, tell)?.watch(stop)?;
         let pause = back_off.pause(status.success(), begun.elapsed());
         let (Some(pause), 0) = (pause, stop.load(Ordering::Relaxed)) else { return Ok(status) };
         tell(Event::Restarts { after: pause });
@@ -236,7 +236,7 @@ impl<'a> Run<'a> {
     fn start(
         make: &dyn Fn() -> io::Result<Command>,
         settings: &'a Settings,
-        kept: Option<&Path>,
+        state: Option<&Path>,
         place: &'a mut Place,
         tell: &'a mut dyn FnMut(Event),
     ) -> Result<Self, SuperviseError> {
@@ -250,9 +250,9 @@ impl<'a> Run<'a> {
         let memory_kills = child::killed_for_memory();
         let mut command =
             make().map_err(|error| SuperviseError::System { attempt: "preparing the command", error })?;
-        match kept {
-            Some(directory) => command.env(heartbeat::KEPT, directory),
-            None => command.env_remove(heartbeat::KEPT),
+        match state {
+            Some(directory) => command.env(heartbeat::STATE_DIRECTORY, directory),
+            None => command.env_remove(heartbeat::STATE_DIRECTORY),
         };
         let program = command.get_program().to_string_lossy().into_owned();
         let process = Process::start(command, &memory, cpus, place.oom)

@@ -118,7 +118,7 @@
 //! * [`mod@config`]: where and how to run; [`mod@report`]: results of a run; [`model`]: the
 //!   declarations.
 //! * [`mod@guard`]: jobs that allocate or block, with the location.
-//! * [`kept`]: state that outlives a crash, under a supervisor.
+//! * [`persistent`]: state that outlives a crash, under a supervisor.
 //! * [`background`]: threads for everything that is not real-time.
 //! * [`remote`]: memory and doorbells shared with a program on a CPU that Linux gave up.
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -153,7 +153,7 @@ pub use observe::guard;
 #[cfg(feature = "std")]
 use process as platform;
 #[cfg(feature = "std")]
-pub use process::{background, kept, remote};
+pub use process::{background, persistent, remote};
 #[cfg(feature = "std")]
 use process::{logging, observe};
 pub use punctual_core::{Duration, Instant, IntoDuration, Mutex};

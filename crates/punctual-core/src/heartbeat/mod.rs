@@ -36,7 +36,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"PUNCBT\0\x02");
 /// The environment variable with the number of the region's file descriptor.
 pub const VARIABLE: &str = "PUNCTUAL_SUPERVISE";
 /// The environment variable that names the directory of the state an app saves for its successor.
-pub const KEPT: &str = "PUNCTUAL_KEPT";
+pub const STATE_DIRECTORY: &str = "PUNCTUAL_STATE_DIRECTORY";
 /// The maximum number of levels, over all partitions.
 pub const LEVELS: usize = 128;
 /// The maximum number of tasks.

@@ -187,7 +187,7 @@ fn is_periodic(app: &App, handler: &Handler) -> bool {
 /// Returns an expression that creates the context of `handler`.
 ///
 /// In scope are the variables `worker`, except for an async task, `release` for a periodic task,
-/// and `kept` for `idle`. The caller wraps the expression in `unsafe`.
+/// and `owned` for `idle`. The caller wraps the expression in `unsafe`.
 pub(super) fn make(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
     let name = &handler.ident;
     let marker = names::job(handler);
@@ -269,9 +269,9 @@ fn local_value(app: &App, handler: &Handler, local: &LocalUse) -> TokenStream {
             stored(name, resources::is_endless(app, handler, local))
         }
         (LocalOrigin::Field, Role::Idle) if resources::is_idles(app, ident) => {
-            let kept = names::var("kept");
+            let owned = names::var("owned");
             quote! {
-                ::core::option::Option::expect(::core::option::Option::take(&mut #kept.#ident), "idle runs once")
+                ::core::option::Option::expect(::core::option::Option::take(&mut #owned.#ident), "idle runs once")
             }
         }
         (LocalOrigin::Field, _) => stored(names::field(ident), resources::is_endless(app, handler, local)),

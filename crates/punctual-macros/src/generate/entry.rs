@@ -11,27 +11,27 @@ use super::{contexts, names, option, overview, quiet, resources, tasks};
 /// Returns `run`, and the type that implements `init`, `idle` and `shutdown` for the runtime.
 pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
     let quiet = quiet();
-    let [handlers, kept, runtime, f] = ["Handlers", "Kept", "runtime", "F"].map(names::sole);
+    let [handlers, owned, runtime, f] = ["Handlers", "Owned", "runtime", "F"].map(names::sole);
     let init = &app.init.handler;
     let (init_function, init_type) = (names::function(&init.ident), names::exported("Context", &init.ident));
     let init_context = contexts::make(app, analysis, init);
     let params = names::params(&init.args);
     let types = init.args.iter().map(|arg| &arg.ty);
     let (shared, local) = (&app.shared.item.ident, &app.local.item.ident);
-    let [worker, kept_value, context, shared_value, local_value, drops, config] =
-        ["worker", "kept", "context", "shared", "local", "drops", "config"].map(names::var);
+    let [worker, owned_value, context, shared_value, local_value, drops, config] =
+        ["worker", "owned", "context", "shared", "local", "drops", "config"].map(names::var);
 
     let fill = resources::fill(app);
     let empty = resources::empty(app);
-    let (kept_types, kept_values) = retained_fields(app);
+    let (owned_types, owned_values) = retained_fields(app);
     let (has_idle, idle) = idle(app, analysis);
     let (has_shutdown, shutdown) = shutdown(app, analysis);
     let in_common = in_common(app);
     let overview = overview::text(app, analysis);
     quote! {
         /// The part of `init`'s results that no static stores.
-        #quiet struct #kept {
-            #kept_types
+        #quiet struct #owned {
+            #owned_types
         }
 
         #quiet struct #handlers<#f>(#f);
@@ -40,19 +40,19 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
         impl<#f: ::core::ops::FnOnce(#init_type<'static>) -> (#shared, #local)> ::punctual::export::App
             for #handlers<#f>
         {
-            type Kept = #kept;
+            type Owned = #owned;
             const HAS_IDLE: ::core::primitive::bool = #has_idle;
             const HAS_SHUTDOWN: ::core::primitive::bool = #has_shutdown;
             const IDLE_AND_SHUTDOWN: &'static [&'static ::core::primitive::str] = &[#in_common];
 
-            unsafe fn init(self, #worker: ::punctual::export::CurrentWorker) -> #kept {
+            unsafe fn init(self, #worker: ::punctual::export::CurrentWorker) -> #owned {
                 let #context = #init_context;
                 let (#shared_value, #local_value) = (self.0)(#context);
                 #fill
-                #kept { #kept_values }
+                #owned { #owned_values }
             }
 
-            unsafe fn idle(#worker: ::punctual::export::CurrentWorker, #kept_value: &mut #kept) {
+            unsafe fn idle(#worker: ::punctual::export::CurrentWorker, #owned_value: &mut #owned) {
                 #idle
             }
 
@@ -60,7 +60,7 @@ pub(super) fn run(app: &App, analysis: &Analysis) -> TokenStream {
                 #shutdown
             }
 
-            unsafe fn drop_resources(#kept_value: #kept, #drops: &::punctual::export::Drops) {
+            unsafe fn drop_resources(#owned_value: #owned, #drops: &::punctual::export::Drops) {
                 #empty
             }
         }

@@ -138,14 +138,14 @@ pub(super) fn fill(app: &App) -> TokenStream {
 }
 
 /// Returns statements that drop the contents of every static, in the order of the struct fields,
-/// and then those of the variable `kept`; each through the variable `drops`.
+/// and then those of the variable `owned`; each through the variable `drops`.
 pub(super) fn empty(app: &App) -> TokenStream {
-    let [drops, value, source] = ["drops", "value", "kept"].map(names::var);
+    let [drops, value, source] = ["drops", "value", "owned"].map(names::var);
     let shared = app.shared.resources.iter().map(|resource| {
         let (name, text) = (names::shared(&resource.ident), names::plain(&resource.ident));
         emptied(&text, &name)
     });
-    let (fields, kept): (Vec<_>, Vec<_>) =
+    let (fields, owned): (Vec<_>, Vec<_>) =
         app.local.fields.iter().partition(|field| is_static(app, &field.ident));
     let fields = fields.into_iter().map(|field| {
         let (name, text) = (names::field(&field.ident), names::plain(&field.ident));
@@ -158,7 +158,7 @@ pub(super) fn empty(app: &App) -> TokenStream {
         );
         emptied(&text, &name)
     });
-    let kept = kept.into_iter().map(|field| {
+    let owned = owned.into_iter().map(|field| {
         let (ident, text) = (names::own(&field.ident), names::plain(&field.ident));
         quote! {
             {
@@ -167,7 +167,7 @@ pub(super) fn empty(app: &App) -> TokenStream {
             }
         }
     });
-    quote!(#(#shared)* #(#fields)* #(#declared)* #(#kept)*)
+    quote!(#(#shared)* #(#fields)* #(#declared)* #(#owned)*)
 }
 
 /// Returns a statement that drops the contents of the static `name` through the variable `drops`,

@@ -38,7 +38,7 @@ pub(crate) fn stubs(args: &AppArgs, item: TokenStream) -> TokenStream {
     items.into_iter().for_each(|item| stubs.item(item));
     let (inner, outer): (Vec<_>, Vec<_>) =
         attrs.iter().partition(|attr| matches!(attr.style, AttrStyle::Inner(_)));
-    let Stubs { kept, handlers, starts, init, .. } = stubs;
+    let Stubs { items, handlers, starts, init, .. } = stubs;
     let root = args.root.as_ref();
     let handlers = root::replaced(handlers, root);
     let starts = root::replaced(starts, root);
@@ -65,7 +65,7 @@ pub(crate) fn stubs(args: &AppArgs, item: TokenStream) -> TokenStream {
         #[allow(warnings)]
         #vis mod #ident {
             #(#inner)*
-            #(#kept)*
+            #(#items)*
             #handlers
             pub struct __punctual_LocalSpawner<'a>(::core::marker::PhantomData<&'a ()>);
             impl __punctual_LocalSpawner<'_> {
@@ -85,7 +85,7 @@ fn is_type(item: &Item) -> bool {
 struct Stubs {
     /// The types of the module.
     types: Vec<Item>,
-    kept: Vec<Item>,
+    items: Vec<Item>,
     handlers: TokenStream,
     /// The methods of the spawner of local tasks.
     starts: TokenStream,
@@ -109,7 +109,7 @@ impl Stubs {
                 false
             });
             if !block.items.is_empty() {
-                self.kept.push(item);
+                self.items.push(item);
             }
             return;
         }
@@ -123,7 +123,7 @@ impl Stubs {
                 if take_misspelled(&mut function, &self.types, &mut Errors::default()) {
                     self.handler(Mark::Handler(Role::Task), &cfgs(&function.attrs), &function.sig);
                 } else {
-                    self.kept.push(Item::Fn(function));
+                    self.items.push(Item::Fn(function));
                 }
             }
             (mark, Item::Struct(mut item)) => {
@@ -135,9 +135,9 @@ impl Stubs {
                     });
                 }
                 let cfgs = cfgs(&item.attrs);
-                self.once(item.ident.clone(), &cfgs, |stubs| stubs.kept.push(Item::Struct(item)));
+                self.once(item.ident.clone(), &cfgs, |stubs| stubs.items.push(Item::Struct(item)));
             }
-            (_, item) => self.kept.push(item),
+            (_, item) => self.items.push(item),
         }
     }
 

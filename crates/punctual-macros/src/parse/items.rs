@@ -21,23 +21,23 @@ pub(crate) fn without_broken_items(module: TokenStream) -> TokenStream {
 }
 
 fn items(input: ParseStream<'_>) -> syn::Result<TokenStream> {
-    let mut kept = TokenStream::new();
+    let mut output = TokenStream::new();
     let inner = input.fork();
     if let Ok(attrs) = inner.call(Attribute::parse_inner) {
         input.advance_to(&inner);
-        kept.extend(quote!(#(#attrs)*));
+        output.extend(quote!(#(#attrs)*));
     }
     while !input.is_empty() {
         let ahead = input.fork();
         match ahead.parse::<Item>() {
             Ok(item) => {
                 input.advance_to(&ahead);
-                item.to_tokens(&mut kept);
+                item.to_tokens(&mut output);
             }
-            Err(_) => kept.extend(outline(&skip_item(input)?)),
+            Err(_) => output.extend(outline(&skip_item(input)?)),
         }
     }
-    Ok(kept)
+    Ok(output)
 }
 
 /// Skips a candidate for an item, up to a semicolon or braces.

@@ -6,7 +6,7 @@
 use crate::event::Section;
 
 /// Number of sections remembered per CPU, and their minimum length, in ns.
-const KEPT: usize = 16;
+const CAPACITY: usize = 16;
 const MIN_LENGTH: u64 = 500;
 
 /// The longest section with interrupts or preemption disabled between a job's release and its
@@ -27,7 +27,7 @@ pub(super) struct DisabledSections {
     /// Time and caller of the disabling of interrupts and preemption, if they are disabled.
     open: [Option<(u64, i32)>; 2],
     /// Past sections: start, end, mechanism and caller.
-    past: [Option<(u64, u64, Section, i32)>; KEPT],
+    past: [Option<(u64, u64, Section, i32)>; CAPACITY],
     next: usize,
 }
 
@@ -41,7 +41,7 @@ impl DisabledSections {
         if let Some((from, caller)) = self.open[section as usize].take()
             && time.saturating_sub(from) >= MIN_LENGTH
         {
-            self.past[self.next % KEPT] = Some((from, time, section, caller));
+            self.past[self.next % CAPACITY] = Some((from, time, section, caller));
             self.next = self.next.wrapping_add(1);
         }
     }

@@ -12,7 +12,7 @@ use crate::stop::Culprit;
 /// User functions, provided by the generated code. A value of this type holds `init`'s arguments.
 pub trait App: Sized {
     /// The part of `init`'s results that no static stores: `idle`'s own locals, and unused ones.
-    type Kept;
+    type Owned;
     /// True if there is an `#[idle]` function.
     const HAS_IDLE: bool;
     /// True if there is a `#[shutdown]` function.
@@ -25,13 +25,13 @@ pub trait App: Sized {
     ///
     /// # Safety
     /// No task runs, and the resources are not filled.
-    unsafe fn init(self, worker: CurrentWorker) -> Self::Kept;
+    unsafe fn init(self, worker: CurrentWorker) -> Self::Owned;
 
     /// Runs `#[idle]`.
     ///
     /// # Safety
     /// The resources are filled, and this is called once, on the idle thread, which is `worker`'s.
-    unsafe fn idle(worker: CurrentWorker, kept: &mut Self::Kept);
+    unsafe fn idle(worker: CurrentWorker, owned: &mut Self::Owned);
 
     /// Runs `#[shutdown]`.
     ///
@@ -46,7 +46,7 @@ pub trait App: Sized {
     /// # Safety
     /// The resources are filled, every other thread of the app has ended, and nothing uses the
     /// resources afterwards.
-    unsafe fn drop_resources(kept: Self::Kept, drops: &Drops);
+    unsafe fn drop_resources(owned: Self::Owned, drops: &Drops);
 }
 
 /// Drops resources one by one: a destructor that panics is a fault of the app, and does not prevent

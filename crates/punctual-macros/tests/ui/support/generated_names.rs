@@ -46,7 +46,6 @@ names! {
     Interval
     IntoDuration
     Jobs
-    Kept
     Kill
     Kind
     LEVEL
@@ -73,6 +72,7 @@ names! {
     OnOverrun
     Option
     Options
+    Owned
     PROFILE
     Partition
     PartitionConfig

@@ -53,7 +53,7 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
     clock::begin(config.virtual_time);
     virtual_time::begin();
     // SAFETY: everything is held, and a taken app has no resources filled.
-    let mut kept = unsafe { app.init(me) };
+    let mut owned = unsafe { app.init(me) };
 
     let start = home.core.port().now();
     runtime.set_started(start);
@@ -72,7 +72,7 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
     if A::HAS_IDLE && !runtime.is_stopping() {
         IDLE.store(ptr::from_ref(const { &Idle::of::<A>() }).cast_mut(), Ordering::Relaxed);
         // SAFETY: the resources are filled, and this is the only call.
-        unsafe { A::idle(me, &mut kept) };
+        unsafe { A::idle(me, &mut owned) };
         IDLE.store(ptr::null_mut(), Ordering::Relaxed);
     }
     while !runtime.is_stopping() {
@@ -84,7 +84,7 @@ pub fn run<A: App>(runtime: &'static Runtime, config: Config, app: A) -> Result<
     home.core().serve(me, None);
     let report = finish::<A>(runtime);
     // SAFETY: the resources are filled, no job can run, and nothing uses them afterwards.
-    unsafe { A::drop_resources(kept, &Drops(runtime)) };
+    unsafe { A::drop_resources(owned, &Drops(runtime)) };
     this_core::set(None);
     HAS_BEGUN.store(false, Ordering::Relaxed);
     clock::end();

@@ -11,13 +11,13 @@
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Number of entries: more than usually run between the release of a job and its start.
-const KEPT: usize = 32;
+const CAPACITY: usize = 32;
 
 /// The last jobs and critical sections of a partition.
 #[derive(Debug)]
 pub(crate) struct Recent {
     next: AtomicU64,
-    entries: [Entry; KEPT],
+    entries: [Entry; CAPACITY],
     /// Kernel's cost to switch to a job of a higher level and back, as in the analysis, in ns.
     switch: AtomicU64,
 }
@@ -108,7 +108,7 @@ impl Entry {
 
 impl Recent {
     pub(crate) const fn new() -> Self {
-        let entries = [const { Entry::new() }; KEPT];
+        let entries = [const { Entry::new() }; CAPACITY];
         Self { next: AtomicU64::new(0), entries, switch: AtomicU64::new(0) }
     }
 
@@ -120,19 +120,19 @@ impl Recent {
     }
 
     pub(crate) fn add(&self, done: Done) {
-        let place = self.next.fetch_add(1, Ordering::Relaxed) % KEPT as u64;
+        let place = self.next.fetch_add(1, Ordering::Relaxed) % CAPACITY as u64;
         self.entries[place as usize].write(done);
     }
 
     /// Returns the part of the time from the release of a job at `level` to its start taken by
     /// preceding jobs and one critical section, and by switching to these jobs, in ns.
     pub(crate) fn waited_for(&self, release: u64, start: u64, level: u8) -> u64 {
-        let mut done = [None; KEPT];
+        let mut done = [None; CAPACITY];
         let mut count = 0;
         // Latest first. An entry added before one that ended before the release also ended before
         // it, unless its thread was preempted before adding it: then it counts as lateness.
         let next = self.next.load(Ordering::Relaxed);
-        let places = (1..=KEPT as u64).map(|back| next.wrapping_sub(back) % KEPT as u64);
+        let places = (1..=CAPACITY as u64).map(|back| next.wrapping_sub(back) % CAPACITY as u64);
         let found = places.filter_map(|place| self.entries[place as usize].read());
         let matters = |it: &Done| it.end <= start && (it.runs_before(level) || it.blocks(level));
         for found in found.take_while(|it| it.end > release).filter(matters) {
@@ -216,7 +216,7 @@ mod tests {
     fn does_not_wait_for_forgotten_call() {
         let recent = Recent::new();
         (1..=100).for_each(|end| recent.add(job(1, end, 1)));
-        assert_eq!(recent.waited_for(0, 100, 1), KEPT as u64);
+        assert_eq!(recent.waited_for(0, 100, 1), CAPACITY as u64);
     }
 
     #[test]

@@ -67,7 +67,7 @@ enum Typed<A: App> {
     /// While `init` runs, and after it has panicked.
     Nothing,
     /// After `init`.
-    Kept(A::Kept),
+    Owned(A::Owned),
 }
 
 impl<A: App> State for Typed<A> {
@@ -76,18 +76,18 @@ impl<A: App> State for Typed<A> {
             unreachable!("init runs once");
         };
         // SAFETY: by this function's contract, which is the same.
-        *self = Self::Kept(unsafe { app.init(worker) });
+        *self = Self::Owned(unsafe { app.init(worker) });
     }
 
     unsafe fn idle(&mut self, worker: CurrentWorker) {
-        let Self::Kept(kept) = self else { unreachable!("idle runs after init") };
+        let Self::Owned(owned) = self else { unreachable!("idle runs after init") };
         // SAFETY: by this function's contract, which is the same.
-        unsafe { A::idle(worker, kept) };
+        unsafe { A::idle(worker, owned) };
     }
 
     unsafe fn drop_resources(self: Box<Self>, drops: &Drops) {
-        let Self::Kept(kept) = *self else { unreachable!("only init fills resources") };
+        let Self::Owned(owned) = *self else { unreachable!("only init fills resources") };
         // SAFETY: by this function's contract, which is the same.
-        unsafe { A::drop_resources(kept, drops) };
+        unsafe { A::drop_resources(owned, drops) };
     }
 }

@@ -1,20 +1,20 @@
 //! State that outlives the process, for an app that is restarted after a crash.
 //!
 //! `punctual supervise --restart` restarts an app that was killed or has crashed. The state of its
-//! tasks is lost, unless they have stored it: a [`Kept`] is a value in a named region of shared
+//! tasks is lost, unless they have stored it: a [`Persistent`] is a value in a named region of shared
 //! memory that belongs to the supervisor.
 //!
 //! ```
-//! use punctual::kept::Kept;
+//! use punctual::persistent::Persistent;
 //!
-//! // In `init`: what the process before this one kept last, or else the second argument.
-//! let (mut kept, [angle, rate]) = Kept::open("axis", [0.0_f64, 0.0])?;
+//! // In `init`: what the process before this one stored last, or else the second argument.
+//! let (mut persistent, [angle, rate]) = Persistent::open("axis", [0.0_f64, 0.0])?;
 //! // In a job, at any level.
-//! kept.keep([angle + 0.1, rate]);
-//! # Ok::<(), punctual::kept::KeptError>(())
+//! persistent.store([angle + 0.1, rate]);
+//! # Ok::<(), punctual::persistent::PersistentError>(())
 //! ```
 //!
-//! A process may die at any instruction of [`Kept::keep`]: the next one gets the last complete
+//! A process may die at any instruction of [`Persistent::store`]: the next one gets the last complete
 //! value, never a partial one. That is [`Latest`], whose writer has died.
 //!
 //! State corrupted by the fault that caused the crash is restored as well. Only the app can detect
@@ -22,7 +22,7 @@
 //!
 //! The region is a file in a directory of the supervisor in `/dev/shm`, which is removed when the
 //! supervisor ends. Without a supervisor nothing is restored: the value is in the memory of the
-//! process, and [`Kept::outlives_process`] returns `false`.
+//! process, and [`Persistent::outlives_process`] returns `false`.
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
@@ -43,7 +43,7 @@ const LONGEST: usize = 64;
 
 /// A value that outlives the process.
 #[derive(Debug)]
-pub struct Kept<T: Plain> {
+pub struct Persistent<T: Plain> {
     // Dropped before the memory it points into.
     writer: LatestWriter<'static, T>,
     _memory: Mapping,
@@ -53,7 +53,7 @@ pub struct Kept<T: Plain> {
 /// Reason why the value cannot be opened.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum KeptError {
+pub enum PersistentError {
     /// The name is not valid as a file name.
     Name {
         /// The name.
@@ -80,35 +80,35 @@ pub enum KeptError {
     },
 }
 
-impl Display for KeptError {
+impl Display for PersistentError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name { name } => write!(
                 f,
-                "`{}` cannot be the name of kept state: take 1 to {LONGEST} letters, digits, `-` and `_`",
+                "`{}` cannot be the name of persistent state: take 1 to {LONGEST} letters, digits, `-` and `_`",
                 name.escape_debug()
             ),
             Self::Taken { name } => {
                 write!(
                     f,
-                    "the kept state `{name}` is in use: drop the other `Kept`, or end the process \
+                    "the persistent state `{name}` is in use: drop the other `Persistent`, or end the process \
                      that uses it"
                 )
             }
             Self::Layout { name, error } => write!(
                 f,
-                "the kept state `{name}` is of another type ({error}): give it another name, or \
+                "the persistent state `{name}` is of another type ({error}): give it another name, or \
                  restart the supervisor"
             ),
             Self::System { path, error } if path.as_os_str().is_empty() => {
-                write!(f, "no memory for kept state: {error}")
+                write!(f, "no memory for persistent state: {error}")
             }
-            Self::System { path, error } => write!(f, "kept state in {}: {error}", path.display()),
+            Self::System { path, error } => write!(f, "persistent state in {}: {error}", path.display()),
         }
     }
 }
 
-impl Error for KeptError {
+impl Error for PersistentError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Layout { error, .. } => Some(error),
@@ -118,7 +118,7 @@ impl Error for KeptError {
     }
 }
 
-impl<T: Plain> Kept<T> {
+impl<T: Plain> Persistent<T> {
     /// Opens the value with that name, and returns the last value that the previous process stored,
     /// or `initial` if there was none.
     ///
@@ -127,28 +127,33 @@ impl<T: Plain> Kept<T> {
     /// # Errors
     /// Returns an error if the name is not valid, the value is already open, the stored value has
     /// another type, or the system refuses the memory.
-    pub fn open(name: &str, initial: T) -> Result<(Self, T), KeptError> {
-        Self::open_in(std::env::var_os(heartbeat::KEPT).map(PathBuf::from).as_deref(), name, initial)
+    pub fn open(name: &str, initial: T) -> Result<(Self, T), PersistentError> {
+        Self::open_in(
+            std::env::var_os(heartbeat::STATE_DIRECTORY).map(PathBuf::from).as_deref(),
+            name,
+            initial,
+        )
     }
 
-    fn open_in(directory: Option<&Path>, name: &str, initial: T) -> Result<(Self, T), KeptError> {
+    fn open_in(directory: Option<&Path>, name: &str, initial: T) -> Result<(Self, T), PersistentError> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > LONGEST || !name.chars().all(fits) {
-            return Err(KeptError::Name { name: name.into() });
+            return Err(PersistentError::Name { name: name.into() });
         }
         let Some(directory) = directory else {
-            let system = |error| KeptError::System { path: PathBuf::new(), error };
+            let system = |error| PersistentError::System { path: PathBuf::new(), error };
             let memory = Mapping::new(region_size::<Latest<T>>(), None).map_err(system)?;
             return Self::begin(memory, name, initial, false);
         };
         let path = directory.join(name);
-        let system = |error: rustix::io::Errno| KeptError::System { path: path.clone(), error: error.into() };
+        let system =
+            |error: rustix::io::Errno| PersistentError::System { path: path.clone(), error: error.into() };
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(system)?;
         // If two processes open it at once, one creates it. A process killed in between releases
         // the lock.
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(KeptError::Taken { name: name.into() }),
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(PersistentError::Taken { name: name.into() }),
             locked => locked.map_err(system)?,
         }
         let mut length = rustix::fs::fstat(&file).map_err(system)?.st_size as u64;
@@ -157,16 +162,16 @@ impl<T: Plain> Kept<T> {
             // Reports a full file system as an error here, rather than as SIGBUS later.
             rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length).map_err(system)?;
         }
-        let failed = |error| KeptError::System { path: path.clone(), error };
+        let failed = |error| PersistentError::System { path: path.clone(), error };
         let length = usize::try_from(length).map_err(|_| failed(io::ErrorKind::FileTooLarge.into()))?;
         let memory = Mapping::new(length, Some(file.as_fd())).map_err(failed)?;
         Self::begin(memory, name, initial, true)
     }
 
     /// Opens the value in the memory, or creates it.
-    fn begin(memory: Mapping, name: &str, initial: T, outlives: bool) -> Result<(Self, T), KeptError> {
+    fn begin(memory: Mapping, name: &str, initial: T, outlives: bool) -> Result<(Self, T), PersistentError> {
         let (start, length) = (memory.start(), memory.length());
-        // SAFETY: the memory is mapped until `Kept` is dropped, and the reference is not moved out
+        // SAFETY: the memory is mapped until `Persistent` is dropped, and the reference is not moved out
         // of it. It was all zero when it was created, so only `init_at` below has stored the magic
         // number there, and every process with the file uses it by this function.
         let latest = match unsafe { attach_at::<Latest<T>>(start, length) } {
@@ -176,8 +181,8 @@ impl<T: Plain> Kept<T> {
             found => found,
         };
         let latest: &'static Latest<T> =
-            latest.map_err(|error| KeptError::Layout { name: name.into(), error })?;
-        let taken = || KeptError::Taken { name: name.into() };
+            latest.map_err(|error| PersistentError::Layout { name: name.into(), error })?;
+        let taken = || PersistentError::Taken { name: name.into() };
         let mut reader = latest.reader().or_else(|_| latest.take_over_reader()).map_err(|_| taken())?;
         let writer = latest.writer().or_else(|_| latest.take_over_writer()).map_err(|_| taken())?;
         let value = reader.read().value;
@@ -187,7 +192,7 @@ impl<T: Plain> Kept<T> {
     /// Stores `value` in place of the previous one.
     ///
     /// Real-time safety: wait-free, a copy and one atomic instruction.
-    pub fn keep(&mut self, value: T) {
+    pub fn store(&mut self, value: T) {
         self.writer.write(value);
     }
 
@@ -206,7 +211,8 @@ mod tests {
 
     impl Directory {
         fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("punctual-kept-{name}-{}", std::process::id()));
+            let path =
+                std::env::temp_dir().join(format!("punctual-persistent-{name}-{}", std::process::id()));
             std::fs::create_dir(&path).unwrap();
             Self(path)
         }
@@ -221,63 +227,63 @@ mod tests {
     #[test]
     fn next_reader_gets_last_value() {
         let directory = Directory::new("next");
-        let open = || Kept::open_in(Some(&directory.0), "axis", [1_u64, 2]);
-        let (kept, found) = open().unwrap();
-        assert_eq!((found, kept.outlives_process()), ([1, 2], true));
-        drop(kept);
-        let (mut kept, found) = open().unwrap();
-        assert_eq!(found, [1, 2], "nothing was kept");
-        kept.keep([3, 4]);
-        kept.keep([5, 6]);
-        drop(kept);
+        let open = || Persistent::open_in(Some(&directory.0), "axis", [1_u64, 2]);
+        let (persistent, found) = open().unwrap();
+        assert_eq!((found, persistent.outlives_process()), ([1, 2], true));
+        drop(persistent);
+        let (mut persistent, found) = open().unwrap();
+        assert_eq!(found, [1, 2], "nothing was stored");
+        persistent.store([3, 4]);
+        persistent.store([5, 6]);
+        drop(persistent);
         for _ in 0..2 {
             assert_eq!(open().unwrap().1, [5, 6]);
         }
-        assert_eq!(Kept::open_in(Some(&directory.0), "other", [9_u64, 9]).unwrap().1, [9, 9]);
+        assert_eq!(Persistent::open_in(Some(&directory.0), "other", [9_u64, 9]).unwrap().1, [9, 9]);
     }
 
     #[test]
     fn hands_over_nothing_without_supervisor() {
-        let (mut kept, found) = Kept::open_in(None, "axis", 7_u32).unwrap();
-        kept.keep(8);
-        assert_eq!((found, kept.outlives_process()), (7, false));
-        assert_eq!(Kept::open_in(None, "axis", 7_u32).unwrap().1, 7);
+        let (mut persistent, found) = Persistent::open_in(None, "axis", 7_u32).unwrap();
+        persistent.store(8);
+        assert_eq!((found, persistent.outlives_process()), (7, false));
+        assert_eq!(Persistent::open_in(None, "axis", 7_u32).unwrap().1, 7);
     }
 
     #[test]
     fn one_holder_at_a_time() {
         let directory = Directory::new("taken");
-        let kept = Kept::open_in(Some(&directory.0), "axis", 1_u8).unwrap();
-        let second = Kept::open_in(Some(&directory.0), "axis", 1_u8).unwrap_err();
-        assert!(matches!(second, KeptError::Taken { .. }), "{second}");
-        drop(kept);
-        Kept::open_in(Some(&directory.0), "axis", 1_u8).unwrap();
+        let persistent = Persistent::open_in(Some(&directory.0), "axis", 1_u8).unwrap();
+        let second = Persistent::open_in(Some(&directory.0), "axis", 1_u8).unwrap_err();
+        assert!(matches!(second, PersistentError::Taken { .. }), "{second}");
+        drop(persistent);
+        Persistent::open_in(Some(&directory.0), "axis", 1_u8).unwrap();
     }
 
     #[test]
     fn rejects_impossible_settings() {
         let directory = Directory::new("refused");
         for name in ["", "..", "a/b", "a b", "\u{1b}[2J", &"x".repeat(65)] {
-            let error = Kept::open_in(Some(&directory.0), name, 1_u8).unwrap_err();
+            let error = Persistent::open_in(Some(&directory.0), name, 1_u8).unwrap_err();
             assert!(
-                matches!(error, KeptError::Name { .. }) && !error.to_string().contains('\u{1b}'),
+                matches!(error, PersistentError::Name { .. }) && !error.to_string().contains('\u{1b}'),
                 "{error}"
             );
         }
-        drop(Kept::open_in(Some(&directory.0), "axis", 1_u8).unwrap());
-        let error = Kept::open_in(Some(&directory.0), "axis", [1_u64; 4096]).unwrap_err();
-        assert!(matches!(error, KeptError::Layout { .. }), "{error}");
+        drop(Persistent::open_in(Some(&directory.0), "axis", 1_u8).unwrap());
+        let error = Persistent::open_in(Some(&directory.0), "axis", [1_u64; 4096]).unwrap_err();
+        assert!(matches!(error, PersistentError::Layout { .. }), "{error}");
         std::os::unix::fs::symlink("/etc/passwd", directory.0.join("link")).unwrap();
-        let error = Kept::open_in(Some(&directory.0), "link", 1_u8).unwrap_err();
+        let error = Persistent::open_in(Some(&directory.0), "link", 1_u8).unwrap_err();
         assert!(error.to_string().contains("link: "), "{error}");
-        let nowhere = Kept::open_in(Some(&directory.0.join("no")), "axis", 1_u8).unwrap_err();
-        assert!(matches!(nowhere, KeptError::System { .. }), "{nowhere}");
+        let nowhere = Persistent::open_in(Some(&directory.0.join("no")), "axis", 1_u8).unwrap_err();
+        assert!(matches!(nowhere, PersistentError::System { .. }), "{nowhere}");
     }
 
     #[test]
     fn recreates_unfinished_state() {
         let directory = Directory::new("unfinished");
         std::fs::write(directory.0.join("axis"), vec![0; region_size::<Latest<u8>>()]).unwrap();
-        assert_eq!(Kept::open_in(Some(&directory.0), "axis", 3_u8).unwrap().1, 3);
+        assert_eq!(Persistent::open_in(Some(&directory.0), "axis", 3_u8).unwrap().1, 3);
     }
 }

@@ -7,13 +7,13 @@ use punctual_files::Owned;
 
 /// The file system for named shared memory.
 const PLACE: &str = "/dev/shm";
-const PREFIX: &str = "punctual-kept-";
+const PREFIX: &str = "punctual-state-";
 
 /// A private directory in shared memory, which is removed with its content on drop.
 #[derive(Debug)]
-pub(crate) struct Kept(Option<Owned>);
+pub(crate) struct StateDirectory(Option<Owned>);
 
-impl Kept {
+impl StateDirectory {
     /// Creates the directory, and removes those of killed supervisors.
     pub(crate) fn new() -> io::Result<Self> {
         Self::new_in(Path::new(PLACE))
@@ -31,7 +31,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for StateDirectory {
     fn drop(&mut self) {
         let _ = self.0.take().map(Owned::remove);
     }
@@ -45,22 +45,22 @@ mod tests {
 
     #[test]
     fn removes_directories_of_dead_supervisors_only() {
-        let place = std::env::temp_dir().join(format!("punctual-kept-place-{}", std::process::id()));
+        let place = std::env::temp_dir().join(format!("punctual-state-place-{}", std::process::id()));
         fs::create_dir(&place).unwrap();
         // Neither process runs: the number of one does not exist, nor does the start time of the
         // other.
-        for left in ["punctual-kept-1-99999999999", "punctual-kept-4194305-7"] {
+        for left in ["punctual-state-1-99999999999", "punctual-state-4194305-7"] {
             fs::create_dir(place.join(left)).unwrap();
             fs::write(place.join(left).join("axis"), "x").unwrap();
         }
-        let kept = Kept::new_in(&place).unwrap();
-        fs::write(kept.path().join("axis"), "x").unwrap();
+        let state = StateDirectory::new_in(&place).unwrap();
+        fs::write(state.path().join("axis"), "x").unwrap();
         let count = || fs::read_dir(&place).unwrap().count();
         assert_eq!(count(), 1, "directories of dead supervisors are removed");
-        let second = Kept::new_in(&place).unwrap();
-        assert!(kept.path().join("axis").exists(), "the directory of a running supervisor");
+        let second = StateDirectory::new_in(&place).unwrap();
+        assert!(state.path().join("axis").exists(), "the directory of a running supervisor");
         drop(second);
-        drop(kept);
+        drop(state);
         assert_eq!(count(), 0);
         fs::remove_dir_all(&place).unwrap();
     }

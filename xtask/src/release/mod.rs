@@ -3,9 +3,11 @@
 //! The manifests contain the entries that a registry and its users need, the documentation builds
 //! as on docs.rs, the public interface follows semantic versioning since the last tag, and the
 //! oldest supported compiler builds all of it. Then each package is published to a registry in
-//! `target/`, from which `cargo install` and the crates of `punctual new` must build. A warning
+//! `target/`, from which `cargo install` and the crates of `punctual new` must build; the installed
+//! program writes every kind of page, and a browser draws each, for a person to look at. A warning
 //! names each check that cannot run on this machine.
 
+mod pages;
 mod registry;
 mod rehearsal;
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::registry::{self, Registry};
-use super::{is_published, text};
+use super::{is_published, pages, text};
 use crate::scratch::Scratch;
 use crate::{Result, cargo, process, transports};
 
@@ -40,7 +40,7 @@ pub(super) fn run() -> Result {
         try_template(&registry, &directory, &installed.join("bin/punctual"), template)?;
         println!("template {template}: builds, and passes its tests");
     }
-    Ok(())
+    pages::run(&directory.join("pages"), &installed.join("bin/punctual"))
 }
 
 /// Returns the names of the packages, each after its dependencies among them.

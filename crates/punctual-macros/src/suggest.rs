@@ -48,20 +48,25 @@ pub(crate) fn left_out(name: &Ident) -> String {
     format!("a `#[cfg]` removes `{name}` from this build; give this entry the same `#[cfg]`")
 }
 
-/// Returns the Levenshtein distance: the number of insertions, deletions and replacements that turn
-/// `a` into `b`.
+/// Returns the number of insertions, deletions, replacements and exchanges of neighbors that turn `a`
+/// into `b` (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+    let [a, b] = [a, b].map(|name| name.chars().collect::<Vec<_>>());
+    // The distances of the beginnings of `a` and `b` with these lengths.
+    let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            table[i][j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let replaced = table[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                let exchanged = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+                let exchanged = if exchanged { table[i - 2][j - 2] + 1 } else { usize::MAX };
+                replaced.min(exchanged).min(table[i - 1][j] + 1).min(table[i][j - 1] + 1)
+            };
         }
     }
-    row[b.len()]
+    table[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -71,7 +76,8 @@ mod tests {
     #[test]
     fn distances() {
         assert_eq!(distance("count", "count"), 0);
-        assert_eq!(distance("cuont", "count"), 2);
+        assert_eq!(distance("cuont", "count"), 1);
+        assert_eq!(distance("oi", "io"), 1);
         assert_eq!(distance("coun", "count"), 1);
         assert_eq!(distance("", "count"), 5);
         assert_eq!(distance("kitten", "sitting"), 3);
@@ -92,6 +98,7 @@ mod tests {
             ("on_early_release", Some("on_early")),
             ("rate", None),
             ("x", None),
+            ("zH", Some("Hz")),
         ] {
             assert_eq!(nearest(given, keys()), meant, "{given}");
         }

@@ -13,13 +13,13 @@ use quote::ToTokens;
 use syn::visit::{self, Visit};
 use syn::{
     BinOp, Expr, ExprAsync, ExprAwait, ExprCall, ExprClosure, ExprField, ExprMethodCall, ExprTryBlock,
-    ExprUnary, FnArg, Ident, Item, Macro, Member, Pat, PatIdent, Type, UnOp,
+    ExprUnary, FnArg, Ident, Item, Macro, Member, Pat, PatIdent, PatStruct, Type, UnOp,
 };
 
 use crate::analyse::{Analysis, LockKind};
 use crate::errors::{Errors, Warnings};
 use crate::model::{App, Handler, HandlerItem, IDLE_LEVEL, Role, SharedUse};
-use crate::parse::ungrouped;
+use crate::parse::{is_unit, ungrouped};
 
 use super::section;
 
@@ -39,6 +39,7 @@ pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors, warning
         let (can_wait, locked) = (item.sig.asyncness.is_some(), Vec::new());
         let mut body =
             Body { app, analysis, handler, context, can_wait, runs_in_job: true, locked, errors, warnings };
+        body.visit_pat(&parameter.pat);
         body.visit_block(&item.block);
     }
 }
@@ -223,6 +224,11 @@ impl<'ast> Visit<'ast> for Body<'_> {
         self.locked.pop();
     }
 
+    fn visit_pat_struct(&mut self, pattern: &'ast PatStruct) {
+        self.parts_in(pattern);
+        visit::visit_pat_struct(self, pattern);
+    }
+
     fn visit_expr_closure(&mut self, closure: &'ast ExprClosure) {
         self.within(closure.asyncness.is_some(), false, |body| visit::visit_expr_closure(body, closure));
     }
@@ -256,6 +262,7 @@ impl<'ast> Visit<'ast> for Body<'_> {
             }
         }
         self.sleeps(call);
+        self.takes_duration(call);
         visit::visit_expr_call(self, call);
     }
 
@@ -291,6 +298,15 @@ impl Body<'_> {
     fn section(&mut self, closure: &ExprClosure) {
         let Some(resource) = self.locked.last() else { return };
         let ty = self.app.resource(resource).map(|resource| &resource.ty);
+        if let Some(keyword) = &closure.asyncness {
+            self.errors.at(
+                keyword,
+                format_args!(
+                    "a critical section cannot wait; remove `async`, and `.await` after `{resource}.lock(..)`"
+                ),
+            );
+            return;
+        }
         for section::Escape { place, remedy } in section::escapes(closure, ty) {
             self.errors.at(
                 place,
@@ -299,10 +315,33 @@ impl Body<'_> {
                 ),
             );
         }
-        let runs_in_job = self.runs_in_job;
-        self.within(closure.asyncness.is_some(), runs_in_job, |body| {
-            visit::visit_expr_closure(body, closure);
-        });
+        self.within(false, self.runs_in_job, |body| visit::visit_expr_closure(body, closure));
+    }
+
+    /// Reports a duration in place of a point in time.
+    fn takes_duration(&mut self, call: &ExprCall) {
+        let (Expr::Path(function), Some(Expr::MethodCall(time))) = (&*call.func, call.args.first()) else {
+            return;
+        };
+        let mut names = function.path.segments.iter().rev().map(|segment| &segment.ident);
+        let (Some(function), Some(module)) = (names.next(), names.next()) else { return };
+        if !matches!(ungrouped(&time.receiver), Expr::Lit(_)) || !is_unit(&time.method) {
+            return;
+        }
+        let given = format!("{}.{}()", time.receiver.to_token_stream(), time.method);
+        let instead = if function == "spawn_at" && self.app.task_named(module).is_some() {
+            format!("{module}::spawn_after({given}, ..)")
+        } else if function == "delay_until" && module == "punctual" {
+            format!("punctual::delay({given})")
+        } else {
+            return;
+        };
+        self.errors.at(
+            time,
+            format_args!(
+                "`{function}` takes a point in time; write `{instead}`, or `punctual::now() + {given}`"
+            ),
+        );
     }
 
     /// Reports a write to a resource that the handler lists by reference.
@@ -488,6 +527,25 @@ mod tests {
             assert_one(&in_body(body), &["listed as `&table`; list `table` without `&` everywhere"]);
         }
         assert_eq!(in_body(quote!(let x = cx.shared.table[0] + 1; *cx.shared.free = x;)), [""; 0]);
+    }
+
+    #[test]
+    fn duration_in_place_of_a_point_in_time() {
+        assert_one(
+            &in_body(quote!(t::spawn_at(10.millis()).ok();)),
+            &["write `t::spawn_after(10.millis(), ..)`"],
+        );
+        assert_one(
+            &in_body(quote!(punctual::delay_until(1.secs());)),
+            &["write `punctual::delay(1.secs())`"],
+        );
+        let valid = quote! {
+            t::spawn_at(punctual::now() + 10.millis()).ok();
+            t::spawn_after(10.millis()).ok();
+            other::spawn_at(10.millis());
+            delay_until(10.millis());
+        };
+        assert_eq!(in_body(valid), [""; 0]);
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn declared_twice(app: &App, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for name in app.args.partitions.iter().map(|partition| &partition.ident) {
         if !seen.insert(name.to_string()) {
-            errors.at(name, format_args!("the partition `{name}` is declared twice"));
+            errors.at(name, format_args!("the partition `{name}` is declared twice; rename one"));
         }
     }
 }

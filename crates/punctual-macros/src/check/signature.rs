@@ -280,8 +280,9 @@ mod tests {
     #[test]
     fn spellings_of_context() {
         let errors = errors(quote! {
+            #[shared] struct Shared { a: u8 }
             #[idle] fn idle(_: idle::Context<'_>) -> ! { loop {} }
-            #[task] fn t(t::Context { mut shared, .. }: t::Context) {}
+            #[task(shared = [a])] fn t(t::Context { mut shared, .. }: t::Context) {}
             #[task] fn u(_cx: u::Context) -> () {}
             #[task] fn v(_: self::v::Context<'_>) {}
         });

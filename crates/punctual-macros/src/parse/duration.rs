@@ -30,6 +30,11 @@ pub(super) enum Purpose {
     Other,
 }
 
+/// Returns whether a method of a number makes a duration of it.
+pub(crate) fn is_unit(method: &syn::Ident) -> bool {
+    UNITS.iter().any(|(unit, _)| method == unit)
+}
+
 /// Returns the duration under the key `name`.
 pub(super) fn duration(keys: &Keys, name: &str, purpose: Purpose, errors: &mut Errors) -> Option<Duration> {
     let source = keys.expr(name, errors)?.clone();
@@ -49,7 +54,7 @@ fn value(source: &Expr, purpose: Purpose) -> syn::Result<Option<u64>> {
         }
         Expr::Lit(_) => error("a duration is an integer with a unit, such as `10.millis()`".into()),
         Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => {
-            error("a duration cannot be negative".into())
+            error("a duration cannot be negative; remove the `-`".into())
         }
         Expr::MethodCall(call) if call.args.is_empty() && call.turbofish.is_none() => {
             match ungrouped(&call.receiver) {

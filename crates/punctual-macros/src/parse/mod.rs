@@ -32,6 +32,7 @@ pub(crate) use args::parse as args;
 pub(crate) use attributes::{Mark, cfgs, item_attrs, take_mark};
 pub(crate) use bodies::without_bodies;
 pub(crate) use conditions::Source;
+pub(crate) use duration::is_unit;
 pub(crate) use handler::foreign_fn;
 pub(crate) use items::without_broken_items;
 pub(crate) use keys::ungrouped;

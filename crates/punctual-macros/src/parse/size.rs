@@ -30,7 +30,9 @@ fn value(source: &Expr) -> syn::Result<Option<usize>> {
             error(format!("a size needs a unit, such as `{}.kib()`", lit.base10_digits()))
         }
         Expr::Lit(_) => error("a size is an integer with a unit, such as `8.mib()`".into()),
-        Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => error("a size cannot be negative".into()),
+        Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => {
+            error("a size cannot be negative; remove the `-`".into())
+        }
         Expr::MethodCall(call) if call.args.is_empty() && call.turbofish.is_none() => {
             let Expr::Lit(ExprLit { lit, .. }) = ungrouped(&call.receiver) else { return Ok(None) };
             let Lit::Int(lit) = lit else {

@@ -35,6 +35,9 @@ mod misused_context {
             let late = cx.deadline;
             cx.shared.gains[0] = 1.0;
             log::spawn()?;
+            log::spawn_at(10.millis()).ok();
+            let control::SharedResources { samples, totals, .. } = cx.shared;
+            cx.shared.samples.lock(async |samples| samples.clear());
         }
 
         #[task(shared = [samples])]

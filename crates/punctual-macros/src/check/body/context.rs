@@ -3,7 +3,7 @@
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::Ident;
+use syn::{Ident, Member, PatStruct};
 
 use super::Body;
 use crate::model::{Role, TaskKind};
@@ -78,6 +78,27 @@ impl Body<'_> {
         self.errors.at(name, message);
     }
 
+    /// Checks a pattern that takes a context, or one of its parts, apart.
+    pub(super) fn parts_in(&mut self, pattern: &PatStruct) {
+        let mut names = pattern.path.segments.iter().rev().map(|segment| &segment.ident);
+        let (Some(ty), Some(module)) = (names.next(), names.next()) else { return };
+        if *module != self.handler.ident {
+            return;
+        }
+        let members = pattern.fields.iter().filter_map(|field| match &field.member {
+            Member::Named(name) if !name.to_string().starts_with('_') => Some(name),
+            _ => None,
+        });
+        for name in members {
+            match ty.to_string().as_str() {
+                "Context" => self.part_of_context(name),
+                "SharedResources" => self.unlisted("shared", name),
+                "LocalResources" => self.unlisted("local", name),
+                _ => {}
+            }
+        }
+    }
+
     /// Reports a resource that is used but not listed.
     pub(super) fn unlisted(&mut self, part: &str, name: &Ident) {
         let (app, handler) = (self.app, self.handler);
@@ -111,7 +132,7 @@ impl Body<'_> {
                 "`{task}` uses `{name}` without listing it; add it to the attribute: `#[{role}({part} = [{list}])]`"
             )
         } else if let Some(place) = self.other_part(part, name) {
-            let context = self.context.map(Ident::to_string).unwrap_or_default();
+            let context = self.context.map_or_else(|| "cx".to_owned(), Ident::to_string);
             let (other, list) = if part == "shared" { ("local", "shared") } else { ("shared", "local") };
             format!(
                 "`{name}` is a {other} resource, a field of `{place}`; write `{context}.{other}.{name}`, not \
@@ -199,6 +220,27 @@ mod tests {
     fn resource_of_the_other_kind() {
         assert_one(&in_body(quote!(cx.shared.line;)), &["`line` is a local resource", "`cx.local.line`"]);
         assert_one(&in_body(quote!(cx.local.table;)), &["`table` is a shared resource", "`cx.shared.table`"]);
+    }
+
+    #[test]
+    fn parts_taken_apart() {
+        for (body, answer) in [
+            (quote!(let t::SharedResources { count, other, .. } = cx.shared;), "[count, table, free, other]"),
+            (quote!(let t::LocalResources { lin: line, .. } = cx.local;), "did you mean `line`?"),
+            (quote!(let self::t::Context { shared, released, .. } = cx;), "give `t` a `period`"),
+        ] {
+            assert_one(&in_body(body), &[answer]);
+        }
+        let valid = quote! {
+            let t::SharedResources { mut count, table, .. } = cx.shared;
+            let t::LocalResources { line, _job } = cx.local;
+            let u::Context { anything, .. } = other;
+        };
+        assert_eq!(in_body(valid), [""; 0]);
+        let errors = errors(quote! {
+            #[task] fn t(t::Context { local, .. }: t::Context) {}
+        });
+        assert_one(&errors, &["`t` lists no local resources"]);
     }
 
     #[test]

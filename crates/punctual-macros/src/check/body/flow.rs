@@ -101,6 +101,8 @@ mod tests {
             assert!(error.contains(part.trim_matches('`')), "{part} is not in {error}");
         }
         assert_eq!(errors.len(), 3);
+        let section = quote!(cx.shared.count.lock(async |count| delay().await););
+        assert_one(&in_body(section), &["remove `async`, and `.await` after `count.lock(..)`"]);
     }
 
     #[test]

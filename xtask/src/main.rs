@@ -101,7 +101,7 @@ enum Check {
     /// The examples print the expected lines on both ports and all executors
     Examples(examples::Options),
     /// With valgrind: spawning and locking take the recorded numbers of instructions
-    Instructions,
+    Instructions(instructions::Options),
     /// The response-time analysis agrees with pyCPA (requires Python 3, and git unless --path is
     /// given)
     Pycpa(pycpa::Options),
@@ -140,7 +140,7 @@ impl Chore {
                 Check::Book(options) => book::run(options),
                 Check::Bpf => bpf::check(),
                 Check::Examples(options) => examples::run(options, false),
-                Check::Instructions => instructions::run(false),
+                Check::Instructions(options) => instructions::check(options),
                 Check::Pycpa(options) => pycpa::run(options),
                 Check::Recordings(options) => traces::run(options),
                 Check::Release(options) => release::run(options),

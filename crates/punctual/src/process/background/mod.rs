@@ -13,6 +13,7 @@
 
 pub(crate) mod calls;
 mod helper;
+mod pauses;
 mod process;
 pub(crate) mod traffic;
 
@@ -26,6 +27,7 @@ pub use crate::port::linux::notice::warn;
 pub use calls::submit;
 pub(crate) use calls::{Consumer, with};
 pub use helper::Helper;
+pub(crate) use pauses::Pauses;
 pub use process::{HelperProcess, Requests};
 pub use traffic::Traffic;
 

@@ -13,10 +13,11 @@ use punctual_sync::Full;
 use punctual_sync::shared::{Plain, Ring, RingConsumer, RingProducer, attach_at, init_at, region_size};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 
+use super::pauses::Pauses;
 use crate::port::linux::mapping::Mapping;
 use crate::port::linux::notice;
 
-/// Sleep of the helper without work. A submission does not wake it, because that would be a system
+/// Shortest sleep of the helper without work. A submission does not wake it, because that would be a system
 /// call.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Number of pauses after which it asks the kernel once whether the app still runs.
@@ -106,8 +107,8 @@ impl<T: Plain, const N: usize> HelperProcess<T, N> {
 
     /// Submits a request to the helper, after earlier ones.
     ///
-    /// Real-time safety: wait-free; does not allocate or enter the kernel. The helper polls every
-    /// millisecond while it has no work.
+    /// Real-time safety: wait-free; does not allocate or enter the kernel. The helper polls after a
+    /// quarter of the time since the last request, at least every 15 ms and at most every millisecond.
     ///
     /// # Errors
     /// Returns [`Full`] with the request if `N` are already waiting: the helper is slow, stopped or
@@ -191,7 +192,7 @@ impl<T: Plain, const N: usize> Iterator for Requests<T, N> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
-        let mut pauses = 0_u32;
+        let (mut pauses, mut count) = (Pauses::new(PAUSE), 0_u32);
         loop {
             if let Some(request) = self.requests.pop() {
                 return Some(request);
@@ -201,13 +202,13 @@ impl<T: Plain, const N: usize> Iterator for Requests<T, N> {
             }
             // Before the last scan, so that every request submitted by then is processed. An app
             // that dropped its end is detected at once; one that was killed, by asking the kernel.
-            pauses = pauses.wrapping_add(1);
-            self.is_over = match pauses % LOOK {
+            count = count.wrapping_add(1);
+            self.is_over = match count % LOOK {
                 0 => self.ring.take_over_producer().is_ok(),
                 _ => self.ring.producer().is_ok(),
             };
             if !self.is_over {
-                std::thread::sleep(PAUSE);
+                pauses.sleep();
             }
         }
     }

@@ -2,7 +2,7 @@
 //! [`background::submit`].
 //!
 //! The same thread wakes sleeping workers of other partitions on their behalf. Notifying it would
-//! require a system call, so it polls, every [`PAUSE`] while there is no work.
+//! require a system call, so it polls, with [`Pauses`] while there is no work.
 
 use std::io;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::background::{self, Consumer};
+use crate::background::{self, Consumer, Pauses};
 use crate::port::linux::{futex, settings};
 use crate::state::fault;
 use crate::state::panic_hook::PanicRedirect;
 use crate::state::runtime::Runtime;
 use crate::stop::Culprit;
 
-/// Sleep of the thread without work.
+/// Shortest sleep of the thread without work.
 const PAUSE: Duration = Duration::from_micros(30);
 
 /// The thread that makes the calls of an app, if it has partitions that need one; ended when
@@ -61,6 +61,7 @@ impl Drop for Caller {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             // Panics of the calls are caught.
             let _ = thread.join();
         }
@@ -68,6 +69,7 @@ impl Drop for Caller {
 }
 
 fn make(runtime: &'static Runtime, mut calls: Vec<Consumer>, is_over: impl Fn() -> bool) {
+    let mut pauses = Pauses::new(PAUSE);
     loop {
         // Before the scan, so that every call submitted by then is made.
         let last = is_over();
@@ -82,8 +84,8 @@ fn make(runtime: &'static Runtime, mut calls: Vec<Consumer>, is_over: impl Fn() 
         }
         match (any, last) {
             (false, true) => return,
-            (false, false) => std::thread::sleep(PAUSE),
-            (true, _) => {}
+            (false, false) => pauses.sleep(),
+            (true, _) => pauses.reset(),
         }
     }
 }

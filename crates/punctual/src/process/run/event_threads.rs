@@ -15,6 +15,7 @@ use punctual_core::{CurrentWorker, Port};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
 
+use crate::background::Pauses;
 use crate::port::linux::suspension;
 use crate::state::fault;
 use crate::state::reactor::Reactor;
@@ -67,9 +68,10 @@ pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
         let ended = source.ended();
         source.release();
         // Not before the job had its chance to consume the event.
+        let mut pauses = Pauses::new(PAUSE);
         while source.ended() == ended && !core.is_stopping() {
             if !sleeps {
-                std::thread::sleep(PAUSE);
+                pauses.sleep();
             } else if !core.boost_ordinary_holder(me, me.base()) {
                 core.port().wait(&me, None);
             }
@@ -81,7 +83,7 @@ pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
     }
 }
 
-/// Time given to a job of a polling partition to end before the next check.
+/// Shortest time given to a job of a polling partition to end before the next check.
 const PAUSE: Duration = Duration::from_micros(50);
 /// Interval at which a thread checks whether a job of a polling partition has replaced the
 /// descriptor, or whether an idle source is still idle.

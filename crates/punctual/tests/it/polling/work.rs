@@ -1,6 +1,6 @@
 //! Interactions of a polling partition: descriptors, calls, the other partition, and its end.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use punctual::Config;
 use punctual::report::Outcome;
@@ -167,6 +167,68 @@ fn runs_all_calls_in_order() {
         let report = calls::app::run(config).expect("it starts");
         assert_eq!((report.exit_code(), calls::ORDER.load(Ordering::Relaxed)), (0, 1_000), "{report}");
     }
+}
+
+mod quiet {
+    use super::*;
+
+    /// Sleeps of the background thread until its first and its second call, and ns between them.
+    pub(super) static SLEEPS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+    pub(super) static TIMES: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+    /// Submits two calls, a second apart.
+    #[punctual::app(partitions = [fast(poll)], main = false)]
+    pub(super) mod app {
+        use punctual::background;
+
+        use super::{Ordering, SLEEPS, TIMES, voluntary_switches};
+
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local {})
+        }
+
+        #[task(period = 1.secs(), local = [at: usize = 0])]
+        fn submit(cx: submit::Context) {
+            let at = *cx.local.at;
+            *cx.local.at += 1;
+            let call = move || {
+                SLEEPS[at].store(voluntary_switches(), Ordering::Relaxed);
+                TIMES[at].store(punctual::now().as_ticks(), Ordering::Relaxed);
+                if at == 1 {
+                    punctual::shutdown();
+                }
+            };
+            background::submit(call).ok();
+        }
+    }
+
+    /// Returns how often the calling thread has slept.
+    fn voluntary_switches() -> u64 {
+        let status = std::fs::read_to_string("/proc/thread-self/status").expect("/proc is mounted");
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.and_then(|count| count.trim().parse().ok()).expect("the kernel counts switches")
+    }
+}
+
+#[test]
+fn background_thread_makes_at_most_100_calls_per_second_without_work() {
+    let _alone = crate::alone();
+    if !crate::polling::two_cpus() {
+        return;
+    }
+    let report = quiet::app::run(Config::new()).expect("it starts");
+    assert_eq!(report.outcome, Outcome::Shutdown, "{report}");
+    let of = |values: &[AtomicU64; 2]| values[1].load(Ordering::Relaxed) - values[0].load(Ordering::Relaxed);
+    let (sleeps, seconds) = (of(&quiet::SLEEPS), of(&quiet::TIMES) as f64 / 1e9);
+    // Each sleep is one system call.
+    assert!(sleeps > 0 && sleeps as f64 <= 100.0 * seconds, "{sleeps} in {seconds} s");
 }
 
 mod ends {

@@ -9,6 +9,7 @@ use punctual_core::cpus;
 use punctual_isolate::cpus::Cpus;
 use punctual_isolate::facts::{self, Cache, Kernel, Statistics, TICK, Throttling, Topology};
 use punctual_isolate::tree::Tree;
+use punctual_report::format::format_nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, Clock};
@@ -70,7 +71,9 @@ impl Machine {
         let measured = topology.cpu(cpu).cloned().unwrap_or_default();
         let rt_throttling = match kernel.throttling {
             Some(Throttling::Off) => "off".into(),
-            Some(Throttling::On { runtime_us, period_us }) => format!("{runtime_us} of {period_us} µs"),
+            Some(Throttling::On { runtime_us, period_us }) => {
+                format!("{} of every {}", micros(runtime_us), micros(period_us))
+            }
             None => String::new(),
         };
         let mut machine = Self {
@@ -145,6 +148,11 @@ impl Machine {
         let clock = self.cpu_mhz.map_or(String::new(), |mhz| format!(", {:.2} GHz", mhz / 1e3));
         format!("{} × {} ({}{family}{clock}{on})", self.cpus, self.cpu_model, self.architecture)
     }
+}
+
+/// Formats a length of time that the kernel states in µs.
+fn micros(us: u64) -> String {
+    format_nanos(us as f64 * 1e3)
 }
 
 /// Returns the trimmed contents of a small file, or an empty text.

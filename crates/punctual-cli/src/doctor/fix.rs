@@ -133,7 +133,7 @@ mod tests {
         let report = examine(&Scene::new(&machine));
         let finding = report.findings.iter().find(|finding| finding.check == "interrupts").unwrap();
         let text = unfixed(finding, 1, 1);
-        assert!(text.starts_with("not fixed: CPU 1 handle interrupts: 24 "), "{text}");
+        assert!(text.starts_with("not fixed: CPU 1 handles interrupts: 24 "), "{text}");
         assert!(text.contains("1 of 1 changes were refused; boot with irqaffinity=0"), "{text}");
     }
 }

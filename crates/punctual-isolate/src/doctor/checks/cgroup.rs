@@ -40,7 +40,7 @@ fn look(scene: &Scene, report: &mut Report) {
     let Some(limit) = report.read(scene, &format!("{own}/cpu.max")) else { return };
     let mut words = limit.split_whitespace().map(str::parse::<u64>);
     if let (Some(Ok(quota)), Some(Ok(period))) = (words.next(), words.next()) {
-        let finding = Finding::new(Severity::Low, format!("the control group may use {quota} of every {period} µs of CPU time"))
+        let finding = Finding::new(Severity::Low, format!("the control group may use {} of CPU time in every {}", micros(quota), micros(period)))
             .why("Ordinary threads of the app, such as loggers, stop when the quota is used up, along with any locks that they hold.")
             .costs(Cost::stated(period.saturating_mul(1_000), "at most"));
         report.add(match machine.process.container {

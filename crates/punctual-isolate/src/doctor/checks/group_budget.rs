@@ -12,7 +12,7 @@ fn look(scene: &Scene, report: &mut Report) {
     };
     let path = format!("{directory}/cpu.rt_runtime_us");
     let Some(budget) = report.number(scene, &path) else { return report.not_applicable(without) };
-    report.value(format!("{budget} µs"));
+    report.value(if budget < 0 { "no limit".into() } else { micros(budget.unsigned_abs()) });
     if budget == 0 {
         report.add(
             Finding::new(

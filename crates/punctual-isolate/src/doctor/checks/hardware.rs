@@ -18,18 +18,21 @@ fn look(scene: &Scene, report: &mut Report) {
     let latency =
         tracing.iter().find_map(|place| machine.tree.number::<i64>(&format!("{place}/hwlat_detector/max")));
     if let Some(us) = latency {
-        report.value(format!("{us} µs at most"));
+        report.value(format!("{} at most", micros(us.unsigned_abs())));
     }
     // Written by the tracer when it has run.
     match latency {
         Some(us) if us > LONG => report.add(
-            Finding::new(Severity::High, format!("the firmware took up to {us} µs from a CPU"))
-                .why("System-management interrupts stop every CPU, and Linux cannot defer them.")
-                .costs(Cost::measured(us.unsigned_abs().saturating_mul(1_000), "at most"))
-                .fix(
-                    Lasts::Always,
-                    "in the firmware setup: disable legacy USB, power management and error reporting by SMI",
-                ),
+            Finding::new(
+                Severity::High,
+                format!("the firmware took up to {} from a CPU", micros(us.unsigned_abs())),
+            )
+            .why("System-management interrupts stop every CPU, and Linux cannot defer them.")
+            .costs(Cost::measured(us.unsigned_abs().saturating_mul(1_000), "at most"))
+            .fix(
+                Lasts::Always,
+                "in the firmware setup: disable legacy USB, power management and error reporting by SMI",
+            ),
         ),
         Some(us) if us > 0 => {}
         _ => {

@@ -12,7 +12,7 @@ fn look(scene: &Scene, report: &mut Report) {
     let states = cpus.flat_map(|cpu| cpu.idle_states.iter().map(move |state| (cpu.number, state)));
     let states: Vec<_> = states.collect();
     match states.iter().filter(|(_, state)| !state.is_disabled).map(|(_, state)| state.exit_us).max() {
-        Some(us) => report.value(format!("{us} µs to leave the deepest enabled state")),
+        Some(us) => report.value(format!("{} to leave the deepest enabled state", micros(us))),
         None => report.not_applicable("there are no enabled idle states"),
     }
     let deep: Vec<_> =

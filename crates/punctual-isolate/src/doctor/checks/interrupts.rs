@@ -35,10 +35,11 @@ fn look(scene: &Scene, report: &mut Report) {
         }
         names.join(", ")
     };
+    let handle = if scene.cpus.len() == 1 { "handles" } else { "handle" };
     let finding = |what: &str, interrupts: &[&crate::facts::Interrupt]| {
         Finding::new(
             Severity::Medium,
-            format!("{} handle {what}: {}", scene.cpus.named(), names(interrupts)),
+            format!("{} {handle} {what}: {}", scene.cpus.named(), names(interrupts)),
         )
         .why("Each interrupts the running thread, including real-time threads, for the duration of its handler.")
         .costs(Cost::typical(10_000, "for each"))

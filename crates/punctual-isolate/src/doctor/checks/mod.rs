@@ -46,6 +46,11 @@ use crate::facts::{Container, Policy};
 #[cfg(test)]
 use tests::{NOTHING, fixed, found, found_on, report_of, status, text};
 
+/// Formats a length of time that the kernel states in µs.
+fn micros(us: u64) -> String {
+    format_nanos(us as f64 * 1e3)
+}
+
 /// All checks, in execution order: a problem that makes others irrelevant comes first.
 pub(super) const ALL: &[Check] = &[
     rights::CHECK,

@@ -9,13 +9,15 @@ pub(super) const CHECK: Check =
 fn look(scene: &Scene, report: &mut Report) {
     let period = report.number(scene, PERIOD).unwrap_or(1_000_000);
     let runtime = report.number(scene, RUNTIME);
+    let budget =
+        |us: i64| format!("{} of every {}", micros(us.unsigned_abs()), micros(period.unsigned_abs()));
     if let Some(runtime) = runtime {
-        report.value(if runtime < 0 { "off".into() } else { format!("{runtime} of {period} µs") });
+        report.value(if runtime < 0 { "off".into() } else { budget(runtime) });
     }
     if let Some(runtime) = runtime.filter(|&runtime| runtime >= 0 && runtime < period) {
         let taken = (period - runtime).unsigned_abs();
         report.add(
-            Finding::new(Severity::Medium, format!("real-time threads may use {runtime} of every {period} µs"))
+            Finding::new(Severity::Medium, format!("real-time threads may use {}", budget(runtime)))
                 .why(
                     "A thread that has used its budget stops until the period ends. This protects the machine from a \
                      runaway thread, so disable it only if another mechanism does that.",

@@ -11,6 +11,8 @@ use std::ops::RangeInclusive;
 use rustix::process::Pid;
 use rustix::thread::sched_getaffinity;
 
+use crate::port::Nanos;
+
 /// Describes the real-time threads of other processes in `band` on `cpu`.
 pub(crate) fn in_band(cpu: usize, band: RangeInclusive<u8>) -> Vec<String> {
     let me = std::process::id();
@@ -28,7 +30,7 @@ pub(crate) fn in_band(cpu: usize, band: RangeInclusive<u8>) -> Vec<String> {
         .map(|(tid, name, priority, policy)| {
             let policy = if policy == 1 { "SCHED_FIFO" } else { "SCHED_RR" };
             format!(
-                "thread {name}/{tid} runs at {policy} {priority} on CPU {cpu}, inside the app's band {}..={}",
+                "thread {name}/{tid} runs at {policy} {priority} on CPU {cpu}, inside the app's band {} to {}",
                 band.start(),
                 band.end()
             )
@@ -47,9 +49,9 @@ pub(crate) fn throttling(cpu: usize) -> Vec<String> {
     let server = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
     if let Some(runtime) = number(&server).filter(|&r| r > 0) {
         notes.push(format!(
-            "the kernel's fair server gives ordinary threads on CPU {cpu} up to {} ms of every second (keep \
+            "the kernel's fair server gives ordinary threads on CPU {cpu} up to {} of every second (keep \
              them off that CPU, or write 0 to {server})",
-            runtime / 1_000_000
+            Nanos(runtime.unsigned_abs())
         ));
     }
     notes
@@ -59,10 +61,17 @@ pub(crate) fn throttling(cpu: usize) -> Vec<String> {
 fn throttling_note(runtime: i64, period: i64) -> Option<String> {
     (0..period).contains(&runtime).then(|| {
         format!(
-            "real-time throttling is on: {runtime} of every {period} µs; kernel.sched_rt_runtime_us=-1 turns it off, \
-             but then a real-time thread that does not end stops everything else on its CPU permanently"
+            "real-time throttling is on: {} of every {}; kernel.sched_rt_runtime_us=-1 turns it off, \
+             but then a real-time thread that does not end stops everything else on its CPU permanently",
+            micros(runtime),
+            micros(period)
         )
     })
+}
+
+/// Formats a length of time that the kernel states in µs.
+fn micros(us: i64) -> Nanos {
+    Nanos(us.unsigned_abs().saturating_mul(1_000))
 }
 
 fn may_run_on(tid: u32, cpu: usize) -> bool {
@@ -97,7 +106,7 @@ mod tests {
     #[test]
     fn advice_to_disable_throttling_names_risk() {
         let note = throttling_note(950_000, 1_000_000).unwrap();
-        assert!(note.starts_with("real-time throttling is on: 950000 of every 1000000 µs"), "{note}");
+        assert!(note.starts_with("real-time throttling is on: 950 ms of every 1.00 s; "), "{note}");
         let (_, after_advice) = note.split_once("kernel.sched_rt_runtime_us=-1 turns it off").unwrap();
         assert!(after_advice.contains("stops everything else on its CPU permanently"), "{note}");
     }

@@ -15,13 +15,13 @@ use crate::output::Json;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual doctor                           examine the isolated CPUs, or the one an app would choose
-  punctual doctor --cpus 2-3                examine these CPUs
-  punctual doctor -- ./my-app               examine the CPUs, priorities and devices of this Punctual app
-  sudo punctual doctor --fix                fix what can be undone, asking before each change
-  sudo punctual doctor --undo               undo it
-  punctual doctor --record machine.txt      save the examined data, to send it to others
-  punctual doctor --machine machine.txt     examine such a file")]
+  punctual doctor                        the isolated CPUs, or that of an app
+  punctual doctor --cpus 2-3             these CPUs
+  punctual doctor -- ./my-app            the CPUs, priorities, devices of an app
+  sudo punctual doctor --fix             fix what can be undone, after asking
+  sudo punctual doctor --undo            undo it
+  punctual doctor --record machine.txt   save the examined data for others
+  punctual doctor --machine machine.txt  examine such a file")]
 pub(crate) struct Doctor {
     /// CPUs that real-time threads run on, such as 2-3
     #[arg(long, value_name = "LIST", value_parser = Cpus::checked, conflicts_with = "command")]

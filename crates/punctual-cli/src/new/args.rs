@@ -10,11 +10,11 @@ use super::Template;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual new my-controller                 one control loop
-  punctual new my-gimbal --template gimbal   two axes that follow setpoints
-  punctual new my-node --template ros2       a control loop with topics for ROS 2
-  punctual new my-pi --template raspi4b      a board without operating system
-  punctual new my-app --path ~/punctual      with the library of another checkout")]
+  punctual new my-controller                one control loop
+  punctual new my-gimbal --template gimbal  two axes that follow setpoints
+  punctual new my-node --template ros2      a control loop with topics for ROS 2
+  punctual new my-pi --template raspi4b     a board without operating system
+  punctual new my-app --path ~/punctual     with the library of another checkout")]
 pub(crate) struct New {
     /// The directory to create; its last component names the crate
     #[arg(value_name = "PATH")]

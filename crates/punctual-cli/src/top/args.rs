@@ -17,11 +17,11 @@ use crate::parse::time;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual top                             this user's apps; Tab selects the next
-  sudo punctual top my-app                 by name, program or process
-  punctual top --count 1 --sort response   one table, largest response time first
-  punctual top --json | jq .tasks          an object each second
-  punctual top --prometheus                at http://127.0.0.1:9753/metrics")]
+  punctual top                            this user's apps; Tab selects the next
+  sudo punctual top my-app                by name, program or process
+  punctual top --count 1 --sort response  one table, largest response time first
+  punctual top --json | jq .tasks         an object each second
+  punctual top --prometheus               at http://127.0.0.1:9753/metrics")]
 pub(crate) struct Top {
     /// Name of the app or of its program, or its process ID [default: the first]
     pub(crate) app: Option<String>,

@@ -25,9 +25,9 @@ use crate::parse::{Deadline, duration, nonzero, time};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  punctual trace record -- ./my-app      record my-app into trace.dat
-  punctual trace report trace.dat        print tables and explain the longest jobs
-  punctual trace watch -- ./my-app       do both live")]
+  punctual trace record -- ./my-app   record my-app into trace.dat
+  punctual trace report trace.dat     tables, and the longest jobs explained
+  punctual trace watch -- ./my-app    both live")]
 pub(crate) struct Trace {
     #[command(subcommand)]
     pub(crate) command: Command,

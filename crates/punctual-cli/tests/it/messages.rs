@@ -123,6 +123,7 @@ const TABLE: &[(&str, &str)] = &[
     ("punctual bench latency", "punctual bench latency --help"),
     ("punctual bench", "punctual bench rtos --only 'thread switch' --samples 1"),
     ("punctual check", "punctual check --period 1ms --duration 20ms --json=c.json || true"),
+    ("punctual completions <SHELL>", "punctual completions bash"),
     ("punctual doctor --fix", "punctual doctor --fix --help"),
     ("punctual doctor --record m.txt", "punctual doctor --record m.txt || test $? = 1"),
     ("punctual doctor --undo", "punctual doctor --undo --help"),

@@ -29,6 +29,41 @@ fn bash_completes_commands_and_their_options() {
     assert!(commands.contains("top") && commands.contains("trace"), "{commands}");
     let options = complete("punctual top --pro", 2).unwrap();
     assert!(options.contains("--prometheus"), "{options}");
+    let suites = complete("punctual bench l", 2).unwrap();
+    assert!(suites.contains("latency"), "{suites}");
+}
+
+#[test]
+fn bash_completes_names_of_tasks_of_files() {
+    let output = punctual(&["completions", "bash"]).output_within(TEST_LIMIT).unwrap();
+    let scratch = Scratch::new("task-names");
+    let script = scratch.file("script");
+    std::fs::write(&script, &output.stdout).unwrap();
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+    for (words, at, expected) in [
+        (format!("trace report {docs}/threads.dat --task v"), 5, "vision"),
+        (format!("rta {docs}/gimbal-model.json --without p"), 4, "position"),
+        (format!("rta {docs}/tasks.toml --without ''"), 4, "sample"),
+        ("trace record --task zzz".into(), 4, ""),
+        // Every other flag as before.
+        ("trace report --fut".into(), 3, "--futex"),
+    ] {
+        let line = format!(
+            "source {}; COMP_WORDS=({} {words}); COMP_CWORD={at}; _punctual_or_task \"${{COMP_WORDS[0]}}\" \"${{COMP_WORDS[{at}]}}\" \
+             \"${{COMP_WORDS[{at}-1]}}\"; echo \"${{COMPREPLY[*]}}\"",
+            script.display(),
+            env!("CARGO_BIN_EXE_punctual"),
+        );
+        let bash =
+            Command::new("bash").args(["--norc", "-c", &line]).stdin(Stdio::null()).output_within(TEST_LIMIT);
+        let Ok(output) = bash else { return skip(Need::Tool("bash"), "completion") };
+        let completed = text(&output.stdout);
+        let is_complete = match expected {
+            "" => completed.trim().is_empty(),
+            name => completed.split_whitespace().any(|word| word == name),
+        };
+        assert!(is_complete, "{words}: {completed}");
+    }
 }
 
 #[test]

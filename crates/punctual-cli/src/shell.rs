@@ -71,8 +71,7 @@ pub(crate) fn completions(arguments: &Completions, command: &mut Command) -> Exi
 /// Flags whose values are names of tasks.
 const TASK_FLAGS: [&str; 2] = ["task", "without"];
 
-/// Makes a script complete the values of [`TASK_FLAGS`] by asking the command, in shells for which
-/// this is written.
+/// Makes a script for bash, zsh or fish complete the values of [`TASK_FLAGS`] by asking the command.
 fn with_task_names(shell: Shell, script: &str) -> String {
     match shell {
         Shell::Bash => {

@@ -450,5 +450,5 @@ fn does_not_charge_called_jobs_to_budget_of_caller() {
 fn error_names_program_that_cannot_start() {
     let output = punctual(&["supervise", "--", "/no/such/app"]).output_within(TEST_LIMIT).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("/no/such/app: "), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("cannot run `/no/such/app`: "), "{}", text(&output.stderr));
 }

@@ -395,15 +395,19 @@ fn names_fix_for_bad_input() {
         (&["watch", "--stop"], 2, "--stop needs a deadline"),
         (&["watch", "--every", "0s"], 2, "1ns or more"),
         (&["watch", "--deadline", "0s"], 2, "--deadline"),
+        (
+            &["record", "--", "/no/such/program"],
+            2,
+            "cannot run `/no/such/program`: it is not an executable file",
+        ),
+        (&["watch", "--", "no-such-program"], 2, "PATH contains no executable file with that name"),
     ];
     let live: &[(&[&str], i32, &str)] = &[
-        (&["record", "--pid", "4194303"], 1, "there is no process or thread 4194303; give"),
-        (&["watch", "--pid", "4194303"], 1, "there is no process or thread 4194303; give"),
+        (&["record", "--pid", "4194303"], 2, "there is no process or thread 4194303; give"),
+        (&["watch", "--pid", "4194303"], 2, "there is no process or thread 4194303; give"),
         (&["record", "--clock", "sundial"], 2, "no trace clock `sundial`; choose one of: "),
         (&["record", "--cpus", "4000"], 2, "CPU 4000 does not exist"),
         (&["record", "--task", "a\"b"], 2, "the filter `a\"b` cannot be used"),
-        (&["record", "--", "/no/such/program"], 2, "/no/such/program: No such file or directory"),
-        (&["watch", "--", "/no/such/program"], 2, "/no/such/program: No such file or directory"),
     ];
     for (arguments, code, message) in cases.iter().chain(if can_trace { live } else { &[] }) {
         let mut command = punctual(&[&["trace"], *arguments].concat());

@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::flight::Flight;
 use crate::isolate::IsolatedCpus;
-use crate::isolate::run::code_of;
+use crate::isolate::run::{code_of, resolve};
 use crate::output::say;
 use crate::parse::time;
 use crate::status::BAD_INPUT;
@@ -31,11 +31,11 @@ use crate::trace::child::MARKS;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  sudo punctual supervise -- ./my-app            as the tasks declare
+  sudo punctual supervise -- ./my-app           as the tasks declare
   sudo punctual supervise --restart on-failure -- ./my-app
-                                                 restarts it, five times in a row
-  sudo punctual supervise --newest -- ./my-app   with a kernel trace of each stack
-  sudo punctual supervise --cpus 3 -- ./my-app   on an isolated CPU")]
+                                                restarts it, five times in a row
+  sudo punctual supervise --newest -- ./my-app  a kernel trace of each stack
+  sudo punctual supervise --cpus 3 -- ./my-app  on an isolated CPU")]
 pub(crate) struct Supervise {
     /// When to start the app again
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = When::Never)]
@@ -92,6 +92,7 @@ pub(crate) fn run(arguments: &Supervise) -> ExitCode {
 }
 
 fn supervise(arguments: &Supervise) -> Result<u8, String> {
+    resolve(&arguments.command[0], std::env::var_os("PATH").as_deref())?;
     let stop = catch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
     let taken = arguments.cpus.as_ref().map(|cpus| IsolatedCpus::take(cpus, arguments.newest)).transpose()?;
     let mut settings = Settings::default();

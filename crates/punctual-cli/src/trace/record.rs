@@ -16,6 +16,7 @@ use super::args::{Record, Source};
 use super::child::{self, HeldChild, Running};
 use super::signals::{Notice, Signals};
 use super::{FAILED, Failure};
+use crate::isolate::run::resolve;
 use crate::output::say;
 use crate::parse::numbers;
 
@@ -46,6 +47,8 @@ impl Source {
         if self.command.is_empty() {
             return Ok(None);
         }
+        // First, so that a missing command is the same error with and without the right to record.
+        resolve(&self.command[0], std::env::var_os("PATH").as_deref()).map_err(Failure::usage)?;
         let buffers = Buffers::new().map_err(|error| refused(&error))?;
         Ok(Some((HeldChild::new(&self.command, output, &buffers.for_apps())?, buffers)))
     }
@@ -133,6 +136,7 @@ pub(crate) fn refused(error: &RecordError) -> Failure {
         RecordError::Clock { .. }
         | RecordError::NoTime { .. }
         | RecordError::Tracepoint { .. }
+        | RecordError::UnknownProcess { .. }
         | RecordError::Filter { .. }
         | RecordError::Cpu { .. } => Failure::usage(error.to_string()),
         error => error.into(),

@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
 
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
+use test_skip::{Need, skip};
 
 use crate::support::{Scratch, contents, punctual, text, write_tree};
 
@@ -58,6 +60,45 @@ fn isolates_and_restores_every_byte() {
     );
     assert_eq!(contents(&root), before);
     assert_eq!(text(&isolate(&root, &["stop"]).stdout), "nothing is taken\n");
+}
+
+#[test]
+fn run_forwards_sigint_as_sigint_and_gives_the_cpu_back() {
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    let Some(cpu) = (0..4).find(|&cpu| allowed.is_set(cpu)) else {
+        return skip(Need::System("one of the CPUs 0 to 3"), "a command on a taken CPU");
+    };
+    let scratch = Scratch::new("isolate-signal");
+    let root = tree(&scratch);
+    // The command really runs there.
+    fs::write(root.join("sys/devices/system/cpu/isolated"), format!("{cpu}\n")).unwrap();
+    let before = contents(&root);
+    let mut command = punctual(&["isolate", "--root", root.to_str().unwrap()]);
+    command.args(["run", "--cpus", &cpu.to_string(), "--no-record", "--", "sh", "-c"]);
+    command.arg("trap 'exit 7' INT; trap 'exit 8' TERM; echo > ready; while :; do sleep 0.02; done");
+    command.current_dir(&scratch.0).stdin(Stdio::null()).stdout(Stdio::null()).default_signals();
+    let mut child = command.spawn().unwrap();
+    let begun = Instant::now();
+    while !scratch.file("ready").exists() && begun.elapsed() < TEST_LIMIT {
+        assert_eq!(child.try_wait().unwrap(), None);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.status_within(TEST_LIMIT).unwrap().code(), Some(7));
+    assert_eq!(contents(&root), before);
+}
+
+#[test]
+fn run_changes_nothing_for_a_missing_command() {
+    let scratch = Scratch::new("isolate-missing");
+    let root = tree(&scratch);
+    let before = contents(&root);
+    let missing = isolate(&root, &["run", "--cpus", "3", "--", "no-such-command"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(text(&missing.stderr).contains("PATH contains no executable file"), "{}", text(&missing.stderr));
+    assert_eq!(contents(&root), before);
+    assert!(!root.join("run").exists(), "not even a journal");
 }
 
 #[test]

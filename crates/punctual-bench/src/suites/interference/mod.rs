@@ -50,7 +50,7 @@ pub(super) const SUITE: Registration = Registration {
     steps,
 };
 
-/// Another CPU, and what it does.
+/// Another CPU and its activity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Other {
     cpu: usize,

@@ -29,7 +29,7 @@ pub(super) fn page(verdict: &Verdict, lines: &Lines) -> String {
         let _ = writeln!(body, "<section><h2>Tasks</h2>{table}");
         *body += &note(
             "T period, D deadline from the release, seen: longest measured response, bound: proven response. A dash is \
-             unknown.",
+             an unknown or undeclared value.",
         );
         *body += "</section>\n";
     }

@@ -8,6 +8,10 @@ use super::Lines;
 use super::verdict::{Cause, Task, Unknown, Verdict};
 use crate::trace::text::{height, width};
 
+/// Beginnings of remedies that are no commands of this machine.
+const PROSE: [&str; 4] = ["on the host: ", "in the [Service] ", "bound it in the app: ", NO_REMEDY];
+const NO_REMEDY: &str = "no command removes it";
+
 /// Maximum number of tasks and of unknown values, if there is room.
 const MAX_ROWS: usize = 12;
 
@@ -52,8 +56,12 @@ fn with_rows(verdict: &Verdict, lines: &Lines, rows: Rows, width: usize) -> Stri
         out += "\nLargest causes of delay\n";
         for (number, cause) in verdict.causes.iter().enumerate() {
             out += &wrapped(&format!("{} ", number + 1), &describe(cause), 2, width);
-            // Never wrapped, so that it can be copied.
-            out += &format!("  {}\n", remedy(cause));
+            let remedy = remedy(cause);
+            match PROSE.iter().any(|start| remedy.starts_with(start)) {
+                true => out += &wrapped("  ", remedy, 2, width),
+                // Never wrapped, so that it can be copied.
+                false => out += &format!("  {remedy}\n"),
+            }
         }
     }
     let unknown = &verdict.subject.unknown;
@@ -138,7 +146,7 @@ pub(super) fn describe(cause: &Cause) -> String {
 
 /// Returns the command that removes a cause, or a remark if no command does.
 pub(super) fn remedy(cause: &Cause) -> &str {
-    cause.command.as_deref().unwrap_or("no command removes it")
+    cause.command.as_deref().unwrap_or(NO_REMEDY)
 }
 
 #[cfg(test)]
@@ -175,6 +183,17 @@ mod tests {
         };
         let causes = (1..=3).map(cause).collect();
         Verdict { answer: Answer::No, reason: "`task_1` can miss its deadline".into(), subject, causes }
+    }
+
+    #[test]
+    fn wraps_remedies_that_are_no_commands() {
+        let mut verdict = verdict();
+        let remedy =
+            "on the host: a dedicated, isolated CPU for each virtual CPU, and SCHED_FIFO for its thread";
+        verdict.causes[0].command = Some(remedy.into());
+        let lines = Lines { answer: "no".into(), about: "app".into() };
+        let text = within(&verdict, &lines, 80, 50);
+        assert!(text.contains("and SCHED_FIFO\n  for its thread\n"), "{text}");
     }
 
     #[test]

@@ -113,7 +113,9 @@ impl Column {
             Rate | Time(..) => true,
             Number(figure) => figure.row().of_jobs,
         };
-        if of_jobs && !row.measured {
+        // Without a job there is no time.
+        let is_time = matches!(self.source, Time(..));
+        if of_jobs && !row.measured || is_time && row.number(Figure::Jobs) == 0 {
             return Value::Unknown;
         }
         match self.source {

@@ -46,7 +46,9 @@ fn task(row: &Row) -> Value {
         task[figure.row().key] = known(figure.row().of_jobs, row.number(figure).into());
     }
     for term in Term::ALL {
-        task[term.row().key] = known(true, stat(row.term(term)));
+        // Without a job there is no time.
+        let stat = if row.number(Figure::Jobs) > 0 { stat(row.term(term)) } else { Value::Null };
+        task[term.row().key] = known(true, stat);
     }
     task
 }

@@ -80,8 +80,9 @@ fn disturbance(by: &str) -> String {
 /// Returns the answers: a row for each period and condition.
 pub(crate) fn answers(answers: &[Answer], footnotes: &mut Footnotes) -> Table {
     let heads = ["releases", "missed", "worst"].map(Column::right);
-    let heads = [Column::left("period"), Column::left("")].into_iter().chain(heads);
-    let mut table = Table::new(heads.chain([Column::left("verdict, with 95 % confidence")]));
+    // The verdict before the figures: a narrow screen cuts off the last columns.
+    let first = ["period", "", "verdict, with 95 % confidence"].map(Column::left);
+    let mut table = Table::new(first.into_iter().chain(heads));
     for answer in answers {
         let rate = format_significant(1e9 / answer.period_ns.max(1) as f64);
         let period = format!("{} ({rate} Hz)", format_part(answer.period_ns));
@@ -98,10 +99,10 @@ pub(crate) fn answers(answers: &[Answer], footnotes: &mut Footnotes) -> Table {
         let cells = [
             Cell::new(period),
             Cell::new(&*answer.condition),
+            Cell::new(verdict).class(class),
             Cell::count(answer.releases),
             Cell::fault(answer.misses),
             Cell::nanos(answer.worst_ns.map(|ns| ns as f64)),
-            Cell::new(verdict).class(class),
         ];
         table.row(cells).marks(&marks);
     }

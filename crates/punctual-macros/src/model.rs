@@ -37,6 +37,8 @@ pub(crate) struct Absent {
     /// The names of resources.
     pub(crate) fields: Vec<Ident>,
     pub(crate) tasks: Vec<Task>,
+    /// `idle` and `shutdown`.
+    pub(crate) handlers: Vec<Handler>,
 }
 
 /// The arguments of `#[punctual::app(..)]`.

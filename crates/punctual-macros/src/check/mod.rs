@@ -37,7 +37,7 @@ pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) -> Warnin
     if bare {
         bare::check(app, errors);
     }
-    names::check(app, errors);
+    names::check(app, errors, &mut warnings);
     signature::check(app, errors);
     args::check(app, errors);
     init::check(app, errors);

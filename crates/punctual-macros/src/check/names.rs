@@ -1,10 +1,10 @@
-//! The names of handlers.
+//! The names of handlers and of other items.
 
 use std::collections::HashSet;
 
 use syn::{Ident, Item};
 
-use crate::errors::Errors;
+use crate::errors::{Errors, Warnings, suppresses_warnings};
 use crate::model::{App, Handler};
 
 const RESERVED: [&str; 9] =
@@ -16,12 +16,28 @@ const MODEL: &str = "MODEL";
 /// The prefix of generated names.
 const GENERATED: &str = "__punctual";
 
-pub(super) fn check(app: &App, errors: &mut Errors) {
+pub(super) fn check(app: &App, errors: &mut Errors, warnings: &mut Warnings) {
     for handler in app.handlers() {
         reserved(handler, errors);
     }
     duplicate(app, errors);
     generated(app, errors);
+    second_main(app, warnings);
+}
+
+/// A `main` in the module of an app does not start the program, while the generated one does.
+fn second_main(app: &App, warnings: &mut Warnings) {
+    for item in &app.items {
+        let Item::Fn(function) = item else { continue };
+        let name = &function.sig.ident;
+        if name == "main" && app.generates_main() && !suppresses_warnings(&function.attrs) {
+            warnings.at(
+                name,
+                "the program starts in the `main` that the attribute generates; to keep your own, write \
+                 `#[punctual::app(main = false)]`, and move it out of the module",
+            );
+        }
+    }
 }
 
 /// Generated items are next to the user's.
@@ -95,7 +111,7 @@ mod tests {
     use quote::{format_ident, quote};
 
     use super::RESERVED;
-    use crate::testing::{assert_one, errors, errors_holding, errors_of_module};
+    use crate::testing::{assert_one, errors, errors_holding, errors_of_module, warnings};
 
     #[test]
     fn duplicate_task() {
@@ -141,6 +157,13 @@ mod tests {
             .is_empty(),
             "modules are named apart from statics"
         );
+    }
+
+    #[test]
+    fn warns_of_main_inside_the_module() {
+        let warnings = warnings(quote! { fn main() {} #[task] fn t(cx: t::Context) {} });
+        assert_eq!(warnings.len(), 1, "{warnings:#?}");
+        assert!(warnings[0].starts_with("main: the program starts in the `main`"), "{warnings:#?}");
     }
 
     #[test]

@@ -15,8 +15,8 @@ pub(super) fn check(app: &App, warnings: &mut Warnings) {
     if suppresses_warnings(&app.module.attrs) {
         return;
     }
-    // A resource of a task that a condition removes is not forgotten.
-    let absent = app.absent.tasks.iter().map(|task| &task.handler);
+    // A resource of a handler that a condition removes is not forgotten.
+    let absent = app.absent.tasks.iter().map(|task| &task.handler).chain(&app.absent.handlers);
     let handlers: Vec<&Handler> = app.handlers().chain(absent).collect();
     let shared = handlers.iter().flat_map(|handler| &handler.shared).map(|used| &used.ident);
     unlisted(&app.shared.item, "shared", &shared.collect(), warnings);
@@ -79,10 +79,13 @@ mod tests {
     }
 
     #[test]
-    fn resource_of_absent_task_has_a_user() {
+    fn resources_of_absent_handlers_have_users() {
         let items = quote! {
-            #[shared] struct Shared { a: u8 }
+            #[shared] struct Shared { a: u8, b: u8 }
+            #[local] struct Local { c: u8 }
             #[cfg(absent)] #[task(shared = [a])] fn t(cx: t::Context) {}
+            #[cfg(absent)] #[idle(shared = [b])] fn idle(cx: idle::Context) {}
+            #[cfg(absent)] #[shutdown(local = [c])] fn shutdown(cx: shutdown::Context) {}
         };
         assert_eq!(warnings(items), [""; 0]);
     }

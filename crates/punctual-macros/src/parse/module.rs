@@ -36,7 +36,9 @@ pub(super) fn parse(
     parts.report_misspelled(errors);
     parts.report_missing(&ident, &left_out.seen, errors);
     let fields = absent.fields.iter().filter_map(|field| field.ident.clone()).collect();
-    let absent = crate::model::Absent { fields, tasks: left_out.tasks };
+    let (idle, shutdown) = (left_out.idle.map(|idle| idle.handler), left_out.shutdown.map(|end| end.handler));
+    let handlers = idle.into_iter().chain(shutdown).collect();
+    let absent = crate::model::Absent { fields, tasks: left_out.tasks, handlers };
     Some(App {
         args,
         module: Module { attrs, vis, ident },

@@ -1,5 +1,5 @@
-//! Warnings: resources that no handler lists, and jobs that sleep. The compiler issues them as uses of
-//! deprecated items, so `#[allow(deprecated)]` suppresses them.
+//! Warnings of unlisted resources, of jobs that sleep, and of a `main` in the module. They are uses
+//! of deprecated items, so `#[allow(deprecated)]` suppresses them.
 
 #![deny(deprecated)]
 
@@ -52,6 +52,8 @@ mod app {
     fn allowed(_: allowed::Context) {
         thread::sleep(Duration::from_millis(1));
     }
+
+    fn main() {}
 
     #[cfg(any())]
     #[task(local = [of_another_build])]

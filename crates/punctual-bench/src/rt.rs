@@ -36,16 +36,27 @@ pub(crate) fn enter(cpu: usize, priority: i32) -> Lack {
     lack
 }
 
-/// Panic payload of a measurement whose thread the system does not start.
-pub(crate) struct NotStarted(pub(crate) Error);
+/// Panic payload of a measurement whose set-up failed, with the reason.
+pub(crate) struct SetUpFailed(pub(crate) String);
+
+impl SetUpFailed {
+    /// The system starts no thread.
+    pub(crate) fn no_thread(error: &Error) -> Self {
+        Self(format!("no thread can be started: {error}; raise pids.max of the cgroup or `ulimit -u`"))
+    }
+
+    /// Ends the step, which is then not measured.
+    pub(crate) fn end_step(self) -> ! {
+        std::panic::resume_unwind(Box::new(self))
+    }
+}
 
 /// Runs `body` on a new thread that has [entered](enter), and waits for it. Propagates its panic.
 ///
 /// # Panics
-/// With [`NotStarted`] if the system starts no thread.
+/// With [`SetUpFailed`] if the system starts no thread.
 pub(crate) fn on_thread<R: Send>(cpu: usize, priority: i32, body: impl FnOnce(&Lack) -> R + Send) -> R {
-    try_on_thread(cpu, priority, body)
-        .unwrap_or_else(|error| std::panic::resume_unwind(Box::new(NotStarted(error))))
+    try_on_thread(cpu, priority, body).unwrap_or_else(|error| SetUpFailed::no_thread(&error).end_step())
 }
 
 /// [`on_thread`] with the error of a system that starts no thread.

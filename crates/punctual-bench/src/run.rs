@@ -10,7 +10,7 @@ use crate::machine::{self, Machine};
 use crate::model::{FORMAT, Run, RunSettings, Suite, VERSION};
 use crate::options::{BadOptions, Options, Plan};
 use crate::recorder::Recorder;
-use crate::rt;
+use crate::rt::{self, SetUpFailed};
 use crate::session::{Progress, Session, Step};
 use crate::stats::{Distribution, Statistics};
 use crate::suites::Registration;
@@ -119,23 +119,22 @@ fn overhead(plan: &Plan, clock: &Clock) -> Distribution {
 /// Threads that a step may need at once. In some steps one waits for another, which must start.
 const STEP_THREADS: usize = 8;
 
-/// Runs a step, or notes that it was not measured because the system starts no thread.
+/// Runs a step, or notes that it was not measured because its set-up failed.
 fn perform(step: Step, session: &mut Session<'_>) {
     let Step { what, run } = step;
     // A step that is to run on an idle machine states it in its name.
     let observation = what.ends_with(", idle").then(Observation::begin);
     let (first_row, first_answer) = (session.rows(), session.suite.answers.len());
-    let attempt = rt::try_threads(STEP_THREADS).and_then(|()| {
+    let ready = rt::try_threads(STEP_THREADS).map_err(|error| SetUpFailed::no_thread(&error));
+    let attempt = ready.and_then(|()| {
         let result = catch_unwind(AssertUnwindSafe(|| run(session)));
-        result.map_err(|payload| match payload.downcast::<rt::NotStarted>() {
-            Ok(not_started) => not_started.0,
+        result.map_err(|payload| match payload.downcast::<SetUpFailed>() {
+            Ok(failed) => *failed,
             Err(payload) => resume_unwind(payload),
         })
     });
-    if let Err(error) = attempt {
-        session.note(format!(
-            "{what}: not measured: no thread can be started: {error}; raise pids.max of the cgroup or `ulimit -u`"
-        ));
+    if let Err(SetUpFailed(why)) = attempt {
+        session.note(format!("{what}: not measured: {why}"));
     }
     let Some(window) = observation.map(|observation| observation.end(&what)) else { return };
     for row in session.rows_since(first_row) {
@@ -199,6 +198,18 @@ mod tests {
         assert!(suite.checks.is_empty() && suite.rows.is_empty(), "{suite:?}");
         let note = "priority inversion, punctual-sync: not measured: no thread can be started";
         assert!(suite.notes.iter().any(|line| line.starts_with(note)), "{:?}", suite.notes);
+    }
+
+    #[test]
+    fn notes_steps_whose_set_up_failed() {
+        let plan = Plan::new(&Options::default()).unwrap();
+        let (clock, stop) = (clock::use_best(), Stop::default());
+        let suite = Suite::default();
+        let mut session = Session { plan: &plan, clock, stop: &stop, no_fifo: None, suite };
+        let step = Step::new("an instant, load", |_| SetUpFailed("the load did not start".into()).end_step());
+        perform(step, &mut session);
+        assert_eq!(session.suite.notes, ["an instant, load: not measured: the load did not start"]);
+        assert!(session.suite.rows.is_empty());
     }
 
     /// Makes the kernel refuse threads to this process, as `pids.max` of a cgroup does.

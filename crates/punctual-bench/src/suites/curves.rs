@@ -6,6 +6,7 @@ use super::latency::{Contender, affordable, alternate};
 use crate::load::Load;
 use crate::model::{Quantity, Row};
 use crate::options::{Plan, SuiteName};
+use crate::rt::SetUpFailed;
 use crate::session::{Session, Step, Unit};
 use crate::subject::{Subject, X};
 use crate::suite::Registration;
@@ -55,6 +56,11 @@ impl Curve {
         }
     }
 
+    /// Returns the number of pairs of threads for each CPU that load the machine.
+    fn pairs(self, value: u64) -> u64 {
+        if self == Self::Load { value } else { 0 }
+    }
+
     /// Returns the position of a value on the horizontal axis.
     fn x(self, value: u64) -> Quantity {
         let (unit, value) = match self {
@@ -82,7 +88,8 @@ fn steps(plan: &Plan) -> Vec<Step> {
     let mut steps = Vec::new();
     for curve in Curve::ALL {
         for &value in curve.values(plan.quick) {
-            let what = format!("latency against {}: {}", curve.name(), curve.text(value));
+            let idle = if curve.pairs(value) == 0 { ", idle" } else { "" };
+            let what = format!("latency against {}: {}{idle}", curve.name(), curve.text(value));
             steps.push(Step::new(what, move |session| point(session, curve, value)));
         }
     }
@@ -92,11 +99,10 @@ fn steps(plan: &Plan) -> Vec<Step> {
 fn point(session: &mut Session<'_>, curve: Curve, value: u64) {
     let period_ns = 1000 * if curve == Curve::Period { value } else { PERIOD_US };
     let work_ns = if curve == Curve::Utilisation { period_ns * value / 100 } else { 0 };
-    let pairs = if curve == Curve::Load { value } else { 0 };
+    let pairs = curve.pairs(value);
     let load = Load::pairs(pairs as usize);
-    if let Err(error) = &load {
-        session.note(format!("The load did not start: {error}"));
-    }
+    let _load =
+        load.unwrap_or_else(|error| SetUpFailed(format!("the load did not start: {error}")).end_step());
     let row = |subject| {
         let row =
             Row::new(NAME, curve.name(), format!("Latency of an instant against {}", curve.name()), subject);
@@ -119,6 +125,14 @@ const AT_MOST: usize = 2048;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn observes_every_point_without_load() {
+        let plan = Plan::new(&crate::Options { quick: true, ..crate::Options::default() }).unwrap();
+        let names: Vec<String> = steps(&plan).into_iter().map(|step| step.what).collect();
+        let loaded: Vec<&String> = names.iter().filter(|name| !name.ends_with(", idle")).collect();
+        assert_eq!(loaded, ["latency against load: 2 pairs of threads for each CPU"], "{names:?}");
+    }
 
     #[test]
     fn work_ends_before_next_instant() {

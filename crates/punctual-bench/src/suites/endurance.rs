@@ -54,10 +54,13 @@ fn endure(session: &mut Session<'_>) {
     let mut memory_kib = None;
     'run: while Instant::now() < end && !stop.is_requested() {
         let until = Instant::now() + LOAD_FOR;
-        let load = Load::start(kind);
-        if let Err(error) = &load {
-            session.note(format!("The load {} did not start: {error}", kind.as_str()));
-        }
+        let _load = match Load::start(kind) {
+            Ok(load) => load,
+            Err(error) => {
+                session.note(format!("Ended early: the load {} did not start: {error}.", kind.as_str()));
+                break;
+            }
+        };
         while Instant::now() < until.min(end) && !stop.is_requested() {
             for (_, window, statistics, lack) in &mut contenders {
                 let recorder = Arc::new(Recorder::new(turn));

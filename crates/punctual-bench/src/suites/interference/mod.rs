@@ -121,7 +121,7 @@ impl Other {
 }
 
 fn steps(plan: &Plan) -> Vec<Step> {
-    let mut steps = vec![Step::new("interference, quiet", |session| turn(session, None))];
+    let mut steps = vec![Step::new("interference, idle", |session| turn(session, None))];
     let Some(other_cpu) = plan.other_cpu else {
         let row = row("nothing can run on another CPU", "other");
         steps.push(Step::new("interference, no other CPU", |session| {

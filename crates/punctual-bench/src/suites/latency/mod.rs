@@ -24,7 +24,7 @@ use crate::load::Load;
 use crate::model::Row;
 use crate::options::{Plan, SuiteName};
 use crate::recorder::Recorder;
-use crate::rt::Lack;
+use crate::rt::{Lack, SetUpFailed};
 use crate::session::{Measured, Session, Step, Unit};
 use crate::subject::Subject;
 use crate::suite::Registration;
@@ -80,7 +80,8 @@ impl Condition {
         }
     }
 
-    /// Establishes the condition until the result is dropped; adds a note on failure.
+    /// Establishes the condition until the result is dropped. Ends the step on failure: without its
+    /// load it would measure another condition.
     fn begin(self, session: &mut Session<'_>) -> Option<Load> {
         let (what, load) = match self {
             Self::Idle => return None,
@@ -94,10 +95,7 @@ impl Condition {
                 }
                 Some(load)
             }
-            Err(error) => {
-                session.note(format!("The load {what} did not start: {error}"));
-                None
-            }
+            Err(error) => SetUpFailed(format!("the load {what} did not start: {error}")).end_step(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use punctual::background::{Traffic, warn};
 use punctual_sync::shared::BroadcastWriter;
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::net::SocketAddrUnix;
 
 use super::layout::{MAX_TOPICS, TopicInfo, place, topics, write};
@@ -422,11 +423,10 @@ impl Listener {
             result => result,
         }
         .map_err(context)?;
+        let admitted = admit_group(&path).map_err(context);
         let listener = Self { socket, path: Some(path) };
+        admitted?;
         listener.socket.set_nonblocking(true)?;
-        if let Some(path) = &listener.path {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
-        }
         Ok(listener)
     }
 }
@@ -438,6 +438,20 @@ impl Drop for Listener {
             let _ = fs::remove_file(path);
         }
     }
+}
+
+/// Lets the group connect to the socket at a path. Another user who can write the directory may have
+/// replaced it since it was bound, so it follows no link and changes no other file.
+fn admit_group(path: &Path) -> io::Result<()> {
+    let socket = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let stat = rustix::fs::fstat(&socket)?;
+    let is_socket = FileType::from_raw_mode(stat.st_mode) == FileType::Socket;
+    if !is_socket || stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other("another user has replaced the socket; choose a directory of your own"));
+    }
+    // A descriptor that only names a file accepts no other call.
+    let link = format!("/proc/self/fd/{}", socket.as_raw_fd());
+    fs::set_permissions(link, fs::Permissions::from_mode(0o660))
 }
 
 /// Returns `true` for a socket at which no process listens.

@@ -346,6 +346,32 @@ fn listens_at_a_path_and_replaces_the_socket_of_a_killed_app() {
 }
 
 #[test]
+fn changes_no_file_that_has_replaced_its_socket() {
+    let directory = std::env::temp_dir().join(format!("punctual-unit-replaced-{}", std::process::id()));
+    fs::create_dir(&directory).unwrap();
+    let place = |name: &str| directory.join(name);
+    let mode = |name: &str| fs::metadata(place(name)).unwrap().permissions().mode() & 0o777;
+    fs::write(place("victim"), "a secret").unwrap();
+    fs::set_permissions(place("victim"), fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink("victim", place("link")).unwrap();
+    let _socket = UnixListener::bind(place("socket")).unwrap();
+    std::os::unix::fs::symlink("socket", place("link to socket")).unwrap();
+    fs::set_permissions(place("socket"), fs::Permissions::from_mode(0o600)).unwrap();
+    for replaced in ["victim", "link", "link to socket"] {
+        assert!(admit_group(&place(replaced)).is_err(), "{replaced}");
+    }
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(place("socket"), Some(65534), None).unwrap();
+        assert!(admit_group(&place("socket")).is_err(), "it belongs to the attacker");
+        std::os::unix::fs::chown(place("socket"), Some(0), None).unwrap();
+    }
+    assert_eq!((mode("victim"), mode("socket")), (0o600, 0o600));
+    admit_group(&place("socket")).unwrap();
+    assert_eq!(mode("socket"), 0o660);
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
 fn rejects_invalid_names() {
     for name in ["", "7", "a/b", "a b"] {
         let error = TransportServer::new(name).start(&[]).err().unwrap();

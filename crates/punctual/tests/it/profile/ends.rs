@@ -125,6 +125,17 @@ fn panicking_run_writes_marked_profile() {
 }
 
 #[test]
+fn replaces_planted_link_without_following() {
+    let (link, target) = (File::new("link"), File::new("target"));
+    std::os::unix::fs::symlink(target.path(), link.path()).unwrap();
+    let (code, said) = ended("ends::program", link.path());
+    assert_eq!(code, Some(101), "{said}");
+    assert_has(&link.task("works"), &["\"jobs\": 1"]);
+    assert!(!target.path().exists(), "nothing is created behind the link");
+    assert!(std::fs::symlink_metadata(link.path()).unwrap().is_file());
+}
+
+#[test]
 fn reports_profile_lost_at_process_exit() {
     let file = File::new("stuck");
     let (_, said) = ended("ends::program_that_does_not_end", file.path());

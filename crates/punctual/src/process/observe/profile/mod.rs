@@ -77,7 +77,7 @@ impl Profile {
         place: Option<CostsOf<'_>>,
     ) -> Result<Self, StartError> {
         // Before the run: afterwards its figures would be lost.
-        probe(path)
+        punctual_files::check(path)
             .map_err(|error| StartError::Profile { path: path.display().to_string().into(), error })?;
         let (count, resources) = (tasks(runtime).count(), runtime.host.model.resources.len());
         let places = tasks(runtime).map(|task| (task.level, task.partition)).chain([(0, runtime.home)]);
@@ -228,14 +228,4 @@ fn tasks(runtime: &'static Runtime) -> impl Iterator<Item = TaskInfo> {
 /// Returns the slots of these tasks and of `idle`.
 fn slots(runtime: &'static Runtime) -> impl Iterator<Item = &'static Slot> {
     tasks(runtime).map(|task| &task.cells.profile).chain([&runtime.host.idle_profile])
-}
-
-/// Checks that a file can be written. Leaves no file behind that did not exist.
-fn probe(path: &Path) -> std::io::Result<()> {
-    let was_there = path.exists();
-    drop(std::fs::File::options().append(true).create(true).open(path)?);
-    if !was_there {
-        std::fs::remove_file(path)?;
-    }
-    Ok(())
 }

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
-use std::io;
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 use punctual_analysis::schema;
+use punctual_files::NewFile;
 use punctual_report::escape::Printable;
 use punctual_trace::read::Trace;
 use serde::Deserialize;
@@ -207,8 +209,11 @@ fn write_pages(command: &Command, directory: &Path) -> io::Result<()> {
         write_pages(subcommand, directory)?;
     }
     let (name, page) = page(command)?;
-    // Other users read the pages, so they have no private mode.
-    fs::write(directory.join(name), page)
+    let mut file = NewFile::create(&directory.join(name))?;
+    file.write_all(page.as_bytes())?;
+    // Other users read the pages.
+    file.file().set_permissions(Permissions::from_mode(0o644))?;
+    file.commit()
 }
 
 /// Returns the file name and the text of a page.

@@ -1,5 +1,6 @@
 //! `punctual completions` and `punctual man`.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
@@ -69,8 +70,14 @@ fn bash_completes_names_of_tasks_of_files() {
 #[test]
 fn every_command_has_a_manual_page() {
     let scratch = Scratch::new("man");
+    std::fs::write(scratch.file("victim"), "a file").unwrap();
+    std::os::unix::fs::symlink("victim", scratch.file("punctual.1")).unwrap();
     let made = punctual(&["man", scratch.0.to_str().unwrap()]).status_within(TEST_LIMIT).unwrap();
     assert!(made.success());
+    let metadata = std::fs::symlink_metadata(scratch.file("punctual.1")).unwrap();
+    assert!(metadata.is_file(), "the link is replaced");
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o644, "other users read it");
+    assert_eq!(std::fs::read_to_string(scratch.file("victim")).unwrap(), "a file");
     for page in ["punctual.1", "punctual-top.1", "punctual-trace-record.1", "punctual-new.1"] {
         let content =
             std::fs::read_to_string(scratch.file(page)).unwrap_or_else(|error| panic!("{page}: {error}"));

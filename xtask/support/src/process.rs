@@ -103,6 +103,7 @@ pub fn capture_all(command: &mut Command, limit: Duration) -> Result<Outcome> {
 
 /// Waits for the end of `command`, or until `limit` has passed, and then calls `clean_up` with
 /// whether the program has ended. Its process still exists at that time, if only as a zombie.
+#[expect(clippy::disallowed_methods, reason = "with NOHANG the call does not block")]
 fn observe(
     command: &mut Command,
     limit: Duration,

@@ -145,6 +145,7 @@ impl Traced {
     }
 
     /// Checks for these state changes without blocking.
+    #[expect(clippy::disallowed_methods, reason = "with WNOHANG the call does not block")]
     fn wait(&self, changes: libc::c_int) -> Seen {
         let mut change = MaybeUninit::<libc::siginfo_t>::zeroed();
         let flags = changes | libc::WNOHANG | libc::__WALL;

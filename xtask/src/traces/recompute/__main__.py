@@ -105,6 +105,8 @@ def recompute(trace, job, carried):
 
 # The maximum number in a report.
 MOST_TASKS = 128
+# Longer than the largest recording takes, in s.
+REPORT_TIMEOUT = 600
 
 
 def batches(tasks, most):
@@ -197,7 +199,9 @@ def main():
         choice = [word for task in chosen for word in ("--task", task)]
         if of_handlers & set(some):
             choice += ["--task", "*"]
-        more = subprocess.run(command + choice, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        more = subprocess.run(
+            command + choice, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=REPORT_TIMEOUT
+        )
         tables += "\n\n" + only(more.stdout.decode(), set(some))
     cells, same, unmatched = summary.check(jobs, tables, bounds_of)
     equal["cells of tables"] = same

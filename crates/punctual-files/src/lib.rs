@@ -26,10 +26,13 @@
 //!
 //! [`Owned`] answers the question whether the process that made a directory still runs: its owner holds a lock on the
 //! directory, which the kernel releases when the owner dies, in any PID namespace.
+//!
+//! [`read`], [`read_text`] and [`read_regular`] read files of other people with a limit.
 
 #![forbid(unsafe_code)]
 
 mod directory;
+mod input;
 mod new_file;
 mod owned;
 mod resolve;
@@ -38,6 +41,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
 pub use directory::Directory;
+pub use input::{read, read_regular, read_text};
 pub use new_file::{NewFile, Output, check, create_new, stream, unnamed, write};
 pub use owned::{Owned, is_locked, lock};
 

@@ -12,7 +12,6 @@
 
 mod capture;
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -59,8 +58,8 @@ pub enum LoadError {
 ///
 /// [`LoadError`]: the file cannot be read, is not a run, or has another version.
 pub fn load(path: &Path) -> Result<Run, LoadError> {
-    let text =
-        fs::read_to_string(path).map_err(|error| LoadError::Unreadable { path: path.to_owned(), error })?;
+    let text = punctual_files::read_text(path)
+        .map_err(|error| LoadError::Unreadable { path: path.to_owned(), error })?;
     parse(&text, path)
 }
 

@@ -1,8 +1,9 @@
 //! Gets the times of tasks from an app, a program, a recording, or a probe.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::File;
 use std::io;
+use std::io::Read;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -75,10 +76,15 @@ impl Subject {
     }
 }
 
+/// The part of a program that is searched, in bytes.
+const PROGRAM_LIMIT: u64 = 256 << 20;
+
 /// Returns whether this is an app of Punctual, without running it: its runtime reads the variable
 /// that asks for the model.
 fn is_app(program: &Path) -> bool {
-    let bytes = fs::read(program).unwrap_or_default();
+    // Variables are in the read-only data, before the debug information.
+    let mut bytes = Vec::new();
+    let _ = File::open(program).and_then(|file| file.take(PROGRAM_LIMIT).read_to_end(&mut bytes));
     bytes.windows(MODEL.len()).any(|window| window == MODEL.as_bytes())
 }
 
@@ -145,7 +151,7 @@ struct Profiled {
 }
 
 fn load<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, String> {
-    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let text = punctual_files::read_text(path).map_err(|error| error.to_string())?;
     serde_json::from_str(&text).map_err(|error| error.to_string())
 }
 

@@ -25,7 +25,7 @@ pub(super) fn start(command: &[OsString]) -> Result<(app::App, App), String> {
 /// Reads the model that an app has written.
 pub(crate) fn declared(model: &Path, command: &[OsString]) -> Result<App, String> {
     let wrong = |error: String| format!("the model of {}: {error}", command[0].display());
-    let model = fs::read_to_string(model).map_err(|error| wrong(error.to_string()))?;
+    let model = punctual_files::read_text(model).map_err(|error| wrong(error.to_string()))?;
     App::of_model(&model).map_err(wrong)
 }
 

@@ -4,7 +4,6 @@ pub(crate) mod app;
 pub(crate) mod args;
 mod fix;
 
-use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
@@ -122,9 +121,13 @@ fn tree(arguments: &Doctor) -> Result<Tree, String> {
     Ok(if arguments.record.is_some() { tree.recorded() } else { tree })
 }
 
+/// The maximum length of a description of a machine.
+const MACHINE_LIMIT: u64 = 64 << 20;
+
 /// Reads the settings that `--record` saved.
 pub(crate) fn saved(path: &Path) -> Result<Tree, String> {
-    let bytes = fs::read(path).map_err(|error| format!("--machine {}: {error}", path.display()))?;
+    let bytes = punctual_files::read(path, MACHINE_LIMIT)
+        .map_err(|error| format!("--machine {}: {error}", path.display()))?;
     Ok(Tree::parse(&String::from_utf8_lossy(&bytes)))
 }
 

@@ -8,9 +8,10 @@
 //! | neither: a signal came | both, the program on Linux first |
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +42,9 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
 /// its run would suppress its report.
 const TERM_DELAY: Duration = Duration::from_millis(500);
 
+/// The maximum length of the file of a program without an operating system.
+const IMAGE_LIMIT: u64 = 256 << 20;
+
 /// Time in addition to the grace after which the program on Linux is killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -56,7 +60,8 @@ pub(super) fn run(
         return Err("--offline takes the file of a program".into());
     };
     check(tree, cpu).map_err(|error| format!("--cpus {cpu}: {error}"))?;
-    let file = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let file = punctual_files::read(Path::new(path), IMAGE_LIMIT)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
     let image = Image::read(&file).map_err(|error| format!("{}: {error}", path.display()))?;
     let end = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGTERM] {

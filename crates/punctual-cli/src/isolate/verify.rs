@@ -2,7 +2,6 @@
 //! processes.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -66,7 +65,7 @@ fn measure(
 
 /// Returns the rows of a measurement.
 fn rows(path: &Path) -> Result<Vec<Row>, String> {
-    let text = fs::read_to_string(path).map_err(|error| format!("the measurement: {error}"))?;
+    let text = punctual_files::read_text(path).map_err(|error| format!("the measurement: {error}"))?;
     let run: Run = serde_json::from_str(&text).map_err(|error| format!("the measurement: {error}"))?;
     Ok(run.suites.into_iter().flat_map(|suite| suite.rows).collect())
 }

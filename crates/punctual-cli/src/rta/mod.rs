@@ -5,7 +5,6 @@ mod page;
 pub(crate) mod text;
 pub(crate) mod trace;
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -145,7 +144,7 @@ fn compare(system: &mut System, profile: &Path) -> Result<measured::Comparison, 
 }
 
 fn load(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path)
+    punctual_files::read_text(path)
         .map_err(|error| format!("{}: {error}; give a text file that can be read", path.display()))
 }
 

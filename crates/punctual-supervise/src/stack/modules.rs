@@ -1,16 +1,23 @@
 //! The files whose code a process runs: their unwind tables, and the names of their functions.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::File;
+use std::io::Write;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::path::Path;
 
 use addr2line::Loader;
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
 use object::elf::PF_X;
 use object::{Object, ObjectSection, ObjectSegment, SegmentFlags};
 use punctual_report::escape::Printable;
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::Function;
+
+/// The maximum length of a program or a library, with its debug information.
+const FILE_LIMIT: u64 = 1 << 30;
 
 /// A mapped file.
 #[derive(Debug)]
@@ -86,7 +93,7 @@ impl Modules {
 impl Mapped {
     /// Returns `None` for a file that cannot be read or is not an ELF file.
     fn new(line: &Line<'_>) -> Option<Self> {
-        let data = fs::read(line.path).ok()?;
+        let data = punctual_files::read_regular(Path::new(line.path), FILE_LIMIT).ok()?;
         let file = object::File::parse(&*data).ok()?;
         // Mappings start at page boundaries, segments at any address.
         let is_here = |segment: &object::Segment<'_, '_>| {
@@ -123,10 +130,19 @@ impl Names {
     /// Returns the file that contains an address, and the functions there.
     pub(super) fn look(&mut self, modules: &Modules, address: u64) -> (Option<String>, Vec<Function>) {
         let Some(mapped) = modules.at(address) else { return (None, Vec::new()) };
-        let loader = self.0.entry(mapped.path.clone()).or_insert_with(|| Loader::new(&mapped.path).ok());
+        let loader = self.0.entry(mapped.path.clone()).or_insert_with(|| load(&mapped.path));
         let functions = loader.as_ref().map(|loader| functions(loader, address.wrapping_sub(mapped.bias)));
         (Some(clean(&mapped.path)), functions.unwrap_or_default())
     }
+}
+
+/// Loads the names of functions from a copy of a file. The file itself would be mapped, and another
+/// process that truncates it would end this one by SIGBUS.
+fn load(path: &str) -> Option<Loader> {
+    let content = punctual_files::read_regular(Path::new(path), FILE_LIMIT).ok()?;
+    let mut copy = File::from(memfd_create(c"punctual-names", MemfdFlags::CLOEXEC).ok()?);
+    copy.write_all(&content).ok()?;
+    Loader::new(format!("/proc/self/fd/{}", copy.as_raw_fd())).ok()
 }
 
 fn functions(loader: &Loader, address: u64) -> Vec<Function> {
@@ -162,6 +178,8 @@ fn clean(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use object::ObjectSymbol;
+
     use super::*;
 
     #[test]
@@ -174,6 +192,22 @@ mod tests {
         {
             assert_eq!(executable(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn names_functions_of_file_truncated_meanwhile() {
+        let place = std::env::temp_dir().join(format!("punctual-names-{}", std::process::id()));
+        std::fs::copy(std::env::current_exe().unwrap(), &place).unwrap();
+        let content = std::fs::read(&place).unwrap();
+        let file = object::File::parse(&*content).unwrap();
+        let is_this = |name: &str| name.contains("names_functions_of_file_truncated_meanwhile");
+        let symbol = file.symbols().find(|symbol| symbol.name().is_ok_and(is_this) && symbol.size() > 0);
+        let loader = load(place.to_str().unwrap()).unwrap();
+        // It truncates the file.
+        File::create(&place).unwrap();
+        let found = functions(&loader, symbol.expect("the program has symbols").address());
+        assert!(found.iter().any(|function| is_this(&function.name)), "{found:?}");
+        std::fs::remove_file(&place).unwrap();
     }
 
     #[test]

@@ -62,12 +62,7 @@ pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
         move |error| ReadError::Open { path, error }
     };
     let metadata = path.join(METADATA);
-    let length = fs::metadata(&metadata).map_err(failed(&metadata))?.len();
-    if length > MAX_METADATA {
-        let what = format!("it has {length} bytes, which is more than any description of events has");
-        return Err(ReadError::Unsupported { file: metadata.display().to_string().into(), offset: 0, what });
-    }
-    let text = fs::read(&metadata).map_err(failed(&metadata))?;
+    let text = punctual_files::read(&metadata, MAX_METADATA).map_err(failed(&metadata))?;
     let mut files: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(path).map_err(failed(path))? {
         let entry = entry.map_err(failed(path))?;

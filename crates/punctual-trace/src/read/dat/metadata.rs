@@ -16,6 +16,8 @@ const FORMAT_LIMIT: u64 = 1 << 20;
 const FORMATS_LIMIT: usize = 1 << 16;
 /// The maximum number of unreadable formats that are kept.
 const UNREADABLE_LIMIT: usize = 16;
+/// `/proc/kallsyms` has tens of MB with many modules.
+const SYMBOLS_LIMIT: u32 = 256 << 20;
 /// The names of the maximum number of threads of a system, in lines of 24 bytes.
 const NAMES_LIMIT: u64 = 16 << 20;
 
@@ -185,7 +187,7 @@ impl Metadata {
 
     /// Reads the addresses of functions and stores those of the scheduler.
     pub(super) fn symbols(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
-        let length = reader.u32()?;
+        let length = symbols_length(reader, "the symbols of the kernel claim")?;
         if let Some(texts) = &mut self.texts {
             texts.symbols = reader.bytes(length.into(), "the symbols of the kernel")?;
             self.functions = Functions::of(&texts.symbols);
@@ -197,7 +199,7 @@ impl Metadata {
 
     /// Skips the format strings of `trace_printk`, which are not needed here.
     pub(super) fn printk(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
-        let length = reader.u32()?;
+        let length = symbols_length(reader, "the texts of trace_printk claim")?;
         if let Some(texts) = &mut self.texts {
             texts.printk = reader.bytes(length.into(), "the texts of trace_printk")?;
             return Ok(());
@@ -242,6 +244,15 @@ impl Metadata {
     }
 }
 
+/// Reads the length of symbols or of texts of the kernel.
+fn symbols_length(reader: &mut Reader, what: &str) -> Result<u32, ReadError> {
+    let length = reader.u32()?;
+    if length > SYMBOLS_LIMIT {
+        return Err(reader.corrupt(format!("{what} to have {length} bytes")));
+    }
+    Ok(length)
+}
+
 /// Reads the content after a name: a length and that many bytes.
 fn named(reader: &mut Reader, name: &'static str) -> Result<Vec<u8>, ReadError> {
     let found = reader.string("the headers of the ring buffer", 16)?;
@@ -258,4 +269,20 @@ fn named(reader: &mut Reader, name: &'static str) -> Result<Vec<u8>, ReadError> 
 /// Returns a number in the byte order of options.
 pub(super) fn number(order: Order, data: &[u8], at: usize) -> u64 {
     order.u64(data, at).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejects_symbols_beyond_limit() {
+        let read = |length: u32| {
+            let bytes = length.to_le_bytes().to_vec();
+            symbols_length(&mut Reader::unpacked("file".into(), bytes, 0, Order::Little), "they claim")
+        };
+        assert_eq!(read(SYMBOLS_LIMIT).unwrap(), SYMBOLS_LIMIT);
+        let error = read(SYMBOLS_LIMIT + 1).unwrap_err();
+        assert!(error.to_string().contains("they claim to have 268435457 bytes"), "{error}");
+    }
 }

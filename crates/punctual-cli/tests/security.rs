@@ -1,6 +1,8 @@
-//! Commands of root next to an unprivileged attacker. SECURITY.md lists these tests.
+//! Commands next to an unprivileged attacker, user 65534 if the commands run as root. SECURITY.md
+//! lists these tests.
 //!
-//! Without root, the tests are skipped with a message.
+//! Without root, the attacker is another process of the same user, and the tests check what does not
+//! depend on the user.
 
 mod support;
 #[path = "support/watched.rs"]
@@ -15,6 +17,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use punctual_process::child::{BoundedChild, TEST_LIMIT};
+use punctual_trace::event::{Event, Kind};
+use punctual_trace::write::synthetic::Synthetic;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -28,11 +32,12 @@ const ATTACKER: u32 = 65534;
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn is_root() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        skip(Need::Root, "attacks by another user");
-    }
-    is_root
+    rustix::process::geteuid().is_root()
+}
+
+/// Returns the user of the attacker.
+fn attacker() -> u32 {
+    if is_root() { ATTACKER } else { rustix::process::geteuid().as_raw() }
 }
 
 /// A process of the attacker, killed when dropped.
@@ -47,13 +52,23 @@ impl Attack {
     }
 
     /// Starts a program that reads `input`, and waits until it prints a line with `ready`.
-    fn run(mut command: Command, directory: &Path, input: &[u8]) -> Self {
-        command.current_dir(directory).uid(ATTACKER).gid(ATTACKER);
+    fn run(command: Command, directory: &Path, input: &[u8]) -> Self {
+        Self::try_run(command, directory, input).expect("the attack begins")
+    }
+
+    /// Like [`run`](Self::run); `None` if the program ends instead.
+    fn try_run(mut command: Command, directory: &Path, input: &[u8]) -> Option<Self> {
+        command.current_dir(directory);
+        if is_root() {
+            command.uid(ATTACKER).gid(ATTACKER);
+        }
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input).unwrap();
+        // A program that has ended does not read.
+        let _ = child.stdin.take().unwrap().write_all(input);
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        assert!(lines.any(|line| line.contains("ready")), "the attack has not begun");
-        Self(child)
+        let has_begun = lines.any(|line| line.contains("ready"));
+        let attack = Self(child);
+        has_begun.then_some(attack)
     }
 }
 
@@ -87,7 +102,22 @@ fn record(output: &Path) -> Command {
     shell
 }
 
-/// A file of root that the attacker tries to change.
+/// `punctual trace convert` of a recording.
+fn convert(recording: &Path, output: &Path) -> Command {
+    let mut command = punctual(&["trace", "convert"]);
+    command.arg(recording).arg("-o").arg(output);
+    command
+}
+
+/// Creates a directory as left by an interrupted recording.
+fn unfinished(directory: &Path) {
+    let mut synthetic = Synthetic::create(directory).unwrap();
+    let kind = Kind::SoftirqEntry { softirq: 1 };
+    synthetic.push(&Event { time: 1_000, cpu: 0, by: 0, kind }).unwrap();
+    synthetic.finish().unwrap();
+}
+
+/// A file of the command's user that the attacker tries to change.
 struct Victim(PathBuf, Vec<u8>, u64);
 
 impl Victim {
@@ -102,40 +132,44 @@ impl Victim {
         let metadata = fs::symlink_metadata(&self.0).unwrap();
         let mode = metadata.permissions().mode() & 0o777;
         (fs::read(&self.0).unwrap(), metadata.ino(), mode, metadata.uid())
-            == (self.1.clone(), self.2, 0o600, 0)
+            == (self.1.clone(), self.2, 0o600, rustix::process::geteuid().as_raw())
     }
 }
 
+/// Without root, `trace convert` writes instead, because recording needs root.
 #[test]
 fn trace_record_overwrites_no_file_through_planted_links() {
-    if !is_root() {
-        return;
-    }
     let scratch = Scratch::new("links");
     let victim = Victim::new(scratch.file("victim"));
+    let recording = scratch.file("recording");
+    unfinished(&recording);
     // A directory that all users may write to, the same with the sticky bit, and one that belongs
     // to the attacker.
-    for (directory, mode, owner) in [("all", 0o777, 0), ("sticky", 0o1777, 0), ("theirs", 0o755, ATTACKER)] {
-        for name in ["trace.dat", "trace.dat.part", "trace.dat.raw"] {
+    let own = rustix::process::geteuid().as_raw();
+    let directories = [("all", 0o777, own), ("sticky", 0o1777, own), ("theirs", 0o755, attacker())];
+    for (directory, mode, owner) in directories {
+        let names = ["trace.dat", "trace.dat.part", "trace.dat.raw"];
+        for name in &names[..if is_root() { 3 } else { 2 }] {
             let place = scratch.file(directory);
             fs::create_dir(&place).unwrap();
             fs::set_permissions(&place, fs::Permissions::from_mode(mode)).unwrap();
-            std::os::unix::fs::chown(&place, Some(owner), Some(owner)).unwrap();
+            std::os::unix::fs::chown(&place, Some(owner), is_root().then_some(owner)).unwrap();
             drop(Attack::start(&place, &format!("ln -s ../victim {name}; echo ready")));
-            let output = ends(&mut record(&place.join("trace.dat")));
+            let result = place.join("trace.dat");
+            let output = ends(&mut if is_root() { record(&result) } else { convert(&recording, &result) });
             if output.status.code() == Some(77) {
                 return skip(Need::Tracefs, "attacks on recordings");
             }
             let said = text(&output.stderr);
             assert!(victim.is_untouched(), "{directory}/{name}: {said}");
-            match name {
+            match *name {
                 "trace.dat.raw" => {
                     assert!(!output.status.success() && said.contains("already exists"), "{said}")
                 }
                 _ => {
                     assert!(output.status.success(), "{said}");
-                    let result = fs::symlink_metadata(place.join("trace.dat")).unwrap();
-                    assert!(result.is_file() && result.uid() == 0);
+                    let result = fs::symlink_metadata(&result).unwrap();
+                    assert!(result.is_file() && result.uid() == own);
                     assert_eq!(result.permissions().mode() & 0o7777, 0o600);
                 }
             }
@@ -144,12 +178,18 @@ fn trace_record_overwrites_no_file_through_planted_links() {
     }
 }
 
+/// Without root, it checks that a refused recording leaves nothing.
 #[test]
 fn trace_record_keeps_directory_when_name_is_reused() {
-    if !is_root() {
-        return;
-    }
     let scratch = Scratch::new("exchange");
+    if !is_root() {
+        let output =
+            ends(punctual(&["trace", "record", "-o"]).arg(scratch.file("trace.dat")).args(["--", "true"]));
+        if !output.status.success() {
+            assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 0, "{}", text(&output.stderr));
+        }
+        return skip(Need::Root, "exchanges of a directory by another user");
+    }
     let place = scratch.file("theirs");
     fs::create_dir(&place).unwrap();
     std::os::unix::fs::chown(&place, Some(ATTACKER), Some(ATTACKER)).unwrap();
@@ -177,9 +217,6 @@ fn trace_record_keeps_directory_when_name_is_reused() {
 
 #[test]
 fn results_are_private_and_replace_planted_links() {
-    if !is_root() {
-        return;
-    }
     let scratch = Scratch::new("results");
     let victim = Victim::new(scratch.file("victim"));
     let model = scratch.file("tasks.toml");
@@ -204,9 +241,6 @@ fn looked(arguments: &[&str]) -> Output {
 
 #[test]
 fn top_does_not_block_on_fifo() {
-    if !is_root() {
-        return;
-    }
     let _alone = test_skip::alone();
     // Lazily unmounted, the file system has no path, so that the path of the FIFO is its name.
     let script = "mount -t tmpfs none /mnt; mkfifo -m 666 '/mnt/memfd:punctual:evil'
@@ -214,7 +248,9 @@ fn top_does_not_block_on_fifo() {
         umount -l /mnt; readlink /proc/$$/fd/3; echo ready; exec sleep 120";
     let mut shell = Command::new("unshare");
     shell.args(["--map-root-user", "--mount", "sh", "-ec", script]);
-    let attack = Attack::run(shell, Path::new("/"), &[]);
+    let Some(attack) = Attack::try_run(shell, Path::new("/"), &[]) else {
+        return skip(Need::MountNamespace, "a FIFO that looks like the figures of an app");
+    };
     let link = fs::read_link(format!("/proc/{}/fd/3", attack.0.id())).unwrap();
     assert_eq!(link, Path::new("/memfd:punctual:evil"));
     let output = looked(&["evil"]);
@@ -223,8 +259,8 @@ fn top_does_not_block_on_fifo() {
     let app = App::start("watched_program");
     let output = looked(&["--json", &app.process()]);
     assert_eq!(json(&output)["process"].to_string(), app.process());
-    // Any app of root may be shown: others may run on this machine.
-    assert_eq!(json(&looked(&["--json"]))["user"], "root");
+    // Any app of the user may be shown: others may run on this machine.
+    assert_eq!(json(&looked(&["--json"]))["user"], own_name());
 }
 
 #[test]
@@ -266,9 +302,6 @@ fn json(output: &Output) -> Value {
 
 #[test]
 fn top_prefers_own_app_among_same_names() {
-    if !is_root() {
-        return;
-    }
     let _alone = test_skip::alone();
     // The forger has the lower process ID, and would come first by it.
     let original = App::start("watched_program");
@@ -277,14 +310,20 @@ fn top_prefers_own_app_among_same_names() {
     let app = App::start("watched_program");
     for arguments in [&["--json"][..], &["--json", "watched"]] {
         let look = json(&looked(arguments));
-        // Any app of root may be shown: others may run on this machine.
-        assert_eq!(look["user"], "root");
-        assert_ne!(look["process"].to_string(), forger.0.id().to_string());
+        // Any app of the user may be shown: others may run on this machine.
+        assert_eq!(look["user"], own_name());
+        // The figures of one user are indistinguishable.
+        assert!(!is_root() || look["process"] != forger.0.id());
     }
     let look = json(&looked(&["--json", &forger.0.id().to_string()]));
-    assert_eq!(look["user"], user_of(ATTACKER).as_str());
+    assert_eq!(look["user"], user_of(attacker()).as_str());
     let table = text(&looked(&[&app.process()]).stdout);
-    assert!(table.contains(&format!("user root, process {}", app.process())), "{table}");
+    assert!(table.contains(&format!("user {}, process {}", own_name(), app.process())), "{table}");
+}
+
+/// Returns the name of the user of the commands.
+fn own_name() -> String {
+    user_of(rustix::process::geteuid().as_raw())
 }
 
 /// Returns the name of a user in the system.
@@ -312,11 +351,9 @@ fn top_marks_values_of_stopped_app_as_stale() {
     }
 }
 
+/// Without root, the other supervisor is in the same namespace if no other can be created.
 #[test]
 fn supervisor_in_other_pid_namespace_keeps_state() {
-    if !is_root() {
-        return;
-    }
     let kept = |process: u32| {
         let prefix = format!("punctual-state-{process}-");
         let entries = fs::read_dir("/dev/shm").unwrap().flatten();
@@ -335,9 +372,17 @@ fn supervisor_in_other_pid_namespace_keeps_state() {
         std::thread::sleep(Duration::from_millis(20));
     };
     fs::write(directory.join("axis"), "state").unwrap();
+    let namespace = ["--pid", "--fork", "--mount-proc"];
+    let as_root = ["--map-root-user"];
     let mut second = Command::new("unshare");
-    second.args(["--pid", "--fork", "--mount-proc"]).arg(program()).args(["supervise", "--", "true"]);
-    let output = ends(&mut second);
+    second.args(&as_root[..usize::from(!is_root())]).args(namespace);
+    let mut check = Command::new("unshare");
+    check.args(&as_root[..usize::from(!is_root())]).args(namespace).arg("true");
+    if !ends(&mut check).status.success() {
+        assert!(!is_root(), "root can create namespaces");
+        second = Command::new("env");
+    }
+    let output = ends(second.arg(program()).args(["supervise", "--", "true"]));
     let is_there = directory.join("axis").exists();
     first.kill().unwrap();
     first.status_within(TEST_LIMIT).unwrap();
@@ -354,6 +399,10 @@ fn security_page_names_existing_tests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     // Not in a published package.
     let Ok(page) = fs::read_to_string(root.join("SECURITY.md")) else { return };
+    // The heads of tables name their columns.
+    for row in page.lines().filter(|line| line.starts_with("| ") && !line.ends_with("| test |")) {
+        assert!(row.contains(".rs::"), "no test in the row: {row}");
+    }
     let named: Vec<_> = page.split('`').filter_map(|word| word.split_once(".rs::")).collect();
     assert!(named.len() > 20, "{named:?}");
     for (file, test) in named {

@@ -290,6 +290,15 @@ mod tests {
     }
 
     #[test]
+    fn creates_no_missing_device() {
+        let directory = tempfile::tempdir().unwrap();
+        let missing = directory.path().join("uio0");
+        let error = open(&missing, 0, "do this").unwrap_err().to_string();
+        assert!(error.contains("uio0: ") && error.ends_with("; do this"), "{error}");
+        assert!(!missing.exists());
+    }
+
+    #[test]
     fn names_file_and_fix_if_it_cannot_be_mapped() {
         let (reader, _writer) = std::io::pipe().unwrap();
         let error =

@@ -124,3 +124,27 @@ pub fn serve(path: &Path, ready: impl FnOnce()) -> io::Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaces_abandoned_sockets_only() {
+        let directory = std::env::temp_dir().join(format!("gimbal-far-end-{}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        let path = directory.join("socket");
+        let plant = FarEnd::open(&path).unwrap();
+        assert!(FarEnd::open(&path).is_err(), "another plant has it open");
+        drop(plant);
+        FarEnd::open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "a file").unwrap();
+        let link = directory.join("link");
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        assert!(FarEnd::open(&path).is_err() && FarEnd::open(&link).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a file");
+        assert!(!directory.join("nowhere").exists());
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}

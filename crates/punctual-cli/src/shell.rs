@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, Permissions};
+use std::fs::Permissions;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -148,7 +148,9 @@ const MAX_EVENTS: usize = 2_000_000;
 /// line.
 fn task_names(words: &[OsString]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for word in words.iter().skip(1).map(Path::new).filter(|word| word.exists()) {
+    // A FIFO or a device would make the shell wait.
+    let can_be_read = |word: &&Path| word.is_file() || word.is_dir();
+    for word in words.iter().skip(1).map(Path::new).filter(can_be_read) {
         names.extend(tasks_of_file(word));
     }
     for found in &Apps::running().found {
@@ -182,7 +184,7 @@ fn tasks_of_file(file: &Path) -> Vec<String> {
         names.extend(events.tasks().iter().map(|(_, name)| name.to_owned()));
         return names;
     }
-    let text = fs::read_to_string(file).unwrap_or_default();
+    let text = punctual_files::read_text(file).unwrap_or_default();
     if let Ok(model) = serde_json::from_str::<Model>(&text) {
         return model.tasks.into_iter().map(|task| task.name).collect();
     }

@@ -40,12 +40,16 @@ fn bash_completes_names_of_tasks_of_files() {
     let scratch = Scratch::new("task-names");
     let script = scratch.file("script");
     std::fs::write(&script, &output.stdout).unwrap();
+    let fifo = scratch.file("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
     for (words, at, expected) in [
         (format!("trace report {docs}/threads.dat --task v"), 5, "vision"),
         (format!("rta {docs}/gimbal-model.json --without p"), 4, "position"),
         (format!("rta {docs}/tasks.toml --without ''"), 4, "sample"),
         ("trace record --task zzz".into(), 4, ""),
+        // Which has no writer.
+        (format!("trace report {} --task zzz", fifo.display()), 5, ""),
         // Every other flag as before.
         ("trace report --fut".into(), 3, "--futex"),
     ] {

@@ -11,6 +11,13 @@
 //! Flexible Real-Time Locking Protocol for Multiprocessors", RTCSA 2007*, resources that one job
 //! may hold together share one lock, so the sections of the whole group count.
 //!
+//! A section of one partition may contain requests for resources of several partitions. Its job
+//! keeps its ceiling while it spins, so the section lasts longer by the spinning of all requests
+//! inside it; the rest of Baker's argument does not depend on the reason for which a section lasts.
+//! A request inside a section of its own group finds the lock held by its own job, and does not
+//! spin. A section above all levels waits for nothing, so the sections of other partitions for which
+//! it is waited do not get longer.
+//!
 //! Sufficient for MSRP, because every request is assumed to meet the longest section of every
 //! partition. Exact for SRP if the lower task may have started just before.
 
@@ -20,7 +27,7 @@ use crate::bound::{Blocking, NoBound};
 use crate::demand::{self, Source, Steps};
 use crate::polling;
 use crate::release::Releases;
-use crate::system::{Executor, Protocol, Section, System};
+use crate::system::{Executor, Nesting, Protocol, Section, System, Task};
 use crate::time::Nanos;
 
 /// Longest spinning time of a request for a resource of a group, by partition and group.
@@ -80,12 +87,34 @@ impl Spinning {
         Ok(Self { groups, longest })
     }
 
-    /// Returns the spinning time of one request from this partition.
-    pub(crate) fn of_request(&self, system: &System, partition: usize, section: &Section) -> Nanos {
-        match system.resources[section.resource].protocol {
-            Protocol::Msrp { group } => self.longest[partition * self.groups + group],
-            _ => 0,
+    /// Returns the spinning time of one request from this partition, by a job with the sections
+    /// `all`.
+    fn of_request(&self, system: &System, partition: usize, section: &Section, all: &[Section]) -> Nanos {
+        let group_of = |resource: usize| match system.resources[resource].protocol {
+            Protocol::Msrp { group } => Some(group),
+            _ => None,
+        };
+        let Some(group) = group_of(section.resource) else { return 0 };
+        // With unknown nesting, the request may be the outermost one.
+        let is_held = |other: &Section| {
+            section.nesting != Nesting::Unknown
+                && group_of(other.resource) == Some(group)
+                && section.is_inside(other.resource, all)
+        };
+        if all.iter().any(is_held) { 0 } else { self.longest[partition * self.groups + group] }
+    }
+
+    /// Returns the spinning time of all requests that a job with the sections `all` may make inside
+    /// one of them.
+    fn inside(&self, system: &System, partition: usize, section: &Section, all: &[Section]) -> Nanos {
+        // A request inside a section of several partitions is one of the same group.
+        if self.groups == 0 || matches!(system.resources[section.resource].protocol, Protocol::Msrp { .. }) {
+            return 0;
         }
+        let inner = all.iter().filter(|inner| inner.is_inside(section.resource, all));
+        let spins =
+            inner.map(|inner| self.of_request(system, partition, inner, all).saturating_mul(inner.times));
+        spins.fold(0, Nanos::saturating_add)
     }
 
     /// Returns the spinning time of all requests of a job.
@@ -93,11 +122,10 @@ impl Spinning {
         if self.groups == 0 {
             return 0;
         }
-        let task = &system.tasks[task];
-        let spins = task
-            .sections
-            .iter()
-            .map(|section| self.of_request(system, task.partition, section).saturating_mul(section.times));
+        let Task { partition, sections, .. } = &system.tasks[task];
+        let spins = sections.iter().map(|section| {
+            self.of_request(system, *partition, section, sections).saturating_mul(section.times)
+        });
         spins.fold(0, Nanos::saturating_add)
     }
 }
@@ -123,23 +151,25 @@ pub(crate) fn held(
     releases: &[Result<Releases, NoBound>],
 ) -> Vec<Held> {
     let lock = system.partitions[partition].overheads.lock;
-    let held = |by: Option<usize>, level: u32, section: &Section| {
+    let held = |by: Option<usize>, level: u32, section: &Section, all: &[Section]| {
         let resource = &system.resources[section.resource];
         let ceiling = match resource.protocol {
             Protocol::Srp => resource.ceilings[partition],
             Protocol::Msrp { .. } => u32::MAX,
             Protocol::Pcp | Protocol::Unlocked => return None,
         };
-        let spin = spinning.of_request(system, partition, section);
+        let spin = spinning.of_request(system, partition, section, all);
+        let spin = spin.saturating_add(spinning.inside(system, partition, section, all));
         let time = spin.saturating_add(section.hold).saturating_add(lock);
         let is_one = section.times > 0 && time > 0 && ceiling > level;
         is_one.then_some(Held { by, resource: section.resource, level, ceiling, time, spin })
     };
-    let idle = system.partitions[partition].idle_sections.iter().filter_map(|it| held(None, 0, it));
-    let mut all: Vec<Held> = idle.collect();
+    let idle = &system.partitions[partition].idle_sections;
+    let mut all: Vec<Held> = idle.iter().filter_map(|it| held(None, 0, it, idle)).collect();
     for (at, task) in system.tasks.iter().enumerate() {
         if task.partition == partition && releases[at].is_ok() {
-            all.extend(task.sections.iter().filter_map(|it| held(Some(at), task.level, it)));
+            let sections = &task.sections;
+            all.extend(sections.iter().filter_map(|it| held(Some(at), task.level, it, sections)));
         }
     }
     all.sort_by_key(|it| Reverse(it.time));

@@ -65,8 +65,8 @@ pub struct TaskMargins {
     pub period: Option<Limit>,
     /// Margin of J.
     pub jitter: Limit,
-    /// Margin of the hold of each section; C grows with it. A resource that is never locked stays
-    /// at 0.
+    /// Margin of the hold of each section; C and the sections that enclose it grow with it. A
+    /// resource that is never locked stays at 0.
     pub holds: Vec<Limit>,
 }
 
@@ -152,6 +152,11 @@ impl Search<'_> {
             self.grown(at, section.hold, step(section.hold), |it, value| {
                 let longer = (value - section.hold).saturating_mul(section.times);
                 it.sections[index].hold = value;
+                for (outer, known) in it.sections.iter_mut().zip(&task.sections) {
+                    if section.is_inside(known.resource, &task.sections) {
+                        outer.hold = known.hold.saturating_add(longer);
+                    }
+                }
                 it.execution = task.execution.saturating_add(longer);
             })
         });

@@ -129,10 +129,43 @@ pub struct Task {
 pub struct Section {
     /// Index of the resource.
     pub resource: usize,
-    /// Longest hold without preemption, in ns.
+    /// Longest hold without preemption, in ns: with the sections inside it, without spinning.
     pub hold: Nanos,
     /// Largest number per job; 0 if the task accesses the resource without locking it.
     pub times: u64,
+    /// Sections of the same job that enclose it.
+    pub nesting: Nesting,
+}
+
+/// Sections of a job that enclose another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Nesting {
+    /// The job holds no other resource at the request.
+    #[default]
+    Outermost,
+    /// The job may hold the resource with this index, and those that enclose its sections.
+    Inside(usize),
+    /// The job may hold any other resource that it locks.
+    Unknown,
+}
+
+impl Section {
+    /// Returns whether the section may lie inside a section of `resource`, given all sections of
+    /// the job.
+    pub(crate) fn is_inside(&self, resource: usize, all: &[Self]) -> bool {
+        self.is_inside_within(resource, all, all.len())
+    }
+
+    fn is_inside_within(&self, resource: usize, all: &[Self], depth: usize) -> bool {
+        match (self.nesting, depth.checked_sub(1)) {
+            (Nesting::Outermost, _) | (_, None) => false,
+            (Nesting::Unknown, _) => self.resource != resource,
+            (Nesting::Inside(outer), Some(depth)) => {
+                let mut enclosing = all.iter().filter(|section| section.resource == outer);
+                outer == resource || enclosing.any(|it| it.is_inside_within(resource, all, depth))
+            }
+        }
+    }
 }
 
 /// Spawns of another task by a job.

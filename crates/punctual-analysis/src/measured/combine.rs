@@ -10,8 +10,8 @@ use super::file::{
 use crate::arrival::Stream;
 use crate::schema::{Problem, Step};
 use crate::system::{
-    Executor, Interrupt, Observed, Overheads, Partition, Profiling, Protocol, Resource, Section, Spawn,
-    Suspension, System, Task,
+    Executor, Interrupt, Nesting, Observed, Overheads, Partition, Profiling, Protocol, Resource, Section,
+    Spawn, Suspension, System, Task,
 };
 use crate::time::{MAX_TIME, Nanos};
 
@@ -367,7 +367,7 @@ impl Combination {
             };
             if used.access != Access::Lock {
                 // The section counts only for the ceiling.
-                sections.push(Section { resource, hold: 0, times: 0 });
+                sections.push(Section { resource, hold: 0, times: 0, nesting: Nesting::Outermost });
                 continue;
             }
             let found = holds.iter().find(|hold| hold.resource == used.resource);
@@ -379,9 +379,18 @@ impl Combination {
                 ));
             }
             let times = found.and_then(|hold| hold.most_per_job);
-            if times.is_none() && matches!(self.system.resources[resource].protocol, Protocol::Msrp { .. }) {
+            let is_msrp = matches!(self.system.resources[resource].protocol, Protocol::Msrp { .. });
+            if times.is_none() && is_msrp {
                 self.assume(format!(
                     "The number of times that a job of `{user}` locks `{}` was not measured; one is assumed.",
+                    used.resource
+                ));
+            }
+            let others = uses.iter().filter(|it| it.access == Access::Lock).count() > 1;
+            if others && found.is_none_or(|hold| hold.nested.is_none()) && is_msrp {
+                self.assume(format!(
+                    "It was not measured whether jobs of `{user}` lock `{}` while they hold another resource; they are taken \
+                     to do so inside every other section.",
                     used.resource
                 ));
             }
@@ -390,6 +399,7 @@ impl Combination {
                 resource,
                 hold: hold.unwrap_or(longest).min(longest),
                 times: times.unwrap_or(1),
+                nesting: found.map_or(Nesting::Unknown, Hold::nesting),
             });
         }
         Ok(sections)
@@ -456,11 +466,10 @@ impl Combination {
         let holds = self.profile.idle.take().map_or_else(Vec::new, |idle| idle.holds);
         for used in uses.iter().filter(|used| used.access == Access::Lock) {
             let resource = self.names.resources.iter().position(|name| *name == used.resource);
-            let hold =
-                holds.iter().find(|hold| hold.resource == used.resource).and_then(|hold| hold.longest_ns);
-            match (resource, hold) {
-                (Some(resource), Some(hold)) => {
-                    let section = Section { resource, hold: hold.min(MAX_TIME), times: 1 };
+            let found = holds.iter().find(|hold| hold.resource == used.resource);
+            match (resource, found.and_then(|found| Some((found.longest_ns?, found.nesting())))) {
+                (Some(resource), Some((hold, nesting))) => {
+                    let section = Section { resource, hold: hold.min(MAX_TIME), times: 1, nesting };
                     self.system.partitions[partition].idle_sections.push(section);
                 }
                 _ => self.assume(format!(

@@ -13,7 +13,7 @@ use crate::analyse::{analyse, of_run};
 use crate::arrival::Stream;
 use crate::bound::Analysis;
 use crate::schema::{self, InputError, Problem, Step};
-use crate::system::{Interrupt, Observed, Section, Spawn, Suspension, System};
+use crate::system::{Interrupt, Nesting, Observed, Section, Spawn, Suspension, System};
 use crate::time::{MAX_TIME, Nanos};
 
 /// Parameters of a model that a run exceeded.
@@ -124,7 +124,8 @@ impl Comparison {
                 move |it, hold| match place {
                     Some(place) => it.tasks[at].sections[place].hold = hold,
                     None => {
-                        it.tasks[at].sections.push(Section { resource, hold, times: 1 });
+                        let nesting = Nesting::Unknown;
+                        it.tasks[at].sections.push(Section { resource, hold, times: 1, nesting });
                         it.update_ceilings();
                     }
                 },

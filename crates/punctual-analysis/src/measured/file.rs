@@ -2,15 +2,20 @@
 
 use serde::Deserialize;
 
-use crate::system::Profiling;
+use crate::system::{Nesting, Profiling};
 use crate::time::{MAX_TIME, Nanos};
 
 pub(super) const MODEL: &str = "punctual-model/1";
 /// Supported versions, newest first. Version 2 adds the cost of profiling, version 3 spawns by
 /// other callers than jobs, version 4 spawns inside sections, the number of spawns per job, and
-/// stolen time.
-pub(super) const PROFILES: [&str; 4] =
-    ["punctual-profile/4", "punctual-profile/3", "punctual-profile/2", "punctual-profile/1"];
+/// stolen time, version 5 sections inside sections.
+pub(super) const PROFILES: [&str; 5] = [
+    "punctual-profile/5",
+    "punctual-profile/4",
+    "punctual-profile/3",
+    "punctual-profile/2",
+    "punctual-profile/1",
+];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -219,6 +224,15 @@ pub(super) struct Hold {
     pub(super) resource: String,
     pub(super) longest_ns: Option<Nanos>,
     pub(super) most_per_job: Option<u64>,
+    /// True if a job held another resource at the request.
+    pub(super) nested: Option<bool>,
+}
+
+impl Hold {
+    /// Returns the sections that enclose it, as far as it was measured.
+    pub(super) fn nesting(&self) -> Nesting {
+        if self.nested == Some(false) { Nesting::Outermost } else { Nesting::Unknown }
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -9,8 +9,8 @@ use super::file::{
 use crate::arrival::Stream;
 use crate::supply::Supply;
 use crate::system::{
-    Chain, Executor, Interrupt, Link, Observed, Overheads, Partition, Protocol, Resource, Section, Spawn,
-    Suspension, System, Task,
+    Chain, Executor, Interrupt, Link, Nesting, Observed, Overheads, Partition, Protocol, Resource, Section,
+    Spawn, Suspension, System, Task,
 };
 use crate::time::{Nanos, Time};
 
@@ -55,6 +55,7 @@ pub(super) fn build(file: File) -> Result<System> {
     system.update_ceilings();
     check_releases(&system)?;
     check_protocols(&system)?;
+    check_groups(&system)?;
     Ok(system)
 }
 
@@ -150,11 +151,42 @@ impl Names {
     }
 
     fn sections(&self, sections: Vec<SectionEntry>, path: &Path) -> Result<Vec<Section>> {
-        let entries = sections.into_iter().enumerate().map(|(at, SectionEntry { resource, hold, times })| {
-            let path = extended(path, &[Step::At(at), Step::Key("resource")]);
-            Ok(Section { resource: find("resource", &self.resources, &resource, path)?, hold: hold.0, times })
+        let entries = sections.into_iter().enumerate().map(|(at, entry)| {
+            let SectionEntry { resource, hold, times, inside } = entry;
+            let under = |key| extended(path, &[Step::At(at), Step::Key(key)]);
+            let resource = find("resource", &self.resources, &resource, under("resource"))?;
+            let outer = inside.map(|outer| find("resource", &self.resources, &outer, under("inside")));
+            let nesting = outer.transpose()?.map_or(Nesting::Outermost, Nesting::Inside);
+            Ok(Section { resource, hold: hold.0, times, nesting })
         });
-        entries.collect()
+        let sections = entries.collect::<Result<Vec<Section>>>()?;
+        for (at, section) in sections.iter().enumerate() {
+            let Nesting::Inside(outer) = section.nesting else { continue };
+            let path = extended(path, &[Step::At(at), Step::Key("inside")]);
+            let [inner, outer] = [section.resource, outer].map(|resource| &self.resources[resource]);
+            if section.is_inside(section.resource, &sections) {
+                let what = format!("the section of `{inner}` lies inside itself");
+                return Err(Problem::new(&path, what, "name the resource that the job locks before it"));
+            }
+            let holds = || sections.iter().filter(|it| section.is_inside(it.resource, &sections));
+            if holds().next().is_none() {
+                let what = format!("the job has no section of `{outer}`");
+                return Err(Problem::new(
+                    &path,
+                    what,
+                    format!("add one, or take out `inside = \"{outer}\"`"),
+                ));
+            }
+            if holds().any(|it| it.hold < section.hold) {
+                let what = format!("`{inner}` is held for longer than `{outer}`, which is held around it");
+                return Err(Problem::new(
+                    &path,
+                    what,
+                    format!("raise the hold of `{outer}`, which contains it"),
+                ));
+            }
+        }
+        Ok(sections)
     }
 
     fn resource(&self, at: usize, entry: ResourceEntry) -> Result<Resource> {
@@ -453,6 +485,34 @@ fn check_protocols(system: &System) -> Result<()> {
         };
         if let Some((what, fix)) = wrong {
             return Err(Problem::new(&path, format!("`{}` {what}", resource.name), fix));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that resources of several partitions that a job holds together share one lock; otherwise,
+/// two jobs may wait for each other.
+fn check_groups(system: &System) -> Result<()> {
+    let group = |resource: usize| match system.resources[resource].protocol {
+        Protocol::Msrp { group } => Some(group),
+        _ => None,
+    };
+    let of_tasks = system.tasks.iter().enumerate().map(|(at, task)| ("task", at, "sections", &task.sections));
+    let of_idle = system.partitions.iter().enumerate();
+    let of_idle = of_idle.map(|(at, it)| ("partition", at, "idle_sections", &it.idle_sections));
+    for (kind, at, key, sections) in of_tasks.chain(of_idle) {
+        for (place, inner) in sections.iter().enumerate() {
+            let Some(own) = group(inner.resource) else { continue };
+            let differs = |outer: &&Section| {
+                group(outer.resource).is_some_and(|of| of != own) && inner.is_inside(outer.resource, sections)
+            };
+            if let Some(outer) = sections.iter().find(differs) {
+                let path = [Step::Key(kind), Step::At(at), Step::Key(key), Step::At(place)];
+                let path = [&path[..], &[Step::Key("inside")]].concat();
+                let [inner, outer] = [inner, outer].map(|it| &system.resources[it.resource].name);
+                let what = format!("`{inner}` is locked inside `{outer}`, and they are in different groups");
+                return Err(Problem::new(&path, what, "give both the same `group`"));
+            }
         }
     }
     Ok(())

@@ -120,6 +120,7 @@ pub(crate) struct SectionEntry {
     pub(crate) hold: Time,
     #[serde(default = "once")]
     pub(crate) times: u64,
+    pub(crate) inside: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

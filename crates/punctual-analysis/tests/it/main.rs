@@ -10,6 +10,7 @@ mod hostile;
 mod inference;
 mod margins;
 mod measured;
+mod nested;
 mod oracle;
 mod schema;
 mod simulation;

@@ -225,3 +225,56 @@ fn spawned_tasks_inherit_arrivals_of_sole_caller() {
     assert_eq!(of("0", "null"), with_own_releases - 2_000);
     assert_eq!(of("0", "4300"), with_own_releases - 2_000 - 4_000);
 }
+
+const TWO: &str = r#"{ "schema": "punctual-model/1", "app": "arm",
+  "partitions": [{ "name": "near", "executor": "preemptive", "cpu": 0 }, { "name": "far", "executor": "preemptive", "cpu": 1 }],
+  "tasks": [
+    { "name": "high", "kind": "periodic", "partition": "near", "level": 2, "period_ns": 100000, "offset_ns": null,
+      "deadline_ns": 100000, "min_interval_ns": null, "burst": null, "capacity": 1, "on_overrun": "skip", "on_early": null,
+      "uses": [{ "resource": "local", "access": "lock" }] },
+    { "name": "low", "kind": "periodic", "partition": "near", "level": 1, "period_ns": 100000, "offset_ns": null,
+      "deadline_ns": 100000, "min_interval_ns": null, "burst": null, "capacity": 1, "on_overrun": "skip", "on_early": null,
+      "uses": [{ "resource": "local", "access": "lock" }, { "resource": "global", "access": "lock" }] },
+    { "name": "other", "kind": "periodic", "partition": "far", "level": 1, "period_ns": 100000, "offset_ns": null,
+      "deadline_ns": 100000, "min_interval_ns": null, "burst": null, "capacity": 1, "on_overrun": "skip", "on_early": null,
+      "uses": [{ "resource": "global", "access": "lock" }] }],
+  "resources": [
+    { "name": "local", "protocol": "srp", "ceiling": 2, "group": null, "partitions": ["near"] },
+    { "name": "global", "protocol": "msrp", "ceiling": 2, "group": 0, "partitions": ["near", "far"] }], "idle": null }"#;
+
+/// `low` holds `local` for 10 µs and `global` for 2 µs, and spins for up to 7 µs.
+#[test]
+fn requests_of_unknown_nesting_lie_inside_other_sections() {
+    let blocking = |nested: &str| {
+        let task = |name: &str, holds: &str| {
+            format!(
+                r#"{{ "name": "{name}", "jobs": 9, "execution_max_ns": 20000, "response_max_ns": 20000, "jitter_max_ns": 0,
+                  "spawns": [], "holds": [{holds}], "suspension_max_ns": 0 }}"#
+            )
+        };
+        let hold = |resource: &str, longest: u64, nested: &str| {
+            format!(r#"{{ "resource": "{resource}", "longest_ns": {longest}, "most_per_job": 1{nested} }}"#)
+        };
+        let (high, other) = (hold("local", 1_000, ""), hold("global", 7_000, ""));
+        let low = [hold("local", 10_000, ""), hold("global", 2_000, nested)].join(", ");
+        let tasks = [task("high", &high), task("low", &low), task("other", &other)].join(", ");
+        let partition = |name: &str| {
+            format!(
+                r#"{{ "name": "{name}", "release_ns": 0, "dispatch_ns": 0, "lock_ns": 0, "preemption_ns": 0 }}"#
+            )
+        };
+        let profile = format!(
+            r#"{{ "schema": "punctual-profile/5", "app": "arm", "duration_ns": 1000000, "clock": "virtual",
+              "tasks": [{tasks}], "partitions": [{}, {}] }}"#,
+            partition("near"),
+            partition("far")
+        );
+        let model = Source { file: "model.json", text: TWO };
+        let system = read(model, Source { file: "profile.json", text: &profile }, None, &[]).unwrap();
+        let is_assumed = system.assumptions.iter().any(|it| it.contains("while they hold another resource"));
+        (analyse(&system).tasks[0].as_ref().unwrap().blocking.unwrap().time, is_assumed)
+    };
+    assert_eq!(blocking(r#", "nested": false"#), (10_000, false));
+    assert_eq!(blocking(r#", "nested": true"#), (17_000, false));
+    assert_eq!(blocking(""), (17_000, true));
+}

@@ -58,7 +58,7 @@ offset = "100us"
 execution = "200us"
 deadline = "800us"
 jitter = "10us"
-sections = [{ resource = "state", hold = "10us" }, { resource = "shared", hold = "2us", times = 3 }]
+sections = [{ resource = "state", hold = "10us" }, { resource = "shared", hold = "2us", times = 3, inside = "state" }]
 spawns = [{ task = "log" }, { task = "act", most = 2 }]
 
 [[task]]
@@ -130,6 +130,28 @@ fn rejects_unknown_versions_and_names() {
     refused(&format!("{HEAD}{TASK}{period}partition = \"p\"\n"), 7, "`p`", "[[partition]]");
     refused(&format!("{HEAD}{TASK}{period}{TASK}{period}"), 8, "two tasks are named", "rename");
     assert!(read("file", TASK).unwrap_err().what.contains("no schema"));
+}
+
+#[test]
+fn rejects_impossible_nesting() {
+    let with = |sections: &str| {
+        let resources = "[[resource]]\nname = \"r\"\n[[resource]]\nname = \"s\"\nprotocol = \"msrp\"\n\
+                         [[resource]]\nname = \"t\"\nprotocol = \"msrp\"\n";
+        format!("{HEAD}{resources}{TASK}period = \"1ms\"\nsections = [\n{sections}\n]\n")
+    };
+    let section = |resource: &str, hold: u32, inside: &str| {
+        format!("{{ resource = \"{resource}\", hold = \"{hold}ns\", inside = \"{inside}\" }}")
+    };
+    let outer = "{ resource = \"r\", hold = \"9ns\" },\n";
+    assert!(read("file", &with(&(outer.to_owned() + &section("s", 9, "r")))).is_ok());
+    refused(&with(&section("s", 9, "x")), 16, "`x`", "one of r, s, t");
+    refused(&with(&section("s", 9, "r")), 16, "no section of `r`", "add one");
+    refused(&with(&section("s", 9, "s")), 16, "`s` lies inside itself", "locks before it");
+    let circle = section("r", 9, "s") + ",\n" + &section("s", 9, "r");
+    refused(&with(&circle), 16, "`r` lies inside itself", "locks before it");
+    refused(&with(&(outer.to_owned() + &section("s", 10, "r"))), 17, "longer than `r`", "raise the hold");
+    let others = "{ resource = \"s\", hold = \"9ns\" },\n".to_owned() + &section("t", 9, "s");
+    refused(&with(&others), 17, "in different groups", "the same `group`");
 }
 
 #[test]

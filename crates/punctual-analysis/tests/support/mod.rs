@@ -5,7 +5,9 @@ pub(crate) mod random;
 pub(crate) mod simulator;
 
 use punctual_analysis::arrival::Stream;
-use punctual_analysis::system::{Observed, Overheads, Partition, Protocol, Resource, Section, System, Task};
+use punctual_analysis::system::{
+    Nesting, Observed, Overheads, Partition, Protocol, Resource, Section, System, Task,
+};
 
 /// Creates a task of the first partition, released every `period`, with its deadline at the next
 /// release.
@@ -50,7 +52,7 @@ pub(crate) fn resource(name: &str) -> Resource {
 
 /// Creates a critical section.
 pub(crate) fn section(resource: usize, hold: u64) -> Section {
-    Section { resource, hold, times: 1 }
+    Section { resource, hold, times: 1, nesting: Nesting::Outermost }
 }
 
 /// Returns overheads with only these terms.

@@ -230,7 +230,7 @@ fn error_names_missing_parts_of_a_profile() {
         ),
         (PROFILE.replace("\"arm\"", "\"leg\""), 1, "profile of `leg`"),
         (PROFILE.replace("\"jitter_max_ns\"", "\"jitter\""), 5, "unknown field `jitter`"),
-        (PROFILE.replace("profile/1", "profile/5"), 1, "punctual-profile/4"),
+        (PROFILE.replace("profile/1", "profile/6"), 1, "punctual-profile/5"),
     ] {
         let output = combined("lacks", MODEL, &profile);
         let errors = text(&output.stderr);

@@ -12,9 +12,7 @@ use apps::{Kind, Plan, Planned, Seen, TASKS, Work};
 use punctual_analysis::analyse;
 use punctual_analysis::bound::{Bound, Exactness};
 use punctual_analysis::chain::reaction;
-use punctual_analysis::system::{
-    Chain, Executor, Link, Partition, Protocol, Resource, Section, Spawn, System, Task,
-};
+use punctual_analysis::system::{Chain, Executor, Link, Partition, Protocol, Resource, Spawn, System, Task};
 
 /// All times are multiples of this, so that a blocking section can start slightly earlier.
 const UNIT: u64 = 1_000;
@@ -70,7 +68,7 @@ fn random_system(random: &mut Random, kind: Kind) -> System {
         }
         if let Some(&resource) = lockable(at).get(random.within(0, 3) as usize) {
             let hold = random.within(1, execution / UNIT) * UNIT;
-            task.sections.push(Section { resource, hold, times: 1 });
+            task.sections.push(crate::support::section(resource, hold));
         }
         tasks.push(task);
     }

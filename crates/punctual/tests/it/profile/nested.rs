@@ -119,7 +119,7 @@ mod asynchronous {
         let polls = [
             "\"jobs\": 2, \"execution_max_ns\": 3000000, \"execution_min_ns\": 2000000, \"response_max_ns\": 4000000",
             "\"inter_arrival\": [{ \"releases\": 2, \"least_ns\": 6000000 }]",
-            "\"holds\": [{ \"resource\": \"data\", \"longest_ns\": 3000000, \"most_per_job\": 1 }]",
+            "\"holds\": [{ \"resource\": \"data\", \"longest_ns\": 3000000, \"most_per_job\": 1, \"nested\": false }]",
         ];
         assert_has(&file.task("waits"), &polls);
         assert_has(&file.task("above"), &["\"response_max_ns\": 3000000, \"jitter_max_ns\": 2000000"]);

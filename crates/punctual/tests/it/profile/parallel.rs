@@ -9,12 +9,12 @@ use crate::profile::{File, assert_has};
 
 const FIRST: [&str; 2] = [
     "\"execution_max_ns\": 7000000, \"execution_min_ns\": 7000000, \"response_max_ns\": 7000000",
-    "\"holds\": [{ \"resource\": \"data\", \"longest_ns\": 5000000, \"most_per_job\": 1 }]",
+    "\"holds\": [{ \"resource\": \"data\", \"longest_ns\": 5000000, \"most_per_job\": 1, \"nested\": false }]",
 ];
 /// It executes for 4 ms, and waits for 4 ms.
 const SECOND: [&str; 2] = [
     "\"execution_max_ns\": 4000000, \"execution_min_ns\": 4000000",
-    "\"holds\": [{ \"resource\": \"data\", \"longest_ns\": 2000000, \"most_per_job\": 1 }]",
+    "\"holds\": [{ \"resource\": \"data\", \"longest_ns\": 2000000, \"most_per_job\": 1, \"nested\": false }]",
 ];
 
 mod partitions {
@@ -133,7 +133,9 @@ mod global {
         let (_, idle) = text.split_once("\"idle\": {").expect("there is one");
         assert_has(
             idle,
-            &["\"holds\": [{ \"resource\": \"data\", \"longest_ns\": 0, \"most_per_job\": 1 }]"],
+            &[
+                "\"holds\": [{ \"resource\": \"data\", \"longest_ns\": 0, \"most_per_job\": 1, \"nested\": false }]",
+            ],
         );
     }
 }

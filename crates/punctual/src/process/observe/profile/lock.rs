@@ -2,7 +2,7 @@
 
 use punctual_core::Mutex;
 
-use super::job::{Reading, gives_up_one, has_got_one, running, waited};
+use super::job::{Reading, gives_up_one, has_got_one, holds_any, running, waited};
 use super::task::TaskProfile;
 use crate::model::Protocol;
 
@@ -52,6 +52,8 @@ struct Held {
     job: &'static TaskProfile,
     resource: usize,
     since: Reading,
+    /// True if the job held another resource at the request.
+    nested: bool,
 }
 
 impl Wanted {
@@ -72,8 +74,9 @@ impl Wanted {
             let (gross, others) = since.since(before);
             waited(gross.saturating_sub(others));
         }
+        let nested = holds_any();
         has_got_one();
-        Held { job, resource, since }
+        Held { job, resource, since, nested }
     }
 }
 
@@ -83,6 +86,6 @@ impl Held {
         gives_up_one();
         // SAFETY: it is the job that runs on this thread, as before: the jobs called in between
         // have ended.
-        unsafe { self.job.held(self.resource, self.since) };
+        unsafe { self.job.held(self.resource, self.since, self.nested) };
     }
 }

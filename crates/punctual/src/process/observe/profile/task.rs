@@ -97,6 +97,8 @@ impl PerJob {
 pub(super) struct Holds {
     pub(super) longest: u64,
     pub(super) locks: PerJob,
+    /// True if a job held another resource at the request.
+    pub(super) nested: bool,
 }
 
 /// A job that has ended. Times in ns.
@@ -210,11 +212,12 @@ impl TaskProfile {
         }
     }
 
-    /// Adds a critical section that began at `start` and ends now.
+    /// Adds a critical section that began at `start` and ends now; `nested` if it lay inside another
+    /// one.
     ///
     /// # Safety
     /// As for [`spawned`](Self::spawned).
-    pub(super) unsafe fn held(&self, resource: usize, start: Reading) {
+    pub(super) unsafe fn held(&self, resource: usize, start: Reading, nested: bool) {
         let now = Reading::now(self.partition);
         let (gross, others) = now.since(start);
         let time = gross.saturating_sub(others);
@@ -237,6 +240,7 @@ impl TaskProfile {
         if let Some(holds) = holds.get_mut(resource) {
             holds.longest = holds.longest.max(time);
             holds.locks.count();
+            holds.nested |= nested;
         }
     }
 

@@ -1,4 +1,4 @@
-//! The profile as a file, in the format `punctual-profile/4`.
+//! The profile as a file, in the format `punctual-profile/5`.
 
 use super::costs::Costs;
 use super::task::Figures;
@@ -42,7 +42,7 @@ pub(super) fn json(
         }
     };
     Json::Object(vec![
-        ("schema", "punctual-profile/4".into()),
+        ("schema", "punctual-profile/5".into()),
         ("app", runtime.name.into()),
         ("duration_ns", (report.elapsed.as_nanos() as u64).into()),
         ("clock", clock(runtime, report).into()),
@@ -109,6 +109,7 @@ fn holds(runtime: &Runtime, figures: &Figures) -> Json {
             ("resource", resource.name.into()),
             ("longest_ns", holds.longest.into()),
             ("most_per_job", u64::from(holds.locks.most).into()),
+            ("nested", holds.nested.into()),
         ])
     });
     hold.collect()

@@ -94,6 +94,12 @@ fn benches(c: &mut Criterion) {
     group.finish();
     let twenty = schedulable(20, 0.7);
     c.bench_function("margins of 20 tasks", |b| b.iter(|| margins(black_box(&twenty))));
+    let mut sixty = random_system(&mut Random::new(1), 60, 0.9);
+    for task in &mut sixty.tasks {
+        let period = task.arrivals.as_ref().unwrap().window();
+        (task.jitter, task.deadline) = (period / 5, Some(50 * period));
+    }
+    c.bench_function("margins of 60 tasks with D = 50 T", |b| b.iter(|| margins(black_box(&sixty))));
     let levels = random_system(&mut Random::new(7), 28, 0.8);
     c.bench_function("levels of 28 tasks", |b| b.iter(|| assign(black_box(&levels))));
     let many: Vec<System> = (1..=10_000).map(|seed| random_system(&mut Random::new(seed), 10, 0.8)).collect();

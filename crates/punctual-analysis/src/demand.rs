@@ -12,6 +12,12 @@ use crate::time::Nanos;
 /// almost no CPU time is left, or if the jitter is about a million periods.
 const STEPS: u32 = 2_000_000;
 
+#[cfg(test)]
+thread_local! {
+    /// Number of steps on this thread so far.
+    pub(crate) static TAKEN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 /// Remaining steps.
 #[derive(Debug)]
 pub(crate) struct Steps(u32);
@@ -23,6 +29,8 @@ impl Steps {
 
     #[inline]
     pub(crate) fn take(&mut self) -> Result<(), NoBound> {
+        #[cfg(test)]
+        TAKEN.set(TAKEN.get() + 1);
         self.0 = self.0.checked_sub(1).ok_or(NoBound::TooLong)?;
         Ok(())
     }

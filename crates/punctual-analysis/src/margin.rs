@@ -258,3 +258,37 @@ fn largest(
     }
     (largest, first)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demand::TAKEN;
+    use crate::schema;
+
+    /// Deadlines of many periods make long busy windows, in which every job counts. The steps are
+    /// counted, because their time depends on the machine: about 10 million take a second.
+    #[test]
+    fn searches_margins_of_60_tasks_with_long_deadlines_in_few_steps() {
+        let mut seed = 1_u64;
+        let mut random = |most: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % most
+        };
+        let tasks: String = (1..=60)
+            .map(|level| {
+                let period = 1_000 * (1 + random(100));
+                let (execution, jitter, deadline) = (period * (5 + random(20)), period / 5, 20 * period);
+                format!(
+                    "[[task]]\nname = \"t{level}\"\nlevel = {level}\nexecution = \"{execution}ns\"\n\
+                     period = \"{period}us\"\njitter = \"{jitter}us\"\ndeadline = \"{deadline}us\"\n"
+                )
+            })
+            .collect();
+        let system = schema::read("m.toml", &format!("schema = \"punctual-taskset/1\"\n{tasks}")).unwrap();
+        let before = TAKEN.get();
+        let found = margins(&system);
+        let steps = TAKEN.get() - before;
+        assert_eq!(found.tasks.len(), 60);
+        assert!(steps < 2_000_000, "{steps} steps");
+    }
+}

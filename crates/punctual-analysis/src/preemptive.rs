@@ -223,7 +223,7 @@ impl Contest<'_> {
     fn worst(&self, limit: Option<Nanos>) -> Result<Candidate, NoBound> {
         if let [own] = self.level
             && own.all.is_sporadic()
-            && own.all.jitter() == 0
+            && own.own.is_sporadic()
             && own.own.jitter() == 0
             && !self.runs_to_end
         {
@@ -289,20 +289,20 @@ impl Contest<'_> {
         }
     }
 
-    /// [`worst`](Self::worst) for a task alone at its level, whose jobs arrive one by one without
-    /// jitter: job `q` of the window is ready at `(q − 1) T`, and no other job of the level
-    /// matters.
+    /// [`worst`](Self::worst) for a task alone at its level, whose jobs arrive one by one: job `q`
+    /// of the window is ready by `(q − 1) T`, and earlier by its jitter at most. No other job of
+    /// the level matters.
     fn worst_alone(&self, own: &Source, limit: Option<Nanos>) -> Result<Candidate, NoBound> {
         let (cost, period) = (own.peer_cost().saturating_add(self.suspension), own.all.window());
         let mut base = self.blocking_time();
         let least = self.least_estimate();
         let mut steps = Steps::new();
-        let (mut ready, mut end): (Nanos, Nanos) = (0, self.ends_after.saturating_sub(cost));
+        let (mut late, mut end): (Nanos, Nanos) = (0, self.ends_after.saturating_sub(cost));
         let mut worst: Option<Candidate> = None;
         let mut first = None;
         for jobs in 1.. {
             base = base.checked_add(cost).ok_or(NoBound::TooLong)?;
-            let released = ready.checked_add(self.spawned_after).ok_or(NoBound::TooLong)?;
+            let released = late.checked_add(self.spawned_after).ok_or(NoBound::TooLong)?;
             let most = limit
                 .filter(|_| self.over.is_empty())
                 .map_or(Nanos::MAX, |limit| limit.saturating_add(released).saturating_sub(self.jitter));
@@ -316,14 +316,15 @@ impl Contest<'_> {
             };
             let first = *first.get_or_insert(end);
             let candidate =
-                Candidate { ready, jobs, released, finish: end, started: None, first: Some(first) };
+                Candidate { ready: late, jobs, released, finish: end, started: None, first: Some(first) };
             if worst.is_none_or(|worst| self.after(candidate) > self.after(worst)) {
                 worst = Some(candidate);
                 if limit.is_some_and(|limit| self.after(candidate) > limit) {
                     break;
                 }
             }
-            ready = ready.checked_add(period).ok_or(NoBound::TooLong)?;
+            late = late.checked_add(period).ok_or(NoBound::TooLong)?;
+            let ready = late.saturating_sub(own.all.jitter());
             if end <= ready {
                 break;
             }

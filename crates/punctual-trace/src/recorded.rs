@@ -336,17 +336,17 @@ impl Recorded {
         match (self.has(Source::Wakings), self.has(Source::Wakeups)) {
             (true, _) => {}
             (false, true) => add("sched_waking", "R and J are at least what is shown"),
-            (false, false) => add("wake-ups", "R and J of threads are unknown"),
+            (false, false) => add("wake-ups", "J of threads is unknown, and R is at least W"),
         }
         if !self.has(Source::Futexes) {
             let meaning = "a wait for a lock of the program looks like the end of a job, so R, W and I are at least what \
-                           is shown, B too, SS and C are unknown, and R and J too where a thread or a timer woke it; \
+                           is shown, B too, SS and C are unknown, and J too where a thread or a timer woke it; \
                            --futex suspend says that there are no such waits";
             add("futex calls", meaning);
         } else if self.calls_of_some() {
             add(
                 "system calls of threads that were not traced",
-                "their R, W, B and I are at least what is shown, their SS and C unknown, and R and J too where a thread or a \
+                "their R, W, B and I are at least what is shown, their SS and C unknown, and J too where a thread or a \
                  timer woke them; --futex suspend says that they wait for no locks that way",
             );
         }

@@ -106,9 +106,10 @@ pub(crate) fn sentences(job: &Job, names: &Names) -> Vec<Sentence> {
 
 /// Returns the sentence about a term.
 fn sentence(term: Term, job: &Job, names: &Names) -> String {
-    let of_response = match job.response {
-        Bounds::Unknown => format!("of {} W", value(job.window)),
-        response => format!("of {} R", value(response)),
+    // If only W is known, it is at least as precise.
+    let of_response = match job.jitter {
+        Bounds::Unknown if job.flaw != Some(Flaw::Cut) => format!("of {} W", value(job.window)),
+        _ => format!("of {} R", value(job.response)),
     };
     if term == Term::Response {
         return format!("{}.", response(job, names));

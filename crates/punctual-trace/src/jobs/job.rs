@@ -425,11 +425,11 @@ impl Job {
         Ok(())
     }
 
-    /// Computes R from J and W. If the start is not exact, its uncertainty cancels out in their sum.
+    /// Computes R from J and W: at least W if J is unknown. If the start is not exact, its
+    /// uncertainty cancels out in their sum.
     pub(crate) fn jitter_and_window(&self) -> Bounds {
-        let (Some(jitter), Some(window)) = (self.jitter.lo(), self.window.lo()) else {
-            return Bounds::Unknown;
-        };
+        let Some(window) = self.window.lo() else { return Bounds::Unknown };
+        let Some(jitter) = self.jitter.lo() else { return Bounds::at_least(window) };
         let earliest = self.start.saturating_sub(self.start_slack);
         // It did not start before its release.
         let released =

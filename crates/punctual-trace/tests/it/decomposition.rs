@@ -430,7 +430,7 @@ mod unseen_beginnings {
             let jobs = found(&running(does, sleeps, then), Config::default());
             let (rest, next) = (&jobs[0], &jobs[1]);
             assert!(jobs.len() == 2 && rest.complete() && next.complete(), "{does:?}: {jobs:#?}");
-            assert_eq!((rest.response, rest.jitter), (Bounds::Unknown, Bounds::Unknown), "{does:?}");
+            assert_eq!((rest.response, rest.jitter), (Bounds::AtLeast(190), Bounds::Unknown), "{does:?}");
             assert_eq!((rest.window, rest.execution), (Bounds::AtLeast(190), Bounds::Unknown), "{does:?}");
             assert_eq!((rest.blocking, rest.overhead), (Bounds::Unknown, Bounds::Unknown), "{does:?}");
             assert_eq!((next.response, next.jitter), (Bounds::Exact(100), Bounds::Exact(20)), "{does:?}");

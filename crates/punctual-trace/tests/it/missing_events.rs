@@ -240,7 +240,7 @@ fn does_not_count_rest_of_job_as_job() {
     let recorded = Recorded::all().without(Source::Futexes);
     let jobs = s.jobs(Config { recorded, ..Config::default() });
     let rest = of(&jobs, 7)[1];
-    assert_eq!((rest.response, rest.jitter), (Bounds::Unknown, Bounds::Unknown));
+    assert_eq!((rest.response, rest.jitter), (Bounds::AtLeast(390), Bounds::Unknown));
     assert_eq!((rest.window, rest.execution), (Bounds::AtLeast(390), Bounds::Unknown));
 }
 
@@ -266,7 +266,7 @@ fn timeout_is_not_a_release() {
     let rest = |config: Config| of(&s.jobs(Config { monotonic: true, ..config }), 7)[1].clone();
 
     let job = rest(Config { recorded: recorded.clone(), ..Config::default() });
-    assert_eq!((job.response, job.jitter), (Bounds::Unknown, Bounds::Unknown));
+    assert_eq!((job.response, job.jitter), (Bounds::AtLeast(390), Bounds::Unknown));
     assert_eq!((job.window, job.execution), (Bounds::AtLeast(390), Bounds::Unknown));
     let said = explain::job(&job, &Names::new()).join("\n");
     assert!(said.contains("it may be the rest of a job"), "{said}");
@@ -316,7 +316,7 @@ fn decomposes_recordings_with_switches_only() {
     assert_eq!(found.len(), 2);
     for job in found {
         assert_eq!(job.flaw, None);
-        assert_eq!((job.response, job.jitter), (Bounds::Unknown, Bounds::Unknown));
+        assert_eq!((job.response, job.jitter), (Bounds::AtLeast(800), Bounds::Unknown));
         assert_eq!((job.window, job.interference), (Bounds::AtLeast(800), Bounds::AtLeast(200)));
         assert_eq!(job.interference_causes[0].actor, Actor::Thread(9));
     }

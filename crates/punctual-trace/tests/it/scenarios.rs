@@ -60,7 +60,7 @@ fn counts_interrupts_and_softirqs_as_interference_and_jobs() {
     assert_eq!(sorts, [JobKind::Vector, JobKind::Irq, JobKind::Softirq, JobKind::Thread]);
     let irq = &jobs[1];
     assert_eq!((irq.window, irq.interference, irq.execution), (30, 15, 15).map_values());
-    assert_eq!((irq.jitter, irq.response), (Bounds::Unknown, Bounds::Unknown));
+    assert_eq!((irq.jitter, irq.response), (Bounds::Unknown, Bounds::AtLeast(30)));
     assert_eq!(irq.interference_causes, [cause(Actor::Vector(236), 15, 1)]);
     let thread = &jobs[3];
     assert_eq!(thread.interference, Bounds::Exact(70));

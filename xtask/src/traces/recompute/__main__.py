@@ -19,7 +19,7 @@ import handlers
 import printed
 import summary
 from text import Recorded, Trace, names
-from walk import UNKNOWN, Bounds, Mistake, Thread, Walk, plus
+from walk import UNKNOWN, Bounds, Mistake, Thread, Walk
 
 
 def options(path):

@@ -1,6 +1,6 @@
 """Recomputes each run of a handler."""
 
-from walk import UNKNOWN, Bounds, Mistake, at_least, plus
+from walk import UNKNOWN, Bounds, Mistake, at_least, response
 
 
 def recompute(trace, job):
@@ -29,7 +29,7 @@ def recompute(trace, job):
         "c": Bounds(executed if every else 0, executed),
     }
     terms |= dict.fromkeys(("ss", "ss_entry", "ss_exit"), Bounds(0, 0))
-    terms["r"] = plus(terms["j"], terms["w"])
+    terms["r"] = response(terms["j"], terms["w"])
     columns = {
         "released_by": "timer" if released else "unseen",
         "released_min_ns": released and released[0],

@@ -11,11 +11,12 @@ def at_least(ns):
     return Bounds(ns, None) if ns else UNKNOWN
 
 
-def plus(one, other):
-    if one.least is None or other.least is None:
-        return UNKNOWN
-    most = None if one.most is None or other.most is None else one.most + other.most
-    return Bounds(one.least + other.least, most)
+def response(jitter, window):
+    """R = J + W. It is no shorter than W if J is unknown."""
+    if jitter.least is None:
+        return at_least(window.least)
+    most = None if jitter.most is None or window.most is None else jitter.most + window.most
+    return Bounds(jitter.least + window.least, most)
 
 
 class Thread:
@@ -220,7 +221,7 @@ class Walk:
         every = locks and handlers
         terms = {"w": Bounds(length, length if whole else None)}
         terms["j"] = released
-        terms["r"] = plus(released, terms["w"])
+        terms["r"] = response(released, terms["w"])
         terms["i"], terms["b"] = at_least(sums.interference), at_least(sums.blocking)
         terms |= dict.fromkeys(("ss", "ss_entry", "ss_exit", "c"), UNKNOWN)
         likely = None

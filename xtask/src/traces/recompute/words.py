@@ -171,7 +171,7 @@ def deadline(job):
 def sentences(job, cpu_of_waker):
     """All of a job that has ended and has no flaw."""
     terms = job["terms"]
-    of = f"of {bounds(terms['W'])} W" if terms["R"]["min_ns"] is None else f"of {bounds(terms['R'])} R"
+    of = f"of {bounds(terms['W'])} W" if terms["J"]["min_ns"] is None else f"of {bounds(terms['R'])} R"
     said = [f"D: {text}." for text in [deadline(job)] if text]
     said.append(response(job, cpu_of_waker))
     said.append(f"J: {bounds(terms['J'])} {of}: {jitter(job)}.")

@@ -93,7 +93,7 @@ impl Decomposer {
             .released
             .map_or(Bounds::Unknown, |(lo, hi)| Bounds::between(frame.entry - hi, frame.entry - lo));
         job.window = Bounds::Exact(window);
-        job.response = job.jitter.plus(job.window);
+        job.response = job.jitter_and_window();
         job.overhead = Bounds::Exact(0);
         (job.overhead_entry, job.overhead_exit) = (Bounds::Exact(0), Bounds::Exact(0));
         let execution = window.saturating_sub(frame.blocked).saturating_sub(frame.displaced);

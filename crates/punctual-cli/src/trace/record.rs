@@ -105,6 +105,7 @@ pub(crate) fn record(
         }
     };
     if child.is_none() {
+        record::refused_marks().iter().for_each(|warning| say!("warning: {warning}"));
         let until = if source.duration.is_some() { "" } else { ", until Ctrl-C" };
         say!("recording{until}");
     }

@@ -74,6 +74,9 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
         LiveError::Start(start) => refused(start),
         _ => error.into(),
     })?;
+    if pid.is_none() {
+        record::refused_marks().iter().for_each(|warning| say!("warning: {warning}"));
+    }
     live.absent().iter().for_each(|absent| say!("missing: {absent}"));
     let mut analyzer = Analyzer::new(
         analysis,

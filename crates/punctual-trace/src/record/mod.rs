@@ -48,7 +48,7 @@ pub use events::{Absent, Group};
 pub use filter::Filter;
 pub use live::{Live, LiveError};
 pub use reservations::reservation;
-pub use tracefs::{Buffers, remove_leftovers};
+pub use tracefs::{Buffers, refused_marks, remove_leftovers};
 
 use self::drain::Drain;
 use self::save::Saver;

@@ -20,6 +20,9 @@ const PREFIX: &str = "punctual-";
 /// kernels, such as 6.12, do not have it.
 const COPY: &str = "copy_trace_marker";
 
+/// The file that turns a buffer on or off.
+const ON: &str = "tracing_on";
+
 /// Returns the first existing mount point of tracefs.
 pub(super) fn find() -> Result<PathBuf, RecordError> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
@@ -73,6 +76,29 @@ pub(super) fn remove_leftovers_in(tracefs: &Path) -> Vec<String> {
     removed.filter_map(|instance| Some(instance.path().file_name()?.to_string_lossy().into_owned())).collect()
 }
 
+/// Returns whether the buffer that every system has accepts marks: if it is off, as other tools
+/// leave it, each write fails with EBADF, and the kernel copies none of them.
+fn accepts_marks(tracefs: &Path) -> bool {
+    fs::read_to_string(tracefs.join(ON)).is_ok_and(|on| on.trim() != "0")
+}
+
+/// Returns a warning if apps that are already running cannot mark their jobs.
+///
+/// Apps that a recorder starts do not depend on that: see [`Buffers::for_apps`].
+#[must_use]
+pub fn refused_marks() -> Option<String> {
+    find().ok().and_then(|tracefs| refused_marks_in(&tracefs))
+}
+
+fn refused_marks_in(tracefs: &Path) -> Option<String> {
+    (!accepts_marks(tracefs)).then(|| {
+        format!(
+            "apps that are already running cannot mark their jobs: {} is 0; write 1 to it, or let this command start the app",
+            tracefs.join(ON).display()
+        )
+    })
+}
+
 /// The buffers of a recording that has not begun, for callers that must know in advance where apps
 /// mark their jobs.
 #[derive(Debug)]
@@ -99,9 +125,10 @@ impl Buffers {
     /// Returns the value of the variable `PUNCTUAL_TRACE` with which Punctual apps mark their jobs
     /// in the recording.
     ///
-    /// The value is `1` if the kernel copies their marks from the buffer that every system has.
-    /// Otherwise, the value is the path of this recording's own file, and then the app must end
-    /// first: as long as the app keeps that file open, the kernel keeps the recording's buffers.
+    /// The value is `1` if the kernel copies their marks from the buffer that every system has, and
+    /// that buffer accepts any. Otherwise, the value is the path of this recording's own file, and
+    /// then the app must end first: as long as the app keeps that file open, the kernel keeps the
+    /// recording's buffers.
     pub fn for_apps(&self) -> String {
         self.main.for_apps()
     }
@@ -139,7 +166,8 @@ impl Instance {
 
     /// See [`Buffers::for_apps`].
     pub(super) fn for_apps(&self) -> String {
-        match self.has(&format!("options/{COPY}")) {
+        let tracefs = self.path().ancestors().nth(2);
+        match self.has(&format!("options/{COPY}")) && tracefs.is_some_and(accepts_marks) {
             true => "1".to_owned(),
             false => self.path().join("trace_marker_raw").to_string_lossy().into_owned(),
         }
@@ -150,7 +178,7 @@ impl Instance {
         if !on {
             self.prefer(COPY, "0");
         }
-        self.write("tracing_on", if on { "1" } else { "0" })
+        self.write(ON, if on { "1" } else { "0" })
     }
 
     /// Receives the marks that apps write to the buffer that every system has. To be used only
@@ -180,5 +208,28 @@ impl Drop for Instance {
                 _ => return,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn avoids_top_level_buffer_that_is_off() {
+        let tracefs = std::env::temp_dir().join(format!("punctual-tracefs-{}", std::process::id()));
+        fs::create_dir_all(tracefs.join("instances")).unwrap();
+        let instance = Instance::create(&tracefs).unwrap();
+        let own = instance.path().join("trace_marker_raw").to_string_lossy().into_owned();
+        fs::write(tracefs.join(ON), "1\n").unwrap();
+        assert_eq!(instance.for_apps(), own, "the kernel copies no marks");
+        fs::create_dir(instance.path().join("options")).unwrap();
+        fs::write(instance.path().join("options").join(COPY), "0\n").unwrap();
+        assert_eq!((instance.for_apps(), refused_marks_in(&tracefs)), ("1".to_owned(), None));
+        fs::write(tracefs.join(ON), "0\n").unwrap();
+        assert_eq!(instance.for_apps(), own);
+        let warning = refused_marks_in(&tracefs).unwrap();
+        assert!(warning.contains("tracing_on is 0; write 1 to it"), "{warning}");
+        fs::remove_dir_all(&tracefs).unwrap();
     }
 }

@@ -4,12 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::{privileges, process};
 use punctual::Config;
 use punctual_core::trace_marker::{self, Mark};
+use test_skip::{Need, skip};
 
 /// Number of releases of `beat`.
 const BEATS: u64 = 5;
@@ -212,6 +214,42 @@ fn reports_unmarked_jobs() {
 
     let (_, ended) = run("yes");
     assert!(ended.output.contains("PUNCTUAL_TRACE=yes is invalid; set it to 1 or 0"), "{}", ended.output);
+}
+
+/// An instance of the kernel's trace that is off, as other tools leave the top-level one.
+struct Instance(PathBuf);
+
+impl Instance {
+    fn off() -> io::Result<Self> {
+        let name = format!("test-marks-{}", std::process::id());
+        let path = PathBuf::from("/sys/kernel/tracing/instances").join(name);
+        fs::create_dir(&path)?;
+        let instance = Self(path);
+        fs::write(instance.0.join("tracing_on"), "0")?;
+        Ok(instance)
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn reports_trace_that_is_off() {
+    let instance = match Instance::off() {
+        Ok(instance) => instance,
+        Err(error) => return skip(Need::Tracefs, error),
+    };
+    let (_, ended) = run(instance.0.join("trace_marker_raw").to_str().unwrap());
+    assert_eq!(ended.code, 0, "{}", ended.output);
+    let why = "jobs are not marked in the trace: ";
+    for said in [format!("punctual: {why}"), format!("note: {why}"), "tracing_on is 0; write 1 to it".into()]
+    {
+        assert!(ended.output.contains(&said), "{}", ended.output);
+    }
+    assert!(!ended.output.contains("each job is marked"), "{}", ended.output);
 }
 
 #[test]

@@ -8,10 +8,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use punctual_core::trace_marker;
+use rustix::io::Errno;
 
 use crate::config::Marks as Wanted;
 use crate::port::linux::notice;
-use crate::port::linux::trace_marker::{find, open};
+use crate::port::linux::trace_marker::{find, open, refused};
 use crate::state::partition::{PartitionState, ThreadModel};
 use crate::state::runtime::{Runtime, TaskInfo};
 
@@ -41,26 +42,40 @@ impl Marks {
                 return Self { runtime, marker: None, notes: vec![note] };
             }
         };
-        let mut notes = vec![format!("each job is marked in the trace, by two writes to {}", path.display())];
+        let mut notes = Vec::new();
         for partition in runtime.partitions.iter().filter(|partition| !marks(partition)) {
             notes.push(format!(
                 "the jobs of partition {} are not marked: its thread does not enter the kernel",
                 partition.name
             ));
         }
-        let marks = Self { runtime, marker: Some(marker), notes };
+        let mut marks = Self { runtime, marker: Some(marker), notes };
         marks.tasks(|number, task, marker| task.cells.mark.set(number, marker.as_raw_fd()));
         runtime.set_marks(true);
-        marks.name();
+        let note = match marks.name() {
+            Ok(()) => format!("each job is marked in the trace, by two writes to {}", path.display()),
+            Err(error) => {
+                let note = format!("jobs are not marked in the trace: {}", refused(&path, error));
+                notice::warn(format_args!("{note}"));
+                note
+            }
+        };
+        marks.notes.insert(0, note);
         marks
     }
 
     /// Writes the names of all tasks into the trace. Repeated periodically for recordings that
     /// begin later.
-    pub(crate) fn name(&self) {
+    ///
+    /// # Errors
+    /// Returns the error of the first write that fails: the trace accepts no marks at this time.
+    pub(crate) fn name(&self) -> Result<(), Errno> {
+        let mut written = Ok(());
         self.tasks(|number, task, marker| {
-            let _ = rustix::io::write(marker, &trace_marker::name(number, task.name));
+            let name = rustix::io::write(marker, &trace_marker::name(number, task.name));
+            written = written.and(name.map(drop));
         });
+        written
     }
 
     /// Returns whether there are marks.
@@ -74,7 +89,7 @@ impl Marks {
     }
 
     /// Calls `act` for the tasks that mark, with their numbers.
-    fn tasks(&self, act: impl Fn(u16, TaskInfo, BorrowedFd<'_>)) {
+    fn tasks(&self, mut act: impl FnMut(u16, TaskInfo, BorrowedFd<'_>)) {
         let Some(marker) = &self.marker else { return };
         let first = self.runtime.first_mark(numbers);
         for (number, task) in (first..=u16::MAX).zip(self.runtime.tasks) {

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::trace_marker;
+use rustix::io::Errno;
 
 /// Destination of the marks for one task's jobs, if any.
 #[derive(Debug)]
@@ -123,6 +124,18 @@ pub(crate) fn open(path: PathBuf) -> Result<(OwnedFd, PathBuf), String> {
     }
 }
 
+/// Returns the reason why a write of a mark failed, with the remedy.
+pub(crate) fn refused(path: &Path, error: Errno) -> String {
+    match error {
+        Errno::BADF => format!(
+            "{} accepts no marks while {} is 0; write 1 to it, and the app marks its jobs from then on",
+            path.display(),
+            path.with_file_name("tracing_on").display()
+        ),
+        error => format!("cannot write to {}: {error}", path.display()),
+    }
+}
+
 fn explain(error: &Error) -> String {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
@@ -159,6 +172,15 @@ mod tests {
         let written = fs::read(&place).unwrap();
         fs::remove_file(&place).unwrap();
         assert_eq!(written, [&trace_marker::start(0, 5)[..], &trace_marker::end(0)].concat());
+    }
+
+    /// As the kernel does while the buffer is off.
+    #[test]
+    fn reports_buffer_that_is_off_with_remedy() {
+        let file = fs::File::open("/dev/null").unwrap();
+        let error = rustix::io::write(&file, b"mark").unwrap_err();
+        let why = refused(Path::new("/sys/kernel/tracing/trace_marker_raw"), error);
+        assert!(why.contains("while /sys/kernel/tracing/tracing_on is 0; write 1 to it"), "{why}");
     }
 
     #[test]

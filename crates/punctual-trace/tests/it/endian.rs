@@ -7,7 +7,7 @@ use crate::support::{is_record, records};
 use punctual_trace::event::{Comm, Event, Kind, SwitchOut, Task};
 use punctual_trace::machines::{Relation, merge};
 use punctual_trace::read::format::PageLayout;
-use punctual_trace::read::{Order, ReadError, Trace};
+use punctual_trace::read::{Order, ReadError, Recorder, Trace};
 use punctual_trace::write::encode::Encoder;
 use punctual_trace::write::formats;
 use punctual_trace::write::page::PageWriter;
@@ -183,11 +183,27 @@ fn converts_counts_by_recorded_scale_or_rejects_them() {
         ("counter", None, "counts events"),
         ("counter", third, "counts events"),
         ("uptime", third, "ticks of the kernel's timer"),
+        ("lunar", None, "no kernel has a clock of that name"),
     ] {
         let error = times(&format!("local [{clock}] mono"), scale).unwrap_err();
         assert!(matches!(&error, ReadError::Clock { clock: found, .. } if found == clock), "{error}");
         let message = error.to_string();
         assert!(message.contains(why) && message.contains("with the clock `mono`"), "{message}");
+    }
+}
+
+/// Advice against losses names an option of the recorder that made the file.
+#[test]
+fn advises_in_terms_of_recorder() {
+    let by_trace_cmd = Arc::new(file_of(Order::Little, 8, &events(), "[local]", None));
+    let trace = Trace::from_bytes("made.dat", by_trace_cmd).unwrap();
+    assert!(trace.recorder().more_room().contains("`trace-cmd record -b"));
+    for (recorder, option) in [
+        (Recorder::Punctual, "--buffer"),
+        (Recorder::Perf, "`perf record -m"),
+        (Recorder::Lttng, "`lttng enable-channel"),
+    ] {
+        assert!(recorder.more_room().contains(option), "{recorder:?}");
     }
 }
 

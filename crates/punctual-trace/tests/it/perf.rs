@@ -109,6 +109,7 @@ fn orders_rounds_and_reports_losses() {
             events.iter().filter(|event| matches!(event.kind, Kind::Lost { count: 7 })).collect();
         assert_eq!((lost.len(), lost[0].cpu), (1, 1));
         let trace = open(small::perf_data(big)).unwrap();
+        assert!(trace.recorder().more_room().contains("`perf record -m"));
         let mut events = trace.events().unwrap();
         assert!(events.next().is_some());
         assert_eq!(events.threads().get(17), Some(Comm::new("reader")));

@@ -34,6 +34,10 @@ pub struct Periodic {
 #[derive(Debug, Clone, Default)]
 pub struct Grid {
     releases: u64,
+    /// Index of the last release, in periods.
+    place: u64,
+    /// Least distance of two releases.
+    least: Option<Nanos>,
     last: Window,
     first: [Hull; 2],
     latest: [Hull; 2],
@@ -67,11 +71,32 @@ const LOWER: i128 = -1;
 
 impl Grid {
     /// Adds the next release.
-    pub fn push(&mut self, (first, last): Window) {
+    pub fn push(&mut self, window: Window) {
+        self.add(window, 1);
+    }
+
+    /// Adds the next release, which may be several periods after the last one: a multiple of the
+    /// least distance so far, to within a sixteenth of that.
+    pub fn push_after_skips(&mut self, window: Window) {
+        let gap = window.0.saturating_sub(self.last.0);
+        let known = if self.releases > 0 { self.least } else { None };
+        let periods = known.filter(|&least| least > 0).map_or(1, |least| {
+            let periods = (gap + least / 2) / least;
+            let is_multiple = periods.saturating_mul(least).abs_diff(gap) <= least / 16;
+            if is_multiple { periods.max(1) } else { 1 }
+        });
+        if self.releases > 0 {
+            self.least = Some(self.least.map_or(gap, |least| least.min(gap)));
+        }
+        self.add(window, periods);
+    }
+
+    fn add(&mut self, (first, last): Window, periods: u64) {
         let first = first.max(self.last.0);
         let last = last.max(self.last.1).max(first);
         self.last = (first, last);
-        let at = i128::from(self.releases);
+        self.place += if self.releases > 0 { periods } else { 0 };
+        let at = i128::from(self.place);
         for (hulls, instant) in [(&mut self.first, first), (&mut self.latest, last)] {
             let point = (at, i128::from(instant));
             hulls[0].push(point, UPPER);

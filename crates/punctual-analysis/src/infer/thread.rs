@@ -96,6 +96,34 @@ impl Largest {
     }
 }
 
+/// Releases without a gap in the recording.
+#[derive(Debug, Clone, Default)]
+struct Stretch {
+    grid: Grid,
+    /// The same, for timers that may skip periods.
+    timers: Grid,
+    /// True if anything but timers released a job.
+    has_others: bool,
+}
+
+impl Stretch {
+    fn push(&mut self, window: Window, by_timer: bool) {
+        self.grid.push(window);
+        self.timers.push_after_skips(window);
+        self.has_others |= !by_timer;
+    }
+
+    /// Returns the model of all releases. A late thread may let its timer skip periods; then only
+    /// the expiry times show T.
+    fn periodic(&self) -> Option<Periodic> {
+        let all = self.grid.certain();
+        if self.has_others || all.is_some_and(|model| model.jitter < model.period / 2) {
+            return all;
+        }
+        self.timers.certain().filter(|model| model.jitter < model.period / 16).or(all)
+    }
+}
+
 /// Observations of a thread's jobs under one interpretation.
 #[derive(Debug, Clone)]
 pub struct Seen {
@@ -103,9 +131,8 @@ pub struct Seen {
     pub jobs: u64,
     /// Distances between releases.
     pub curves: Curves,
-    /// Longest stretch of releases without a gap.
-    grid: Grid,
-    current: Grid,
+    longest: Stretch,
+    current: Stretch,
     /// Execution times.
     pub executions: Executions,
     /// Job with the longest recorded response.
@@ -133,8 +160,8 @@ impl Default for Seen {
         Self {
             jobs: 0,
             curves: Curves::new(RELEASES),
-            grid: Grid::default(),
-            current: Grid::default(),
+            longest: Stretch::default(),
+            current: Stretch::default(),
             executions: Executions::new(JOBS),
             slowest: None,
             lateness: Largest::default(),
@@ -154,7 +181,7 @@ impl Seen {
         self.jobs += 1;
         self.executions.push(job.execution);
         match job.released {
-            Some(window) => self.release(window),
+            Some(window) => self.release(window, job.by_timer),
             None => self.interrupt_releases(),
         }
         let slowest = self.slowest.and_then(|slowest| slowest.response());
@@ -171,16 +198,16 @@ impl Seen {
         self.displaced.see(job.displaced, job);
     }
 
-    fn release(&mut self, window: Window) {
+    fn release(&mut self, window: Window, by_timer: bool) {
         self.curves.push(window);
-        self.current.push(window);
+        self.current.push(window, by_timer);
     }
 
     fn interrupt_releases(&mut self) {
         self.curves.interrupt();
         let ended = std::mem::take(&mut self.current);
-        if ended.releases() > self.grid.releases() {
-            self.grid = ended;
+        if ended.grid.releases() > self.longest.grid.releases() {
+            self.longest = ended;
         }
     }
 
@@ -189,21 +216,22 @@ impl Seen {
         self.executions.interrupt();
     }
 
-    fn grid(&self) -> &Grid {
-        if self.current.releases() > self.grid.releases() { &self.current } else { &self.grid }
+    fn stretch(&self) -> &Stretch {
+        let is_longest = self.current.grid.releases() > self.longest.grid.releases();
+        if is_longest { &self.current } else { &self.longest }
     }
 
     /// Returns the periodic model that explains every release of the longest stretch without a gap,
-    /// however uncertain.
+    /// however uncertain. Timers may skip periods.
     #[must_use]
     pub fn periodic(&self) -> Option<Periodic> {
-        self.grid().certain()
+        self.stretch().periodic()
     }
 
     /// Returns a periodic model that explains possible releases with the least possible jitter.
     #[must_use]
     pub fn possibly_periodic(&self) -> Option<Periodic> {
-        self.grid().possible()
+        self.stretch().grid.possible()
     }
 }
 
@@ -234,9 +262,9 @@ impl Thread {
         }
     }
 
-    /// Adds the release of a job without further information.
-    pub fn release(&mut self, window: Window) {
-        self.sleeps.release(window);
+    /// Adds the release of a job without further information; `by_timer` if a timer released it.
+    pub fn release(&mut self, window: Window, by_timer: bool) {
+        self.sleeps.release(window, by_timer);
         self.sleeps.executions.interrupt();
         self.open = None;
         self.timers.interrupt();
@@ -334,6 +362,21 @@ mod tests {
         thread.finish();
         assert_eq!(thread.reading(), Reading::Sleeps);
         assert_eq!(thread.seen(thread.reading()).jobs, 6);
+    }
+
+    /// A late job lets its timer skip the releases at 3000, 5000 and 6000.
+    #[test]
+    fn timers_alone_show_period_if_they_skip() {
+        let seen = |by_timer: bool| {
+            let mut thread = Thread::default();
+            for at in [0, 1_000, 2_000, 4_000, 7_000, 8_000, 9_000] {
+                thread.push(&job(at, 500 + at, by_timer, 1));
+            }
+            thread.finish();
+            thread.seen(Reading::Sleeps).periodic()
+        };
+        assert_eq!(seen(true), Some(Periodic { period: 1_000, offset: 500, jitter: 0 }));
+        assert!(seen(false).is_none_or(|model| model.jitter >= model.period / 2));
     }
 
     #[test]

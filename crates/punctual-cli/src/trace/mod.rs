@@ -15,7 +15,7 @@ mod outputs;
 pub(crate) mod parse;
 mod reading;
 pub(crate) mod record;
-mod report;
+pub(crate) mod report;
 pub(crate) mod signals;
 pub(crate) mod text;
 mod watch;

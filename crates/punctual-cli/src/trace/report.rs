@@ -223,7 +223,7 @@ fn head(path: &Path, trace: &Trace, counters: &Counters, span: Span) -> String {
 }
 
 /// Prints the losses.
-fn losses(trace: &Trace, counters: &Counters) {
+pub(crate) fn losses(trace: &Trace, counters: &Counters) {
     if let Some(warning) = text::left_out(counters) {
         say!("{warning}");
     }

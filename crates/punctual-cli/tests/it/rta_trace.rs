@@ -160,13 +160,48 @@ fn futex_option_bounds_recording_without_futex_calls() {
     let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(code, 2, "{out}");
     assert!(
-        flat.contains(
-            "so its C is unknown; record lock and futex as well, by punctual trace record --events usual"
-        ),
+        flat.contains("so its C is unknown; record futex as well, by punctual trace record --events usual"),
         "{out}"
     );
-    let (out, _, code) = rta(&trace, &["--futex", "suspend", "--deadline", "control=400us"]);
+    let with = ["--futex", "suspend", "--deadline", "control=400us"];
+    let (out, _, code) = rta(&trace, &with);
     assert!(code == 0 && out.contains("schedulable") && !out.contains("futex calls"), "{out}");
+    assert!(!out.contains("Waits for kernel locks"), "{out}");
+    // Without events of kernel locks either, the option still gives bounds, by a listed assumption.
+    write(&scratch, &trace, &documented(), &NAMES, Some(&recorded[..14]));
+    let (out, _, code) = rta(&trace, &[]);
+    let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(code == 2 && flat.contains("record lock and futex as well"), "{out}");
+    let (out, _, code) = rta(&trace, &with);
+    assert!(code == 0 && out.contains("Waits for kernel locks were not recorded"), "{out}");
+    // Displacement is no part of C.
+    let row = out.lines().find(|line| line.starts_with("vision/102  ")).unwrap();
+    assert!(row.contains("1 506"), "{row}");
+}
+
+/// The reason names the events that are missing, and no others.
+#[test]
+fn unknown_names_missing_events() {
+    let scratch = Scratch::new("rta-missing");
+    let trace = scratch.file("trace.dat");
+    let of_sched = ["sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup"];
+    let handlers = ["irq:irq_handler_entry", "irq:irq_handler_exit", "irq:softirq_entry", "irq:softirq_exit"];
+    let vectors = ["irq_vectors:local_timer_entry", "irq_vectors:local_timer_exit"];
+    let is_switch = |event: &Event| matches!(event.kind, Kind::Switch { .. });
+    let flat = |recorded: &[&str], is_recorded: fn(&Event) -> bool| {
+        let events = documented().into_iter().filter(is_recorded).collect::<Vec<_>>();
+        write(&scratch, &trace, &events, &NAMES, Some(recorded));
+        let (out, _, code) = rta(&trace, &["--futex", "suspend"]);
+        assert_eq!(code, 2, "{out}");
+        out.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let out = flat(&[&of_sched[..], &handlers].concat(), machine::is_sched);
+    assert!(out.contains("record irq_vectors as well, by punctual trace record --events usual"), "{out}");
+    let out = flat(&[&of_sched[..1], &handlers, &vectors].concat(), is_switch);
+    assert!(
+        out.contains("its releases are unknown; record sched as well, by punctual trace record"),
+        "{out}"
+    );
 }
 
 /// A thread that runs through the recording has no C, and lower threads have no bound.

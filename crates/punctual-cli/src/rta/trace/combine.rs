@@ -105,6 +105,7 @@ pub(in super::super) fn add(system: &mut System, path: &Path, futex: Futex) -> R
             }
         }
     }
+    system.assumptions.extend(observer.assumption());
     if handlers.is_empty() {
         return Err(format!(
             "{} has no interrupts: record it again with the events irq, irq_vectors and softirq",

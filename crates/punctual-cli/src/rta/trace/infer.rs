@@ -162,6 +162,7 @@ pub(crate) fn infer(
                 .to_owned(),
         );
     }
+    inferred.system.assumptions.extend(observer.assumption());
     inferred.system.scale(arguments.scale);
     let analysis = analyse(&inferred.system);
     let has_deadline = inferred.system.tasks.iter().any(|task| task.deadline.is_some());

@@ -10,6 +10,7 @@ use punctual_analysis::infer::thread::{JOBS, Observation, RELEASES, Thread};
 use punctual_trace::event::{Event, Kind, Tid};
 use punctual_trace::jobs::{Actor, Flaw, Job, JobKind, ReleasedBy, WaitTarget};
 use punctual_trace::names::Names;
+use punctual_trace::recorded::{Recorded, Source};
 
 use super::actors::Priorities;
 
@@ -39,8 +40,8 @@ pub(crate) struct Seen {
     is_unordered: bool,
     /// Number of jobs excluded because events around them are missing.
     pub(crate) flawed: u64,
-    /// Reason why a term is unknown.
-    unknown: Option<&'static str>,
+    /// True if C of a job is unknown.
+    is_unknown: bool,
     /// C so far of the job that was open at the end.
     unended: Option<u64>,
     /// The threads that ran it, if it is a task.
@@ -90,6 +91,53 @@ pub(crate) enum On {
     Kernel,
 }
 
+/// Groups of events that a recording does not contain, by the quantity that requires them.
+#[derive(Debug, Default)]
+pub(crate) struct Lacks {
+    /// Of I: interrupts.
+    pub(crate) interrupts: Vec<&'static str>,
+    /// Of B: waits for locks.
+    pub(crate) waits: Vec<&'static str>,
+    /// Of releases: wake-ups.
+    pub(crate) wakings: bool,
+}
+
+impl Lacks {
+    pub(crate) fn of(recorded: &Recorded) -> Self {
+        let absent = |sources: &[(Source, &'static str)]| {
+            let absent = sources.iter().filter(|(source, _)| !recorded.has(*source));
+            absent.map(|&(_, group)| group).collect()
+        };
+        let interrupts =
+            [(Source::Interrupts, "irq"), (Source::Vectors, "irq_vectors"), (Source::Softirqs, "softirq")];
+        Self {
+            interrupts: absent(&interrupts),
+            waits: absent(&[(Source::Contention, "lock"), (Source::Futexes, "futex")]),
+            wakings: !recorded.has(Source::Wakings) && !recorded.has(Source::Wakeups),
+        }
+    }
+
+    /// Returns the reason why C is unknown, with the command that records the missing events.
+    fn of_execution(&self) -> String {
+        let remedy = "punctual trace record --events usual";
+        match (self.interrupts.as_slice(), self.waits.as_slice()) {
+            ([], []) => format!(
+                "its system calls were not recorded, so its C is unknown; record all threads, by {remedy}, or exclude waits for \
+                 locks by --futex suspend"
+            ),
+            ([], waits) => format!(
+                "the recording does not contain its waits for locks, so its C is unknown; record {} as well, by {remedy}, or \
+                 exclude such waits by --futex suspend",
+                waits.join(" and ")
+            ),
+            (interrupts, _) => format!(
+                "the recording does not contain its interrupts, so its C is unknown; record {} as well, by {remedy}",
+                interrupts.join(" and ")
+            ),
+        }
+    }
+}
+
 /// Processes jobs and events.
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
@@ -105,8 +153,10 @@ pub(crate) struct Observer {
     softirq_threads: HashSet<Tid>,
     /// If true, stores every job.
     pub(crate) keeps_jobs: bool,
-    /// If true, the recording does not contain all interrupts.
-    pub(crate) lacks_interrupts: bool,
+    /// Groups of events that the recording does not contain.
+    pub(crate) lacks: Lacks,
+    /// If true, threads wait for kernel locks only in uninterruptible sleeps and by spinning.
+    pub(crate) assumes_no_locks: bool,
 }
 
 #[derive(Debug)]
@@ -184,7 +234,8 @@ impl Observer {
             return;
         }
         handler.curves.push((job.start, job.start));
-        match own_time(job) {
+        // A handler does not sleep: it spins for locks, as part of its own time.
+        match own_time(job, true) {
             Some(execution) => handler.executions.push(execution),
             None => handler.is_unknown = true,
         }
@@ -225,11 +276,11 @@ impl Observer {
         }
         let released =
             job.released.filter(|_| job.jitter.hi().is_some() && job.released_by != ReleasedBy::Unseen);
-        let Some(execution) = own_time(job) else {
-            seen.unknown.get_or_insert(why_unknown(self.lacks_interrupts));
+        let Some(execution) = own_time(job, self.assumes_no_locks) else {
+            seen.is_unknown = true;
             seen.keep(self.keeps_jobs, job.start, None);
             match released {
-                Some(window) => seen.thread.release(window),
+                Some(window) => seen.thread.release(window, job.released_by == ReleasedBy::Timer),
                 None => seen.thread.interrupt(),
             }
             return;
@@ -238,7 +289,7 @@ impl Observer {
         let before = self.priorities.sort(priority, &job.jitter_causes);
         let within = self.priorities.sort(priority, &job.interference_causes);
         seen.is_unordered |= within.equal > 0;
-        let blocked = job.blocking.hi().unwrap_or(0);
+        let blocked = job.blocking.hi().or(job.blocking.lo()).unwrap_or(0);
         let displaced = job.interference.hi().unwrap_or(0);
         let above = within.above.min(displaced);
         // A job that runs is displaced by an ordinary thread only if the kernel throttles it.
@@ -295,6 +346,13 @@ impl Observer {
         self.throttling.iter().map(move |(&cpu, seen)| seen.handler(name.clone(), cpu))
     }
 
+    /// Returns what is assumed of locks that were not recorded.
+    pub(crate) fn assumption(&self) -> Option<String> {
+        let sentence = "Waits for kernel locks were not recorded: threads are taken to spin for them, which is part of \
+                        C, or to sleep uninterruptibly.";
+        self.assumes_no_locks.then(|| sentence.to_owned())
+    }
+
     /// Returns the interrupts, by their names.
     pub(crate) fn handlers(&self, names: &Names) -> Vec<Handler> {
         let mut handlers: Vec<Handler> = self
@@ -334,7 +392,11 @@ impl Observer {
         let unended = seen.unended.filter(|&so_far| longest.is_none_or(|longest| so_far > longest));
         let unknown = if changed {
             Some("its priority changed while it was recorded".to_owned())
-        } else if let Some(why) = seen.unknown {
+        } else if seen.is_unknown {
+            Some(self.lacks.of_execution())
+        } else if self.lacks.wakings && seen.thread.seen(seen.thread.reading()).curves.releases() == 0 {
+            let why = "the recording does not contain wake-ups, so its releases are unknown; record sched as well, by \
+                       punctual trace record --events usual";
             Some(why.to_owned())
         } else {
             unended.map(|so_far| {
@@ -370,21 +432,14 @@ impl Observer {
 pub(crate) const MAX_CALLS: i64 = 32;
 
 /// Returns the maximum possible C of a job with its switches: its window without the time of
-/// others. `None` if unknown.
-fn own_time(job: &Job) -> Option<u64> {
-    let is_known = job.blocking.hi().is_some() && job.interference.hi().is_some();
-    let window = job.window.hi()?;
-    let others = job.blocking.lo()?.checked_add(job.interference.lo()?)?;
-    if is_known { window.checked_sub(others) } else { None }
-}
-
-/// Returns the reason why C is unknown, in a recording that may lack interrupts.
-fn why_unknown(lacks_interrupts: bool) -> &'static str {
-    if lacks_interrupts {
-        "the recording does not contain its interrupts, so its C is unknown; record irq, irq_vectors and softirq as well, by \
-         punctual trace record --events usual"
-    } else {
-        "the recording does not contain its waits for locks, so its C is unknown; record lock and futex as well, by \
-         punctual trace record --events usual, or exclude such waits by --futex suspend"
-    }
+/// others. `None` if unknown. If it only `spins`, its window contains no unrecorded wait for a lock.
+fn own_time(job: &Job, spins: bool) -> Option<u64> {
+    let (window, displaced) = (job.window.hi()?, job.interference.hi()?);
+    let others = match (job.blocking.hi(), spins) {
+        // Displacement on the way to an unrecorded wait would be part of that wait.
+        (None, true) => job.blocking.lo().unwrap_or(0).checked_add(displaced)?,
+        (None, false) => return None,
+        (Some(_), _) => job.blocking.lo()?.checked_add(job.interference.lo()?)?,
+    };
+    window.checked_sub(others)
 }

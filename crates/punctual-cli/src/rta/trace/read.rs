@@ -8,10 +8,11 @@ use punctual_trace::names::Names;
 use punctual_trace::read::Trace;
 use punctual_trace::recorded::Source;
 
-use super::observe::Observer;
+use super::observe::{Lacks, Observer};
 use crate::output::say;
 use crate::trace::args::Futex;
 use crate::trace::names::NameWatch;
+use crate::trace::report::losses;
 use crate::trace::text;
 
 /// A recording that has been read.
@@ -45,8 +46,8 @@ pub(crate) fn read(path: &Path, keeps_jobs: bool, futex: Futex) -> Result<Record
     });
     let (mut observer, mut names, mut watch) = (Observer::default(), Names::new(), NameWatch::default());
     observer.keeps_jobs = keeps_jobs;
-    let interrupts = [Source::Interrupts, Source::Vectors, Source::Softirqs];
-    observer.lacks_interrupts = !interrupts.into_iter().all(|source| recorded.has(source));
+    observer.lacks = Lacks::of(&futex.limits(&recorded));
+    observer.assumes_no_locks = matches!(futex, Futex::Suspend) && !recorded.has(Source::Contention);
     trace.processes().for_each(|(thread, process)| names.process(thread, process));
     for (thread, name) in events.threads().iter() {
         names.thread(thread, &name.text());
@@ -76,15 +77,7 @@ pub(crate) fn read(path: &Path, keeps_jobs: bool, futex: Futex) -> Result<Record
     observer.finish();
     events.incomplete().iter().for_each(|what| say!("warning: {what}"));
     let counters = decomposer.counters();
-    if let Some(warning) = text::left_out(&counters) {
-        say!("{warning}");
-    }
-    if counters.gaps > 0 {
-        say!(
-            "LOST: events are missing in {}; the jobs affected are left out, and no distance is taken across",
-            format_counted(counters.gaps, "place")
-        );
-    }
+    losses(&trace, &counters);
     let length = span.map_or(0, |(first, last)| last - first);
     let mut head = format!(
         "{}: {} of {} in {}\n",

@@ -96,18 +96,20 @@ pub(super) fn bounds_of(system: &System, analysis: &Analysis, count: usize) -> T
         columns.push(Column::micros("−A"));
     }
     columns.extend([Column::left("").opens(), Column::micros("bound")]);
-    // A profiled run is compared with separate bounds, because the overhead of profiling is not
-    // part of the app.
+    // The observed maximum is next to the bound that applies to it, and the deadline to that of the
+    // app. A profiled run has a bound of its own, because the overhead of profiling is not part of
+    // the app.
     let is_profiled = system.of_profiled_run().is_some();
+    let deadline = || [Column::micros("D"), Column::right("left")];
+    let seen = || [Column::micros("seen"), Column::right("ratio")];
     if is_profiled {
+        columns.extend(deadline());
         columns.push(Column::micros("prof."));
+        columns.extend(seen());
+    } else {
+        columns.extend(seen());
+        columns.extend(deadline());
     }
-    columns.extend([
-        Column::micros("seen"),
-        Column::right("ratio"),
-        Column::micros("D"),
-        Column::right("left"),
-    ]);
     let mut table = Table::new(columns);
     let of_run = of_run(system, analysis);
     for at in by_level(system).into_iter().filter(|&at| at < count) {
@@ -121,16 +123,16 @@ pub(super) fn bounds_of(system: &System, analysis: &Analysis, count: usize) -> T
                 cells
             }
         };
-        if is_profiled {
-            cells.push(of_run[at].map_or_else(Cell::none, Cell::micros));
-        }
         let left = analysis.tasks[at].as_ref().ok().and_then(|bound| left(task, bound));
-        cells.extend([
-            task.observed.response.map_or_else(Cell::none, Cell::micros),
-            ratio(task, of_run[at]).unwrap_or_else(Cell::none),
-            task.deadline.map_or_else(Cell::none, Cell::micros),
-            left.unwrap_or_else(Cell::none),
-        ]);
+        let micros = |ns: Option<u64>| ns.map_or_else(Cell::none, Cell::micros);
+        let deadline = [micros(task.deadline), left.unwrap_or_else(Cell::none)];
+        let ratio = ratio(task, of_run[at]).unwrap_or_else(Cell::none);
+        let seen = [micros(task.observed.response), ratio];
+        if is_profiled {
+            cells.extend(deadline.into_iter().chain([micros(of_run[at])]).chain(seen));
+        } else {
+            cells.extend(seen.into_iter().chain(deadline));
+        }
         table.row(start.into_iter().chain(cells));
     }
     table

@@ -12,6 +12,10 @@
 //! occur. It has the same level, so it runs before the job that it is part of, and counts in R of
 //! the thread itself too.
 //!
+//! Rare long waits are separated in the same way, as `fast, long wait`. There, waiting counts as
+//! execution, which is sufficient: *Chen et al., "Many Suspensions, Many Problems: A Review of
+//! Self-Suspending Tasks in Real-Time Systems", Real-Time Systems 55, 2019*.
+//!
 //! CPUs between which a thread migrated are analyzed as one: while the thread is ready and does not
 //! run, something that is not below it runs on one of them. That is sufficient, and needs no
 //! assumption on when the kernel migrates threads.
@@ -165,7 +169,7 @@ pub fn system(name: &str, threads: &[InferredThread], handlers: &[Handler], leng
                     None => {
                         inferred.threads.push(at);
                         inferred.system.tasks.push(task);
-                        longs.extend(long);
+                        longs.extend(long.into_iter().flatten());
                     }
                 }
             }
@@ -192,10 +196,10 @@ fn partitions(threads: &[InferredThread]) -> BTreeMap<u32, usize> {
     group.into_iter().map(|(cpu, of)| (cpu, names.partition_point(|&name| name < of))).collect()
 }
 
-/// Task of a thread and the task of its long jobs, or the reason why neither exists.
-type Built = Result<(Task, Option<Task>), String>;
+/// Task of a thread and the tasks of its long jobs and waits, or the reason why none exists.
+type Built = Result<(Task, [Option<Task>; 2]), String>;
 
-/// Builds the task of a thread and that of its long jobs' excess.
+/// Builds the task of a thread and those of the excess of its long jobs and waits.
 fn task(
     thread: &InferredThread,
     partition: usize,
@@ -224,14 +228,15 @@ fn task(
             "its releases are known only within windows that overlap, so their distances are unknown",
         )?,
     };
-    let away =
-        Suspension { total: seen.away.ns.min(MAX_TIME), times: seen.waits.saturating_add(seen.suspensions) };
+    let (usual_away, long_away) = split(&seen.aways, &arrivals);
+    let away = Suspension { total: usual_away, times: seen.waits.saturating_add(seen.suspensions) };
     let (usual, long) = match thread.execution {
         Some(longer) => (longer.max(seen.executions.max().unwrap_or(0)).min(MAX_TIME), None),
         None => split(&seen.executions, &arrivals),
     };
-    let long = long.map(|(execution, arrivals)| Task {
-        name: format!("{}, long", thread.name),
+    let is_away = away.total > 0 || long_away.is_some() || thread.is_unordered;
+    let task = |name: String, execution: Nanos, arrivals: Stream| Task {
+        name,
         partition,
         level,
         execution,
@@ -247,33 +252,23 @@ fn task(
         sections: Vec::new(),
         spawns: Vec::new(),
         // The excess is displaced, and displaces, like the job that it is part of.
-        suspension: (away.total > 0 || thread.is_unordered).then_some(away),
+        suspension: is_away.then_some(away),
         observed: Observed::default(),
+    };
+    let excess = [("long", long), ("long wait", long_away)].map(|(what, excess)| {
+        let (execution, arrivals) = excess?;
+        Some(task(format!("{}, {what}", thread.name), execution, arrivals))
     });
     let task = Task {
-        name: thread.name.clone(),
-        partition,
-        level,
-        execution: usual,
-        arrivals: Some(arrivals),
-        is_only_spawned: false,
-        grid: None,
-        most_spawns: None,
-        is_periodic: false,
-        jitter: seen.lateness.ns.min(MAX_TIME),
-        delay: 0,
         deadline: thread.deadline,
-        offset: None,
-        sections: Vec::new(),
-        spawns: Vec::new(),
-        suspension: (away.total > 0 || thread.is_unordered).then_some(away),
         observed: Observed {
             response: seen.slowest.and_then(|job| job.response()),
             jobs: Some(seen.jobs),
             misses: None,
         },
+        ..task(thread.name.clone(), usual, arrivals)
     };
-    Ok((task, long))
+    Ok((task, excess))
 }
 
 /// Splits execution times into the usual one and the excess of long jobs with its arrivals. Returns
@@ -345,7 +340,8 @@ pub fn displace(
     let mut assumptions = std::mem::take(&mut system.assumptions);
     let found = task(thread, partition, 0, length, &mut assumptions);
     system.assumptions = assumptions;
-    let (task, long) = found?;
+    // While it waits, it displaces nothing.
+    let (task, [long, _]) = found?;
     for Task { name, execution, jitter, arrivals, .. } in [Some(task), long].into_iter().flatten() {
         if let Some(arrivals) = arrivals {
             let arrivals = arrivals.with_jitter(jitter);
@@ -493,6 +489,41 @@ mod tests {
         let found = system("t", &threads, &[stray], 50_000);
         assert_eq!(found.threads, [1]);
         assert!(found.unbounded[0].1.contains("the duration of `timer, CPU 0` is unknown"));
+    }
+
+    /// A job of 300 waits for nine tenths of the period. Sums between powers of two are upper limits,
+    /// so the usual wait is 10 instead of 5.
+    #[test]
+    fn rare_long_wait_is_a_separate_source() {
+        let mut one = thread("one", 20, 0, (1_000, 200));
+        one.thread = Thread::default();
+        for number in 0..300 {
+            let (released, waiting) = (1_000 + number * 1_000, if number == 150 { 900 } else { 5 });
+            one.thread.push(&Observation {
+                number,
+                released: Some((released, released)),
+                by_timer: true,
+                end: released + 200 + waiting,
+                lateness: 0,
+                execution: 200,
+                waiting,
+                waits: 1,
+                suspended: 0,
+                suspensions: 0,
+                displaced: 0,
+            });
+        }
+        let found = system("t", &[one, thread("below", 10, 0, (4_000, 100))], &[], 300_000);
+        assert!(found.unbounded.is_empty(), "{:?}", found.unbounded);
+        let names: Vec<&str> = found.system.tasks.iter().map(|task| task.name.as_str()).collect();
+        assert_eq!(names, ["one", "below", "one, long wait"]);
+        let [one, _, long] = &found.system.tasks[..] else { panic!("{names:?}") };
+        assert_eq!((one.suspension.unwrap().total, long.execution), (10, 890));
+        let bounds = analyse(&found.system).tasks;
+        let responses: Vec<u64> = bounds.iter().map(|bound| bound.as_ref().unwrap().response).collect();
+        assert!(responses[0] >= 1_100 && responses[0] < 2_000, "{responses:?}");
+        // To the thread below, the long wait counts as execution.
+        assert!(responses[1] < 2_500, "{responses:?}");
     }
 
     #[test]

@@ -135,6 +135,8 @@ pub struct Seen {
     current: Stretch,
     /// Execution times.
     pub executions: Executions,
+    /// Sums of waiting and suspension.
+    pub aways: Executions,
     /// Job with the longest recorded response.
     pub slowest: Option<Observation>,
     /// Largest [`Observation::lateness`].
@@ -147,8 +149,6 @@ pub struct Seen {
     pub suspended: Largest,
     /// Largest number of voluntary sleeps of a job.
     pub suspensions: u64,
-    /// Largest sum of waiting and suspension.
-    pub away: Largest,
     /// Largest [`Observation::execution`].
     pub execution: Largest,
     /// Largest [`Observation::displaced`].
@@ -163,13 +163,13 @@ impl Default for Seen {
             longest: Stretch::default(),
             current: Stretch::default(),
             executions: Executions::new(JOBS),
+            aways: Executions::new(JOBS),
             slowest: None,
             lateness: Largest::default(),
             waiting: Largest::default(),
             waits: 0,
             suspended: Largest::default(),
             suspensions: 0,
-            away: Largest::default(),
             execution: Largest::default(),
             displaced: Largest::default(),
         }
@@ -180,6 +180,7 @@ impl Seen {
     fn push(&mut self, job: &Observation) {
         self.jobs += 1;
         self.executions.push(job.execution);
+        self.aways.push(job.waiting.saturating_add(job.suspended));
         match job.released {
             Some(window) => self.release(window, job.by_timer),
             None => self.interrupt_releases(),
@@ -193,7 +194,6 @@ impl Seen {
         self.waits = self.waits.max(job.waits);
         self.suspended.see(job.suspended, job);
         self.suspensions = self.suspensions.max(job.suspensions);
-        self.away.see(job.waiting.saturating_add(job.suspended), job);
         self.execution.see(job.execution, job);
         self.displaced.see(job.displaced, job);
     }
@@ -214,6 +214,7 @@ impl Seen {
     fn interrupt(&mut self) {
         self.interrupt_releases();
         self.executions.interrupt();
+        self.aways.interrupt();
     }
 
     fn stretch(&self) -> &Stretch {
@@ -266,6 +267,7 @@ impl Thread {
     pub fn release(&mut self, window: Window, by_timer: bool) {
         self.sleeps.release(window, by_timer);
         self.sleeps.executions.interrupt();
+        self.sleeps.aways.interrupt();
         self.open = None;
         self.timers.interrupt();
     }

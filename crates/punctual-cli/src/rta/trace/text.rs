@@ -86,8 +86,8 @@ const THREADS: &str = "Times in µs. T period and ± its jitter, if releases are
                        n releases; C(n) longest execution of n consecutive jobs, with switches; B longest waiting for locks and \
                        lower threads, S longest sleep within a job.";
 
-const LONG: &str = "`x, long` is what a long job of `x` takes more than a usual one, as often as such jobs were seen. It is counted \
-                    in I of `x`, too.";
+const LONG: &str = "`x, long` is what a long job of `x` takes more than a usual one, as often as such jobs were seen, and `x, long \
+                    wait` is how much longer it waits. Both are counted in I of `x`, too.";
 
 const FITS: &str = "C in µs that a job exceeds with the given probability, by a Gumbel distribution fitted to the maxima of blocks of jobs, and \
                     the tests, each with the most that it may be: |Z| of runs, distance of the halves, Z of a heavier tail, A² of the \

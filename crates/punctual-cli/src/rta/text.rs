@@ -97,7 +97,7 @@ pub(super) fn bounds_of(system: &System, analysis: &Analysis, count: usize) -> T
     }
     columns.extend([Column::left("").opens(), Column::micros("bound")]);
     // The observed maximum is next to the bound that applies to it, and the deadline to that of the
-    // app. A profiled run has a bound of its own, because the overhead of profiling is not part of
+    // app. A profiled run has another bound, because the overhead of profiling is not part of
     // the app.
     let is_profiled = system.of_profiled_run().is_some();
     let deadline = || [Column::micros("D"), Column::right("left")];

@@ -234,7 +234,7 @@ impl Observer {
             return;
         }
         handler.curves.push((job.start, job.start));
-        // A handler does not sleep: it spins for locks, as part of its own time.
+        // A handler does not sleep: it spins for locks, which is part of its C.
         match own_time(job, true) {
             Some(execution) => handler.executions.push(execution),
             None => handler.is_unknown = true,
@@ -346,7 +346,7 @@ impl Observer {
         self.throttling.iter().map(move |(&cpu, seen)| seen.handler(name.clone(), cpu))
     }
 
-    /// Returns what is assumed of locks that were not recorded.
+    /// Returns the assumption on locks that were not recorded, if there is one.
     pub(crate) fn assumption(&self) -> Option<String> {
         let sentence = "Waits for kernel locks were not recorded: threads are taken to spin for them, which is part of \
                         C, or to sleep uninterruptibly.";

@@ -272,6 +272,7 @@ mod tests {
         // SAFETY: the level is the partition's, and its job has run.
         unsafe { PARTITION.spawn_from_outside(&LEVEL, 0) };
         assert!(preempt().is_none(), "a job queued at the level goes first");
+        assert!(!call(), "and before a call");
         PARTITION.serve(me, None);
         PARTITION.stop();
         assert_eq!(next(1000), None, "no job is released");

@@ -114,3 +114,63 @@ impl<P: Port> Partition<P> {
         self.polled.store(false, Ordering::Relaxed);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::sync::{AtomicU32, Ordering};
+    use crate::timers::NEVER;
+    use crate::{CurrentWorker, Instant, Jobs, Level, Node, OneThread, Partition, Port, Queue, Worker};
+
+    #[derive(Debug)]
+    struct Still;
+
+    impl Port for Still {
+        type Word = OneThread;
+
+        fn now(&self) -> Instant {
+            Instant::from_ticks(0)
+        }
+        fn wake(&self, _: &Worker) {}
+        fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
+            false
+        }
+        fn wait_while(&self, _: &AtomicU32, _: u32) {}
+        fn wake_all(&self, _: &AtomicU32) {}
+        fn boost(&self, _: &AtomicU32) -> bool {
+            false
+        }
+        fn unboost(&self, _: &AtomicU32) {}
+    }
+
+    #[test]
+    fn reset_partition_equals_a_new_one() {
+        static QUEUE: Queue = Queue::new();
+        static NODES: [Node; 1] = [const { Node::new() }; 1];
+        static WORKER: Worker = Worker::new(0);
+        static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[], Jobs::of(&|_, _, _| None));
+        // SAFETY: nothing else uses the level or the worker.
+        static PARTITION: Partition<Still> = unsafe { Partition::new(Still, &[&LEVEL], &[&WORKER]) };
+        // SAFETY: only this test uses the worker.
+        let me = unsafe { CurrentWorker::new(&WORKER) };
+        let fields = || {
+            let Partition { alarm, timed, stopping, polled, .. } = &PARTITION;
+            let flags = [stopping, polled].map(|flag| flag.load(Ordering::Relaxed));
+            (alarm.time(), timed.load(Ordering::Relaxed), flags, PARTITION.snapshot())
+        };
+        let new = fields();
+        // SAFETY: there is no other thread.
+        unsafe { me.set_alone() };
+        PARTITION.lay_grids_here(Instant::from_ticks(50));
+        // SAFETY: this thread stands for the handler and for the interrupted thread.
+        assert!(unsafe { PARTITION.tick(me, Instant::from_ticks(5)) }.1.is_none());
+        PARTITION.lay_grids_here(Instant::from_ticks(50));
+        PARTITION.mark_ready(&LEVEL);
+        PARTITION.begin_polling();
+        PARTITION.stop();
+        let used = fields();
+        assert_eq!(used, (NEVER, 1, [true; 2], new.3.mark_ready(1)));
+        // SAFETY: there is no other thread.
+        unsafe { PARTITION.reset() };
+        assert_eq!(fields(), new);
+    }
+}

@@ -134,8 +134,9 @@ pub unsafe trait WordCell: Debug + Sync {
     #[inline(always)]
     unsafe fn take(&self, number: &AtomicU32, from: u32, token: isize) -> bool {
         let _ = token;
-        // Acquire: this thread sees what the one that set it did before.
-        number.compare_exchange(from, 0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        // Acquire: this thread sees what the one that set it did before. Release: a thread that
+        // finds 0 sees what this thread did before.
+        number.compare_exchange(from, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Replaces `number` with `to`, from any thread; returns the previous value. Linearizable with

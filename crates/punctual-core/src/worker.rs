@@ -178,3 +178,32 @@ impl Worker {
         self.calls.load(Ordering::Relaxed) == POLLS
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    struct Number<const NUMBER: u8>;
+
+    impl<const NUMBER: u8> ConstLevel for Number<NUMBER> {
+        const NUMBER: u8 = NUMBER;
+    }
+
+    #[test]
+    fn may_call_constant_levels_above_its_base() {
+        let worker = Worker::new(1);
+        let may = || (worker.may_call_at::<Number<1>>(), worker.may_call_at::<Number<2>>());
+        assert_eq!(may(), (false, false));
+        worker.allow_calls(true);
+        assert_eq!(may(), (false, true), "the thread may be the timekeeper of its own level");
+        worker.set_calls(POLLS);
+        assert_eq!(may(), (false, false), "it checks inboxes");
+    }
+
+    #[test]
+    fn holds_occupied_levels_only() {
+        let worker = Worker::new(1);
+        worker.held.store(bit(1), Ordering::Relaxed);
+        assert_eq!([0, 1, 2].map(|level| worker.holds(level)), [false, true, false]);
+    }
+}

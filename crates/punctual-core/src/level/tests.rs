@@ -119,6 +119,43 @@ fn level_is_timed_while_timer_is_armed() {
 }
 
 #[test]
+fn takes_each_due_timer_and_returns_the_next_time() {
+    static WORKER: Worker = Worker::new(1);
+    static NODES: [Node; 3] = [const { Node::new() }; 3];
+    static QUEUE: Queue = Queue::new();
+    const JOBS: Jobs = Jobs::of(&|_, _, _| None);
+    static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[], JOBS);
+    let at = Instant::from_ticks;
+    for node in 0..3 {
+        LEVEL.arm(LEVEL.node(node), node, at(5 + u64::from(node)));
+    }
+    for (node, next) in [(0, 6), (1, 7), (2, NEVER)] {
+        // SAFETY: only this test uses the level, and its thread stands for the occupant.
+        let taken = unsafe {
+            let due = LEVEL.next();
+            LEVEL.take_due(at(due))
+        };
+        assert_eq!(taken, (Some(node), next));
+    }
+}
+
+#[test]
+fn handle_of_an_earlier_run_is_stale() {
+    static WORKER: Worker = Worker::new(1);
+    static NODES: [Node; 1] = [const { Node::new() }; 1];
+    static QUEUE: Queue = Queue::new();
+    const JOBS: Jobs = Jobs::of(&|_, _, _| None);
+    static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[], JOBS);
+    let arm = || LEVEL.arm(LEVEL.node(0), 0, Instant::from_ticks(5));
+    let disarm = |key| LEVEL.disarm(LEVEL.node(0), 0, key);
+    let earlier = arm();
+    // SAFETY: only this test uses the level.
+    unsafe { LEVEL.reset() };
+    let now = arm();
+    assert!(!disarm(earlier) && disarm(now));
+}
+
+#[test]
 fn only_its_single_thread_calls_local_level() {
     static WORKER: Worker = Worker::new(1);
     static OTHER: Worker = Worker::new(0);

@@ -9,8 +9,10 @@
 //!   yet; one thread at a time occupies the level, and the word of the partition hands the spare over
 //!   with the level. The occupant or another thread of the partition [takes](WordCell::take) it, or
 //!   a foreign thread [withdraws](WordCell::withdraw) it; the cell makes these linearizable.
-//! * *No slot is hidden.* A thread that finds no free bit takes or withdraws the spare, and makes it a
-//!   free bit, before it reports that every slot is taken.
+//! * *No slot is hidden.* A thread that finds no free bit takes or withdraws the spare, makes it a
+//!   free bit, and looks again before it reports that every slot is taken. It looks again even if it
+//!   has found no spare: since its first look the occupant may have made another slot a free bit,
+//!   and then have taken the spare.
 //! * *No contention.* After a withdrawal the occupant makes no spares until one of its spawns finds two free
 //!   bits: a task whose slots are all in use has no spare to be withdrawn.
 
@@ -44,8 +46,8 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         }
     }
 
-    /// Makes the spare a free bit, on a thread that has found none; returns whether there was a
-    /// spare. `cell` is that of the level's partition.
+    /// Makes the spare a free bit, if there is one. For a thread that has found no free bit and
+    /// looks for one again afterwards. `cell` is that of the level's partition.
     ///
     /// Real-time safety: enters the kernel only if the thread does not belong to the partition, or an
     /// administrator has moved it to another CPU.
@@ -55,9 +57,10 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// `me`.
     #[cold]
     #[inline(never)]
-    pub unsafe fn reclaim(&self, cell: &impl WordCell, me: Option<CurrentWorker>) -> bool {
-        let spare = self.spare.load(Ordering::Relaxed);
-        let Some(slot) = Self::spare_slot(spare) else { return false };
+    pub unsafe fn reclaim(&self, cell: &impl WordCell, me: Option<CurrentWorker>) {
+        // Acquire: if the spare was taken, this thread sees the slots that were free bits by then.
+        let spare = self.spare.load(Ordering::Acquire);
+        let Some(slot) = Self::spare_slot(spare) else { return };
         // SAFETY: by this function's contract.
         let taken = me.is_some_and(|me| unsafe { cell.take(&self.spare, spare, me.token()) });
         let slot = if taken { Some(slot) } else { Self::spare_slot(cell.withdraw(&self.spare, WITHHELD)) };
@@ -65,7 +68,6 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
             // SAFETY: this thread owns the slot now, and its arguments were moved out before.
             unsafe { self.free_slot(slot) };
         }
-        slot.is_some()
     }
 
     /// Returns the slot for a value of `spare`.
@@ -91,7 +93,8 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     #[inline]
     pub(super) fn allow_spares(&self) {
         if self.spare.load(Ordering::Relaxed) == WITHHELD && self.has_free() {
-            self.spare.store(0, Ordering::Relaxed);
+            // Release: a thread that finds no spare sees the free bits.
+            self.spare.store(0, Ordering::Release);
         }
     }
 

@@ -77,6 +77,43 @@ fn call_races_foreign_spawn_and_worker() {
     });
 }
 
+/// The idle thread calls a job of level 1, which calls one of level 2, both at constant levels; a
+/// foreign thread spawns to level 2, and the level's own worker is active.
+///
+/// Bound: two preemptions, one before and one after the instruction that starts or ends a call.
+#[test]
+fn calls_at_constant_levels_race_foreign_spawn_and_worker() {
+    check(2, |arena| {
+        let app = App::new(arena);
+        let idle = worker(arena, 0, 3, true);
+        let (w1, w2) = (worker(arena, 1, 1, true), worker(arena, 2, 2, true));
+        let l1 = level(arena, 1, w1, 0, |_, _| {});
+        let l2 = level(arena, 2, w2, 2, |_, node| app.run(node));
+        let p = partition(arena, ModelPort::new(2, false), &[l1, l2], &[idle, w1, w2]);
+        i_am(3);
+        let thread = start(2, move || p.work(l2));
+        let foreign = start(9, move || p.spawn_from_outside(l2, 1));
+        let job = || {
+            app.run(0);
+            None
+        };
+        let call = || {
+            if p.call(idle, l2, job).is_err() {
+                p.spawn(idle, l2, 0);
+            }
+            None
+        };
+        if p.call(idle, l1, call).is_err() {
+            call();
+        }
+        assert_eq!((idle.level(), idle.running()), (0, 0), "the thread occupies nothing");
+        foreign.join().unwrap();
+        p.stop();
+        thread.join().unwrap();
+        assert_eq!(app.ran(), [1, 1], "every job runs once");
+    });
+}
+
 /// A foreign thread spawns a job of level 2 while a job of level 1 holds a ceiling above it. The
 /// worker of level 2 sees that the job cannot start and sleeps; the thread that lowers the level
 /// runs it.

@@ -15,6 +15,7 @@ mod poll;
 mod queue;
 mod shutdown;
 mod sleep;
+mod spare;
 mod start;
 mod unwinding;
 mod wait_slot;

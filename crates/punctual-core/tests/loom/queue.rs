@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use crate::support::{Arena, Model, ModelPort, check, current, level, partition, slots, start, worker};
+use crate::support::{Arena, Model, ModelPort, check, level, partition, slots, start, worker};
 use punctual_core::{Armed, Instant, Level, Slots, Worker};
 
 fn at(time: u64) -> Instant {
@@ -191,58 +191,6 @@ fn releases_rescheduled_job_once() {
         assert_eq!(t.ran(), u32::from(!moved), "released although moved to a later time, or lost");
         t.release(9);
         assert_eq!((t.ran(), t.dropped()), (1, 1));
-    });
-}
-
-/// A job frees its slot and spawns its own task, while a foreign thread finds no free bit: one of
-/// them gets the slot, and none is refused for a slot that is free.
-#[test]
-fn the_spare_slot_is_handed_out_once() {
-    check(3, |arena| {
-        let linked = arena.put(OnceLock::<(&Model, &Level, &Slots<u32, 2, 1>)>::new());
-        let (ran, own, foreign) = (arena.put(AtomicU32::new(0)), AtomicU32::new(0), AtomicU32::new(0));
-        let (own, foreign) = (arena.put(own), arena.put(foreign));
-        let w1 = worker(arena, 1, 1, true);
-        let l1 = level(arena, 1, w1, 2, move |me, node| {
-            let &(partition, level, slots) = linked.get().unwrap();
-            // SAFETY: the job of the node runs, on the thread that occupies the level.
-            let argument = unsafe {
-                let args = slots.arguments(node);
-                let argument = args.place().cast::<u32>().read();
-                slots.free(args);
-                argument
-            };
-            ran.fetch_add(argument, Ordering::Relaxed);
-            // SAFETY: as above; the argument is an integer, and the word needs no token.
-            let spawned = (argument == 1)
-                .then(|| unsafe { slots.put_in_spare(&4, None, partition.word_cell(), current(me)) })
-                .flatten();
-            if let Some(node) = spawned {
-                own.store(4, Ordering::Relaxed);
-                partition.spawn(me, level, node);
-            }
-        });
-        let p = partition(arena, ModelPort::new(1, false), &[l1], &[w1]);
-        let slots: &Slots<u32, 2, 1> = slots(arena, l1);
-        linked.set((p, l1, slots)).ok().unwrap();
-        for argument in [1, 2] {
-            p.spawn_from_outside(l1, slots.put(argument, 0).unwrap());
-        }
-        let other = start(9, move || {
-            let put = || slots.put(8, 0).ok();
-            // SAFETY: this is a foreign thread.
-            let reclaim = || unsafe { slots.reclaim(p.word_cell(), None) };
-            if let Some(node) = put().or_else(|| reclaim().then(put)?) {
-                foreign.store(8, Ordering::Relaxed);
-                p.spawn_from_outside(l1, node);
-            }
-        });
-        p.serve(w1);
-        other.join().unwrap();
-        p.serve(w1);
-        let [own, foreign] = [own, foreign].map(|count| count.load(Ordering::Relaxed));
-        assert_eq!(ran.load(Ordering::Relaxed), 1 + 2 + own + foreign, "each job runs once");
-        assert!(own + foreign > 0, "the first job has freed a slot");
     });
 }
 

@@ -140,7 +140,7 @@ pub(crate) trait AnySlots: Sync {
     unsafe fn arm(&self, args: *const (), time: Instant) -> Option<Armed>;
 
     /// See [`Slots::reclaim`].
-    fn reclaim(&self, partition: &'static PartitionState) -> bool;
+    fn reclaim(&self, partition: &'static PartitionState);
 
     /// See [`Slots::clear`].
     ///
@@ -160,7 +160,7 @@ impl<A: Send, const N: usize, const W: usize> AnySlots for Slots<A, N, W> {
         unsafe { self.arm_from(args.cast(), time) }
     }
 
-    fn reclaim(&self, partition: &'static PartitionState) -> bool {
+    fn reclaim(&self, partition: &'static PartitionState) {
         // SAFETY: the thread has joined as its current worker.
         unsafe { self.reclaim(partition.core().word_cell(), Host::worker_of(partition)) }
     }
@@ -232,6 +232,19 @@ impl AnyTask {
         released
     }
 
+    /// Claims a slot by `claim`, which returns `None` if it finds no free bit.
+    fn claim<R>(
+        self,
+        partition: &'static PartitionState,
+        claim: impl Fn() -> Option<R>,
+    ) -> Result<R, Refusal> {
+        let again = || {
+            self.slots.reclaim(partition);
+            claim()
+        };
+        claim().or_else(again).ok_or(Refusal::Full)
+    }
+
     /// Arms a job for `time`.
     ///
     /// # Errors
@@ -249,7 +262,7 @@ impl AnyTask {
         };
         // SAFETY: by this function's contract; the arguments are moved once.
         let arm = || unsafe { self.slots.arm(args, time) };
-        let armed = arm().or_else(|| self.slots.reclaim(partition).then(arm)?).ok_or(Refusal::Full)?;
+        let armed = self.claim(partition, arm)?;
         core.armed((self.monitor.declared.place)().0, time);
         Ok(armed)
     }
@@ -283,7 +296,7 @@ impl AnyTask {
         let time = stamp_any(self.monitor);
         // SAFETY: by this function's contract; the arguments are moved once.
         let put = || unsafe { self.slots.put(args, time) };
-        let node = put().or_else(|| self.slots.reclaim(partition).then(put)?).ok_or(Refusal::Full)?;
+        let node = self.claim(partition, put)?;
         // SAFETY: the level is the partition's, by the contract of `Task::new`, and the node was
         // just handed out. At the same level, this thread runs a job of it.
         unsafe {

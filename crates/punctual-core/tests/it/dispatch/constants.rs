@@ -1,5 +1,7 @@
 //! Calls at constant levels, which one instruction starts and ends: each of its masks is necessary.
 
+use punctual_core::Word;
+
 use super::rig::{NOTHING, Rig, rig};
 
 /// Levels 1 and 2 with a worker each, and the idle thread, which may call both.
@@ -36,4 +38,15 @@ fn does_not_overtake_a_job_in_the_inbox_of_a_polled_level() {
         rig.spawn_from_outside(2, 0);
         assert!(!rig.call(idle, 2, || unreachable!("it would overtake the first job")));
     }));
+}
+
+#[test]
+fn restores_the_record_of_the_thread() {
+    let rig = two_levels();
+    let idle = rig.worker(0);
+    assert!(rig.call(idle, 1, || {
+        assert!(rig.call(idle, 2, || assert_eq!((idle.level(), idle.running()), (2, 2))));
+        assert_eq!((idle.level(), idle.running()), (1, 1));
+    }));
+    assert_eq!((idle.level(), idle.running(), rig.partition.snapshot()), (0, 0, Word::EMPTY));
 }

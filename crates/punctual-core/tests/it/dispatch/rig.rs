@@ -22,8 +22,10 @@ pub(crate) struct Recorder {
     /// How far a timestamp is ahead, modulo 2⁶⁴.
     pub(crate) ahead: AtomicU64,
     woken: Mutex<Vec<u8>>,
-    /// The end of the allowed spin for each worker that is about to sleep.
-    pub(crate) spins: Mutex<Vec<Option<u64>>>,
+    /// For each worker that is about to sleep: the end of the allowed spin, and whether it is over.
+    pub(crate) spins: Mutex<Vec<(Option<u64>, bool)>>,
+    /// Number of jobs pushed to a polled partition.
+    pub(crate) pushed: AtomicU32,
     /// Called while the worker sleeps.
     pub(crate) asleep: OnceLock<Box<dyn Fn(Option<Instant>) + Send + Sync>>,
 }
@@ -41,8 +43,11 @@ impl Port for Recorder {
     fn wake(&self, worker: &Worker) {
         self.woken.lock().unwrap().push(worker.base());
     }
-    fn spin(&self, _: &Worker, until: impl FnOnce() -> Option<Instant>, _: impl Fn() -> bool) {
-        self.spins.lock().unwrap().push(until().map(|until| until.as_ticks()));
+    fn spin(&self, _: &Worker, until: impl FnOnce() -> Option<Instant>, is_over: impl Fn() -> bool) {
+        self.spins.lock().unwrap().push((until().map(|until| until.as_ticks()), is_over()));
+    }
+    fn pushed(&self) {
+        self.pushed.fetch_add(1, Ordering::Relaxed);
     }
     fn wait(&self, _: &Worker, until: Option<Instant>) -> bool {
         self.asleep.get().expect("no worker sleeps in this test")(until);

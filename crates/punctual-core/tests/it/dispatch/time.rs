@@ -131,9 +131,24 @@ fn spinning_worker_ends_at_due_job_of_any_level() {
     rig.partition.work(rig.worker(2), rig.level(2));
     assert_eq!(
         *rig.partition.port().spins.lock().unwrap(),
-        [Some(30), Some(30)],
+        [(Some(30), false), (Some(30), false)],
         "a longer spin would delay the other worker"
     );
+}
+
+#[test]
+fn spin_is_over_while_a_level_is_occupied() {
+    for is_occupied in [false, true] {
+        let rig = rig(&[1, 2], &[(1, 1, NOTHING), (2, 2, NOTHING)]);
+        rig.partition.port().asleep.set(Box::new(|_| rig.partition.stop())).ok().unwrap();
+        let sleep = || rig.partition.work(rig.worker(1), rig.level(1));
+        if is_occupied {
+            assert!(rig.call(rig.worker(2), 2, sleep));
+        } else {
+            sleep();
+        }
+        assert_eq!(*rig.partition.port().spins.lock().unwrap(), [(None, is_occupied)]);
+    }
 }
 
 #[test]
@@ -368,6 +383,8 @@ fn poller_needs_no_marks_and_no_wakes() {
     rig.partition.poll(me);
     assert_eq!(rig.ran(), [(2, 0, 0)]);
     assert_eq!(rig.partition.snapshot(), Word::EMPTY);
+    let pushed = &rig.partition.port().pushed;
+    assert_eq!(pushed.load(Ordering::Relaxed), 1, "the port is notified of the push");
     rig.woken();
     // SAFETY: there is one thread.
     unsafe { rig.partition.reset() };

@@ -1,28 +1,44 @@
 //! Breadth-first exploration of all possible executions.
 
 use std::collections::HashSet;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
+use std::hash::Hash;
 
-use super::machine::{Action, Machine, Seen};
+/// A state of a model.
+pub(crate) trait Explored: Copy + Eq + Hash {
+    /// The action of a step.
+    type Action: Copy + Display;
+    /// Events seen somewhere in an exploration.
+    type Seen: Default;
+
+    /// Returns whether all threads have finished.
+    fn is_over(&self) -> bool;
+
+    /// Returns all possible next steps.
+    fn steps(&self, seen: &mut Self::Seen) -> Vec<Step<Self>>;
+}
+
+/// A CPU, its action, and the resulting state or violation.
+pub(crate) type Step<S> = ((usize, <S as Explored>::Action), Result<S, String>);
 
 /// Result of an exploration.
-pub(crate) enum Verdict {
+pub(crate) enum Verdict<S: Explored> {
     /// No violation in any execution.
-    Sound { explored: usize, seen: Seen },
+    Sound { explored: usize, seen: S::Seen },
     /// A violation, and the steps that lead to it.
     Wrong { what: String, trace: String },
 }
 
 /// A reached state, and the last step to it: from a state with a lower number, on a CPU.
-struct Reached {
-    state: Machine,
+struct Reached<S: Explored> {
+    state: S,
     from: usize,
-    by: Option<(usize, Action)>,
+    by: Option<(usize, S::Action)>,
 }
 
 /// Explores all states reachable from `first`, by shortest path.
-pub(crate) fn explore(first: Machine) -> Verdict {
-    let mut seen = Seen::default();
+pub(crate) fn explore<S: Explored>(first: S) -> Verdict<S> {
+    let mut seen = S::Seen::default();
     let mut known = HashSet::from([first]);
     let mut reached = vec![Reached { state: first, from: 0, by: None }];
     let mut at = 0;
@@ -44,7 +60,12 @@ pub(crate) fn explore(first: Machine) -> Verdict {
     Verdict::Sound { explored: reached.len(), seen }
 }
 
-fn wrong(what: String, reached: &[Reached], mut at: usize, last: Option<(usize, Action)>) -> Verdict {
+fn wrong<S: Explored>(
+    what: String,
+    reached: &[Reached<S>],
+    mut at: usize,
+    last: Option<(usize, S::Action)>,
+) -> Verdict<S> {
     let mut steps = Vec::from_iter(last);
     while let Some(by) = reached[at].by {
         steps.push(by);

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use super::explore::{Explored, Step};
+
 /// The CPU to which the word is biased.
 const HOME: usize = 0;
 const CPUS: usize = 2;
@@ -231,9 +233,6 @@ pub(crate) enum Action {
     Run(usize, At),
 }
 
-/// A CPU, its action, and the resulting state or violation.
-pub(crate) type Step = ((usize, Action), Result<Machine, String>);
-
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -242,6 +241,36 @@ impl fmt::Display for Action {
             Self::SwitchOut(thread) => write!(f, "thread {thread} is switched out"),
             Self::Run(thread, at) => write!(f, "thread {thread}: {at:?}"),
         }
+    }
+}
+
+impl Explored for Machine {
+    type Action = Action;
+    type Seen = Seen;
+
+    /// All threads have made their changes, and these are in memory.
+    fn is_over(&self) -> bool {
+        self.threads.iter().all(|thread| thread.at == At::Over)
+            && self.cpus.iter().all(|cpu| cpu.buffer.is_empty())
+    }
+
+    fn steps(&self, seen: &mut Seen) -> Vec<Step<Self>> {
+        let mut steps = Vec::new();
+        for cpu in 0..CPUS {
+            if !self.cpus[cpu].buffer.is_empty() {
+                let mut next = *self;
+                next.word = next.cpus[cpu].buffer.take_oldest();
+                steps.push(((cpu, Action::StoreReachesMemory), next.checked()));
+            }
+            match self.cpus[cpu].running {
+                Some(thread) => {
+                    self.run(cpu, thread, seen, &mut steps);
+                    self.switch_out(cpu, thread, seen, &mut steps);
+                }
+                None => self.switch_in(cpu, &mut steps),
+            }
+        }
+        steps
     }
 }
 
@@ -266,32 +295,6 @@ impl Machine {
         }
     }
 
-    /// Returns whether all threads have made their changes, and these are in memory.
-    pub(crate) fn is_over(&self) -> bool {
-        self.threads.iter().all(|thread| thread.at == At::Over)
-            && self.cpus.iter().all(|cpu| cpu.buffer.is_empty())
-    }
-
-    /// Returns all possible next steps.
-    pub(crate) fn steps(&self, seen: &mut Seen) -> Vec<Step> {
-        let mut steps = Vec::new();
-        for cpu in 0..CPUS {
-            if !self.cpus[cpu].buffer.is_empty() {
-                let mut next = *self;
-                next.word = next.cpus[cpu].buffer.take_oldest();
-                steps.push(((cpu, Action::StoreReachesMemory), next.checked()));
-            }
-            match self.cpus[cpu].running {
-                Some(thread) => {
-                    self.run(cpu, thread, seen, &mut steps);
-                    self.switch_out(cpu, thread, seen, &mut steps);
-                }
-                None => self.switch_in(cpu, &mut steps),
-            }
-        }
-        steps
-    }
-
     /// At the end, checks that all changes are in the word.
     fn checked(self) -> Result<Self, String> {
         match self.is_over() && self.word != self.truth {
@@ -300,7 +303,7 @@ impl Machine {
         }
     }
 
-    fn switch_in(&self, cpu: usize, steps: &mut Vec<Step>) {
+    fn switch_in(&self, cpu: usize, steps: &mut Vec<Step<Self>>) {
         for (number, thread) in self.threads.iter().enumerate() {
             let may = match thread.role {
                 Role::Home => cpu == HOME,
@@ -317,7 +320,7 @@ impl Machine {
     }
 
     /// Preempts a thread: its stores reach memory, and a sequence is aborted.
-    fn switch_out(&self, cpu: usize, thread: usize, seen: &mut Seen, steps: &mut Vec<Step>) {
+    fn switch_out(&self, cpu: usize, thread: usize, seen: &mut Seen, steps: &mut Vec<Step<Self>>) {
         let mut next = *self;
         next.empty(cpu);
         next.cpus[cpu].running = None;
@@ -384,7 +387,7 @@ impl Machine {
         }
     }
 
-    fn run(&self, cpu: usize, thread: usize, seen: &mut Seen, steps: &mut Vec<Step>) {
+    fn run(&self, cpu: usize, thread: usize, seen: &mut Seen, steps: &mut Vec<Step<Self>>) {
         let at = self.threads[thread].at;
         let action = (cpu, Action::Run(thread, at));
         let mut next = *self;

@@ -1,5 +1,5 @@
-//! A model of the partition's word that its CPU changes without locked instructions
-//! (`process/port/linux/word`), explored exhaustively.
+//! Models of the partition's word that its CPU changes without locked instructions
+//! (`process/port/linux/word`), and of the spare slot of a task, explored exhaustively.
 //!
 //! Threads change one word, each its own part of it. A step is one instruction of a thread, or an
 //! action of the hardware or the kernel that is possible at any time: drain a store buffer, preempt
@@ -11,9 +11,11 @@
 
 mod explore;
 mod machine;
+mod spare;
 
 use explore::{Verdict, explore};
 use machine::{Dropped, Machine, Role};
+use spare::Spare;
 
 use Role::{Anywhere, Elsewhere, Home};
 
@@ -52,6 +54,40 @@ fn every_condition_is_needed() {
         let wrong = LOADS.iter().find_map(|load| match explore(Machine::new(Some(dropped), load)) {
             Verdict::Wrong { what, .. } => Some(what),
             Verdict::Sound { .. } => None,
+        });
+        let what = wrong.unwrap_or_else(|| panic!("without {dropped:?} nothing goes wrong"));
+        println!("{dropped:?}: {what}");
+    }
+}
+
+/// Explored loads of the two threads that occupy the level, in jobs and spawns, and the slots with
+/// jobs at the beginning.
+const SPARE_LOADS: [([(u8, u8); 2], u8); 4] =
+    [([(2, 2), (1, 1)], 0b11), ([(2, 1), (2, 1)], 0b01), ([(3, 2), (0, 0)], 0b01), ([(1, 0), (2, 2)], 0b11)];
+
+#[test]
+fn no_slot_is_lost_or_handed_out_twice() {
+    let mut all = spare::Seen::default();
+    for (load, queued) in SPARE_LOADS {
+        match explore(Spare::new(None, load, queued)) {
+            Verdict::Sound { explored, seen } => {
+                println!("{load:?}: {explored} states");
+                all.add(&seen);
+            }
+            Verdict::Wrong { what, trace } => panic!("{load:?}: {what}\n{trace}"),
+        }
+    }
+    assert!(all.is_complete(), "the model does not cover everything: {all:?}");
+}
+
+#[test]
+fn every_condition_of_the_spare_slot_is_needed() {
+    for dropped in spare::Dropped::ALL {
+        let wrong = SPARE_LOADS.iter().find_map(|&(load, queued)| {
+            match explore(Spare::new(Some(dropped), load, queued)) {
+                Verdict::Wrong { what, .. } => Some(what),
+                Verdict::Sound { .. } => None,
+            }
         });
         let what = wrong.unwrap_or_else(|| panic!("without {dropped:?} nothing goes wrong"));
         println!("{dropped:?}: {what}");

@@ -509,7 +509,7 @@ unsafe impl WordCell for BiasedWord {
         if unsafe { sequence::take(self, rseq, number, from) } {
             return true;
         }
-        let take = || number.compare_exchange(from, 0, Ordering::Acquire, Ordering::Relaxed);
+        let take = || number.compare_exchange(from, 0, Ordering::AcqRel, Ordering::Relaxed);
         self.is_plain() && take().is_ok()
     }
 

@@ -292,4 +292,20 @@ mod tests {
         let is_possible = |members| std::panic::catch_unwind(|| Barrier::new(members)).is_ok();
         assert_eq!([0, 1, 32767, 32768].map(is_possible), [false, true, true, false]);
     }
+
+    /// Eras 0 and 2 are whole, and era 1 is broken.
+    #[test]
+    fn ends_wait_of_an_earlier_era() {
+        let barrier = Barrier::new(2);
+        assert_eq!(barrier.arrive(), Ok(Some(0)));
+        barrier.break_up();
+        assert!(barrier.repair());
+        let word = barrier.word.load(Ordering::Relaxed);
+        assert_eq!(word, 2 * ONE_ERA, "whole, and no member has arrived");
+        assert_eq!(barrier.is_over(word, 0), Err(BarrierError::PeerDied));
+        assert_eq!(barrier.arrive(), Ok(Some(2 * ONE_ERA)));
+        assert_eq!(barrier.arrive(), Ok(None), "the last one");
+        let word = barrier.word.load(Ordering::Relaxed);
+        assert_eq!(barrier.is_over(word, 2 * ONE_ERA), Ok(true), "the era goes on");
+    }
 }

@@ -203,4 +203,15 @@ mod tests {
         });
         assert!(!flag.is_set());
     }
+
+    #[test]
+    fn clearing_keeps_sleepers_and_setting_wakes_them_once() {
+        let flag = Flag::new();
+        flag.word.store(ASLEEP, Ordering::Relaxed);
+        flag.clear();
+        let is_asleep = || flag.word.load(Ordering::Relaxed) & ASLEEP != 0;
+        assert!(is_asleep(), "the next `set` wakes the sleeper");
+        flag.set();
+        assert!(!is_asleep(), "no one is left to be woken");
+    }
 }

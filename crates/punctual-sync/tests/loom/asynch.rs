@@ -54,6 +54,26 @@ fn poll_once<F: Future>(future: F) -> Option<F::Output> {
     }
 }
 
+/// The receiver leaves while one sender takes the only place, and another begins to wait for it.
+///
+/// Bound: two preemptions. The waiting sender is preempted once, after it has found the receiver,
+/// and the other sender once, before it puts its message.
+#[test]
+fn waiting_sender_learns_that_the_receiver_has_left() {
+    check(2, || {
+        lend(Channel::<u32, 1, 3>::with_places(), |channel| {
+            let (mut sender, receiver) = channel.split_once().unwrap();
+            let mut other = sender.clone();
+            let sending = spawn(move || drop(other.try_send(1)));
+            let leaving = spawn(move || drop(receiver));
+            let _ = poll_twice(sender.send(2), || {
+                sending.join().unwrap();
+                leaving.join().unwrap();
+            });
+        });
+    });
+}
+
 #[test]
 fn access_is_exclusive() {
     check(3, || {

@@ -29,6 +29,26 @@ fn wakes_for_first_item() {
     });
 }
 
+/// One of the two places is free throughout: first the one that was returned, and after the receiver
+/// has returned the other and reused the first, that other. A sender finds it at any time.
+///
+/// Bound: three preemptions. A refusal needs one: all changes lie between two looks of the sender.
+#[test]
+fn sender_finds_a_place_while_one_is_free() {
+    check(3, |arena| {
+        let queue = arena.put(TimedQueue::<u64, 2>::new());
+        let mut receiver = queue.receiver().unwrap();
+        queue.send(0).unwrap();
+        queue.send(1).unwrap();
+        assert_eq!(receiver.try_recv().map(|item| item.value), Some(0));
+        let sender = start(2, || queue.send(3).expect("a place is free"));
+        assert_eq!(receiver.try_recv().map(|item| item.value), Some(1));
+        queue.send(2).unwrap();
+        sender.join();
+        assert_eq!(receiver.len(), 2);
+    });
+}
+
 /// A due item is taken out of the inbox at once, unless another has arrived by then.
 #[test]
 fn receives_due_item() {

@@ -384,6 +384,16 @@ mod tests {
     }
 
     #[test]
+    fn gives_back_only_its_own_claim() {
+        let claim = Claim(AtomicU64::new(Owner::new(1, 7).0));
+        claim.give_back(&Home::NOWHERE);
+        assert!(claim.is_taken(), "another process has taken it over");
+        claim.seize(&Home::NOWHERE);
+        claim.give_back(&Home::NOWHERE);
+        assert!(!claim.is_taken());
+    }
+
+    #[test]
     fn sharing_with_unidentified_process_is_not_private() {
         let unknown = Home(Home::UNKNOWN);
         assert!(!unknown.is_private() && !unknown.is_shared() && unknown.me() == ANONYMOUS);

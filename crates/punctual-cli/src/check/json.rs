@@ -24,6 +24,7 @@ pub(super) fn json(verdict: &Verdict, scene: Option<&Scene>) -> String {
             "unmeasured": task.unmeasured,
             "seen_ns": task.seen,
             "bound_ns": task.bound,
+            "profiled_bound_ns": task.profiled_bound,
             "margin": task.margin(),
         })).collect::<Vec<_>>(),
         "causes": verdict.causes.iter().map(|cause| json!({

@@ -9,11 +9,11 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use clap::Parser;
-use punctual_analysis::analyse;
 use punctual_analysis::bound::{Analysis, Interferer};
 use punctual_analysis::explain;
 use punctual_analysis::system::System;
 use punctual_analysis::time::{Nanos, Ratio};
+use punctual_analysis::{analyse, of_run};
 use punctual_bench::{Probe, Stop};
 use punctual_isolate::doctor::App;
 use punctual_isolate::facts::Machine;
@@ -22,7 +22,7 @@ use punctual_report::format::{format_counted, format_part};
 use serde::Deserialize;
 
 use super::args::Check;
-use super::verdict::{Cause, Kind, Subject, Task, Unknown};
+use super::verdict::{Cause, Kind, RESPONSE_TIMES, Subject, Task, Unknown};
 use crate::app::{self, MODEL};
 use crate::args::Punctual;
 use crate::doctor;
@@ -61,7 +61,7 @@ pub(super) fn measure(arguments: &Check) -> Result<Measured, String> {
         let mut subject = Subject::new(Kind::Machine, "a periodic task".into());
         subject.tasks.push(declared_probe(arguments));
         let how = "run punctual check on that machine, or record it there and give --trace FILE";
-        subject.unknown.push(Unknown::new("response times", how));
+        subject.unknown.push(Unknown::new(RESPONSE_TIMES, how));
         return Ok(Measured { subject, machine: Some(machine), app: None });
     }
     let Some(name) = arguments.command.first() else { return probe(arguments) };
@@ -214,6 +214,10 @@ fn prove(arguments: &Check, mut system: System, subject: &mut Subject) {
     }
     let analysis = analyse(&system);
     add_bounds(&system, &analysis, subject);
+    for (task, bound) in system.tasks.iter().zip(of_run(&system, &analysis)) {
+        let shown = subject.tasks.iter_mut().find(|shown| shown.name == task.name);
+        shown.into_iter().for_each(|shown| shown.profiled_bound = bound);
+    }
     for sentence in contradictions(&system, &analysis) {
         subject.invalid.get_or_insert_with(|| "a job took longer than its bound".into());
         subject.unknown.push(Unknown::new("a cause of delay", sentence));
@@ -291,7 +295,7 @@ fn measure_program(arguments: &Check) -> Result<Measured, String> {
     match (recorded, running) {
         (Ok(_), Some((machine, process))) => {
             if let Err(why) = infer_tasks(arguments, &files.trace, Some(process), &mut subject) {
-                subject.unknown.push(Unknown::new("response times", why));
+                subject.unknown.push(Unknown::new(RESPONSE_TIMES, why));
             }
             Ok(Measured { app: Some(program(&subject.name, process)), subject, machine: Some(machine) })
         }
@@ -301,7 +305,7 @@ fn measure_program(arguments: &Check) -> Result<Measured, String> {
             program_run.settle();
             let (machine, process) = (Machine::look(Tree::system()), program_run.id());
             drop(program_run);
-            subject.unknown.push(Unknown::new("response times", refused.message));
+            subject.unknown.push(Unknown::new(RESPONSE_TIMES, refused.message));
             Ok(Measured { app: Some(program(&subject.name, process)), subject, machine: Some(machine) })
         }
         (Err(failed), Some(_)) => Err(failed.message),
@@ -354,8 +358,8 @@ fn infer_tasks(
             jobs: Some(seen.jobs),
             misses: None,
             seen: seen.slowest.and_then(|job| job.response()),
-            bound: None,
             unmeasured: flawed,
+            ..Task::default()
         });
     }
     if subject.tasks.is_empty() {

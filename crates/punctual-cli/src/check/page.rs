@@ -28,8 +28,8 @@ pub(super) fn page(verdict: &Verdict, lines: &Lines) -> String {
         let table = text::table(&verdict.subject.tasks).html("Tasks");
         let _ = writeln!(body, "<section><h2>Tasks</h2>{table}");
         *body += &note(
-            "T period, D deadline from the release, seen: longest measured response, bound: proven response. A dash is \
-             an unknown or undeclared value.",
+            "T period, D deadline from the release, seen: longest measured response, bound: proven response, prof.: the \
+             same with the cost of the profiler, which seen contains as well. A dash is an unknown or undeclared value.",
         );
         *body += "</section>\n";
     }

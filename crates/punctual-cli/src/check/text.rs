@@ -27,10 +27,10 @@ fn within(verdict: &Verdict, lines: &Lines, width: usize, height: usize) -> Stri
         let lines: usize = text.lines().map(|line| line.chars().count().div_ceil(width).max(1)).sum();
         (lines < height).then_some(text)
     };
-    let least = Rows { tasks: 1, unknown: 1 };
+    let least = Rows { tasks: 1, unknown: 0 };
     // Tasks take precedence over unknown values.
     let tasks = (1..=MAX_ROWS).rev().find(|&tasks| fits(Rows { tasks, ..least }).is_some()).unwrap_or(1);
-    let unknown = (1..=MAX_ROWS).rev().find_map(|unknown| fits(Rows { tasks, unknown }));
+    let unknown = (0..=MAX_ROWS).rev().find_map(|unknown| fits(Rows { tasks, unknown }));
     unknown.unwrap_or_else(|| with_rows(verdict, lines, least, width))
 }
 
@@ -79,6 +79,7 @@ fn with_rows(verdict: &Verdict, lines: &Lines, rows: Rows, width: usize) -> Stri
 fn more(count: usize, rows: usize, noun: &str) -> String {
     match count.saturating_sub(rows) {
         0 => String::new(),
+        all if rows == 0 => format!("  {all} {noun}: --json lists all\n"),
         more => format!("  {more} more {noun}: --json lists all\n"),
     }
 }
@@ -109,29 +110,25 @@ pub(super) fn percent(task: &Task) -> Option<String> {
 }
 
 pub(super) fn table(tasks: &[Task]) -> Table {
-    let mut table = Table::new([
-        Column::left("times in µs").at_most(24),
-        Column::micros("T"),
-        Column::micros("D"),
-        Column::micros("seen"),
-        Column::micros("bound"),
-        Column::right("margin"),
-        Column::right("missed"),
-    ]);
+    // Next to the responses, which contain the cost of the profiler as well.
+    let is_profiled = tasks.iter().any(|task| task.profiled_bound.is_some());
+    let columns = ["T", "D", "seen"].into_iter().chain(is_profiled.then_some("prof.")).chain(["bound"]);
+    let first = [Column::left("times in µs").at_most(24)];
+    let last = ["margin", "missed"].map(Column::right);
+    let mut table = Table::new(first.into_iter().chain(columns.map(Column::micros)).chain(last));
     let micros = |ns: Option<u64>| ns.map_or_else(Cell::none, Cell::micros);
     for task in tasks {
         let is_late = |ns: Option<u64>| ns.zip(task.deadline).is_some_and(|(ns, deadline)| ns > deadline);
         let response = |ns| micros(ns).class(if is_late(ns) { "fault" } else { "" });
         let margin = percent(task).map_or_else(Cell::none, Cell::new);
-        table.row([
-            Cell::new(&task.name),
-            micros(task.period),
-            micros(task.deadline),
-            response(task.seen),
+        let profiled = is_profiled.then(|| micros(task.profiled_bound));
+        let first = [Cell::new(&task.name), micros(task.period), micros(task.deadline), response(task.seen)];
+        let last = [
             response(task.bound),
             margin.class(if is_late(task.worst()) { "fault" } else { "" }),
             Cell::new(task.missed()),
-        ]);
+        ];
+        table.row(first.into_iter().chain(profiled).chain(last));
     }
     table
 }
@@ -163,7 +160,7 @@ mod tests {
             bound: Some(1_300_000 - number * 100_000),
             jobs: Some(5_000),
             misses: Some(0),
-            unmeasured: 0,
+            ..Task::default()
         };
         let cause = |number: u64| Cause {
             source: "steal",
@@ -207,6 +204,11 @@ mod tests {
         assert!(text.contains("takes 1 200 µs (proven) of 1 000 µs: 200 µs too long, −20 %"), "{text}");
         assert_eq!(text.matches("echo 0 > /proc/sys/kernel/timer_migration\n").count(), 3, "{text}");
         assert!(text.contains("--json lists all"), "{text}");
+        // Sentences of two lines leave no room for an unknown value.
+        let long = Lines { answer: lines.answer.repeat(3), about: "app; ".repeat(20) };
+        let full = within(&verdict, &long, 80, 24);
+        assert!(full.lines().count() < 24, "{full}");
+        assert!(full.contains("\nUnknown\n  9 values: --json lists all\n"), "{full}");
         let large = within(&verdict, &lines, 120, 50);
         assert!(
             large.contains("task_9") && large.contains("value 8") && !large.contains("--json"),

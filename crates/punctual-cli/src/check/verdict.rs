@@ -9,6 +9,9 @@ use crate::status;
 /// Maximum number of causes.
 pub(super) const MAX_CAUSES: usize = 3;
 
+/// The unknown value of a subject without measurements.
+pub(super) const RESPONSE_TIMES: &str = "response times";
+
 /// Kind of subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -50,6 +53,8 @@ pub(super) struct Task {
     pub(super) seen: Option<Nanos>,
     /// Proven bound of the response.
     pub(super) bound: Option<Nanos>,
+    /// The same with the cost of the profiler, if the run was profiled: `seen` contains that cost.
+    pub(super) profiled_bound: Option<Nanos>,
     /// Number of further jobs whose times are unknown.
     pub(super) unmeasured: u64,
 }
@@ -240,6 +245,10 @@ fn judge(subject: &Subject, machine: Option<&doctor::Report>) -> (Answer, String
         return (Answer::No, reason);
     }
     let unknown = |reason: String| (Answer::Unknown, reason);
+    let unmeasured = subject.unknown.iter().find(|unknown| unknown.what == RESPONSE_TIMES);
+    if let (true, Some(unmeasured)) = (subject.tasks.is_empty(), unmeasured) {
+        return unknown(format!("no response was measured: {}", unmeasured.why));
+    }
     if tasks().next().is_none() {
         return unknown("no task has a deadline; give --deadline [NAME=]TIME".into());
     }
@@ -362,6 +371,10 @@ mod tests {
         let none = Verdict::new(subject(Kind::Program, Vec::new()), None);
         assert_eq!((none.answer, none.answer.status()), (Answer::Unknown, 2));
         assert!(none.reason.contains("--deadline"));
+        let mut refused = subject(Kind::Program, Vec::new());
+        refused.unknown.push(Unknown::new(RESPONSE_TIMES, "permission denied"));
+        let refused = Verdict::new(refused, None);
+        assert_eq!(refused.reason, "no response was measured: permission denied");
         let unmeasured = Task { seen: None, jobs: None, misses: None, ..task(1_000, 0, None) };
         assert_eq!(unmeasured.missed(), "unknown");
         let flawed = Task { unmeasured: 3, ..task(100_000, 50_000, Some(60_000)) };

@@ -6,6 +6,7 @@ use std::process::{Output, Stdio};
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use serde_json::Value;
+use test_skip::Need;
 
 use crate::support::{Scratch, punctual, text};
 use xtask_support::schema::Schema;
@@ -96,6 +97,58 @@ fn probe_measures_this_machine() {
     if probe["answer"] == "yes" {
         assert!(probe["reason"].as_str().unwrap().contains("fewer than 6.00 % are"), "{probe}");
     }
+}
+
+/// A program that writes the recorded model and profile of the gimbal, in place of the gimbal.
+#[test]
+fn compares_the_recorded_run_of_the_gimbal_with_its_bounds() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let scratch = Scratch::new("check-gimbal");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let app = scratch.file("gimbal");
+    let script = format!(
+        "#!/bin/sh\n[ -n \"$PUNCTUAL_MODEL\" ] && {{ cp {docs}/gimbal-model.json \"$PUNCTUAL_MODEL\"; exit 0; }}\n\
+         cp {docs}/gimbal-profile.json \"$PUNCTUAL_PROFILE\"\n",
+        docs = docs.display()
+    );
+    fs::write(&app, script).unwrap();
+    fs::set_permissions(&app, fs::Permissions::from_mode(0o755)).unwrap();
+    let app = app.to_str().unwrap();
+    let checked = |deadline: &[&str]| checked(&[deadline, &["--", app]].concat());
+    let gimbal = checked(&[]);
+    assert_eq!((&gimbal["subject"]["kind"], &gimbal["worst"]), (&"app".into(), &"sample".into()));
+    // Every deadline is met; the rest depends on this machine.
+    assert!(matches!(gimbal["answer"].as_str(), Some("yes" | "unknown")), "{gimbal}");
+    let tasks = gimbal["tasks"].as_array().unwrap();
+    let measured: Vec<&Value> = tasks.iter().filter(|task| task["jobs"] != 0).collect();
+    assert_eq!((tasks.len(), measured.len()), (5, 4));
+    for task in measured {
+        let time = |key: &str| task[key].as_u64().unwrap();
+        assert!(time("seen_ns") <= time("profiled_bound_ns"), "{task}");
+        assert!(time("bound_ns") <= time("profiled_bound_ns"), "{task}");
+    }
+    let late = checked(&["--deadline", "sample=30us"]);
+    assert_eq!(late["answer"], "no", "{late}");
+    assert_eq!(late["reason"], "`sample` missed its deadline: at least 1 job, the latest by 1.8 µs");
+}
+
+#[test]
+fn measures_cyclictest() {
+    if !test_skip::is_installed("cyclictest") {
+        return test_skip::skip(Need::Tool("cyclictest"), "a foreign periodic program");
+    }
+    let command = ["--", "cyclictest", "-q", "-p", "60", "-i", "1000"];
+    let program = checked(&[&["--duration", "1s", "--deadline", "100s"], &command[..]].concat());
+    let Some(task) = program["tasks"].as_array().unwrap().first() else {
+        return test_skip::skip(Need::Tracefs, "a foreign periodic program");
+    };
+    assert!(task["name"].as_str().unwrap().starts_with("cyclictest/"), "{program}");
+    // Some kernels omit so many switches that no job is complete.
+    let [jobs, unmeasured] = ["jobs", "unmeasured"].map(|key| task[key].as_u64().unwrap());
+    assert!(jobs + unmeasured > 0 && (jobs == 0) == task["seen_ns"].is_null(), "{program}");
+    assert_eq!(task["deadline_ns"], 100_000_000_000_u64);
+    assert!(matches!(program["answer"].as_str(), Some("yes" | "unknown")), "{program}");
 }
 
 #[test]

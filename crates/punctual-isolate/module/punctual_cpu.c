@@ -55,7 +55,7 @@ static struct device_node *controller;
 static u32 gic, mapped_door;
 static bool by_smc, is_open;
 static enum cpuhp_state hotplug;
-static struct eventfd_ctx *door;
+static struct eventfd_ctx *doorbell;
 /* The CPU on which an image was started and whose end was not observed yet; -1: none. */
 static int taken = -1;
 static u64 taken_id;
@@ -215,7 +215,7 @@ static int start(struct punctual_cpu_start *what)
 	head->cpu = what->cpu;
 	head->gic = gic;
 	head->smc = by_smc;
-	head->door = spi + 32;
+	head->doorbell = spi + 32;
 	head->bell = BELL;
 	head->patience_ms = what->patience_ms;
 	head->grace_ms = what->grace_ms;
@@ -231,7 +231,7 @@ static int start(struct punctual_cpu_start *what)
 	was_off = false;
 	taken = what->cpu;
 	__module_get(THIS_MODULE);
-	eventfd = xchg(&door, eventfd);
+	eventfd = xchg(&doorbell, eventfd);
 	schedule_delayed_work(&beating, 0);
 unlock:
 	cpus_read_unlock();
@@ -271,7 +271,7 @@ static int ring(void)
 static irqreturn_t rang(int irq, void *data)
 {
 	/* One load: release() may clear the pointer at any time, and frees the context only after this handler. */
-	struct eventfd_ctx *eventfd = READ_ONCE(door);
+	struct eventfd_ctx *eventfd = READ_ONCE(doorbell);
 
 	if (eventfd) {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
@@ -367,7 +367,7 @@ static int punctual_release(struct inode *inode, struct file *file)
 	struct eventfd_ctx *was;
 
 	end();
-	was = xchg(&door, NULL);
+	was = xchg(&doorbell, NULL);
 	if (was) {
 		synchronize_irq(mapped_door);
 		eventfd_ctx_put(was);

@@ -43,7 +43,7 @@ struct punctual_cpu_shared {
 	__u32 cpu;
 	__u32 gic;
 	__u32 smc;		/* call the firmware by SMC, not by HVC */
-	__u32 door;		/* the interrupt to Linux */
+	__u32 doorbell;		/* the interrupt to Linux */
 	__u32 bell;		/* the interrupt to the image */
 	__u32 patience_ms;	/* the image stops after that time without a beat from Linux; 0: never */
 	__u32 grace_ms;		/* after a stop request, the image is forced to end after that time */

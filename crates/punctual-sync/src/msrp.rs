@@ -117,7 +117,7 @@ use crate::{Duration, futex, spin};
 /// ```
 /// use punctual_sync::{Duration, MsrpLock, MsrpThread};
 ///
-/// static SMALL: MsrpLock<4> = MsrpLock::with_places();
+/// static SMALL: MsrpLock<4> = MsrpLock::with_slots();
 ///
 /// let me = MsrpThread::current();
 /// let held = SMALL.lock(&me, Duration::from_micros(10))?;
@@ -137,7 +137,7 @@ impl MsrpLock {
     const_new! {
         /// Creates a free lock with 32 slots.
         pub fn new() -> Self {
-            Self::with_places()
+            Self::with_slots()
         }
     }
 }
@@ -151,8 +151,8 @@ impl Default for MsrpLock {
 impl<const W: usize> MsrpLock<W> {
     const_new! {
         /// Creates a free lock with `W` slots.
-        pub fn with_places() -> Self {
-            Self { owner: Padded(AtomicU32::new(0)), gate: TicketLock::with_places(()) }
+        pub fn with_slots() -> Self {
+            Self { owner: Padded(AtomicU32::new(0)), gate: TicketLock::with_slots(()) }
         }
     }
 

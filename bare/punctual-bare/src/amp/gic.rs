@@ -210,9 +210,9 @@ fn disable(number: u32) {
 
 /// Interrupts Linux, which wakes the waiting threads there.
 pub fn ring() {
-    let door = shared().door;
+    let doorbell = shared().doorbell;
     shared().rings.fetch_add(1, core::sync::atomic::Ordering::Release);
     // SAFETY: makes prior writes visible to the interrupted CPU.
     unsafe { asm!("dsb sy", options(nostack)) };
-    write(shared().distributor as usize + SET_PENDING + 4 * (door / 32) as usize, 1 << (door % 32));
+    write(shared().distributor as usize + SET_PENDING + 4 * (doorbell / 32) as usize, 1 << (doorbell % 32));
 }

@@ -19,7 +19,7 @@ pub(super) struct Shared {
     pub(super) cpu: u32,
     pub(super) gic: u32,
     pub(super) smc: u32,
-    pub(super) door: u32,
+    pub(super) doorbell: u32,
     pub(super) bell: u32,
     pub(super) patience_ms: u32,
     pub(super) grace_ms: u32,

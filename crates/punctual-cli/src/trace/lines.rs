@@ -177,7 +177,7 @@ fn summary(stats: &TaskStats, names: &Names, elapsed: Duration) -> String {
     let mut members = json!({
         "task": stats.names(names).listed(stats.key().actor),
         "ordinary": stats.id().ordinary,
-        "life": stats.id().life,
+        "incarnation": stats.id().incarnation,
         "jobs": stats.jobs(),
         "flawed": stats.flawed(),
         "misses": stats.misses(),

@@ -94,7 +94,7 @@ pub struct Device {
     file: File,
     /// The shared part of the block.
     mapped: NonNull<u8>,
-    door: OwnedFd,
+    doorbell: OwnedFd,
     about: About,
     /// The number of text bytes that were read.
     read: u64,
@@ -129,11 +129,12 @@ impl Device {
             return Err(DeviceError::Version(about.version));
         }
         // SAFETY: creates a descriptor, which has no other owner.
-        let door = unsafe {
-            let door = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
-            (door >= 0).then(|| OwnedFd::from_raw_fd(door))
+        let doorbell = unsafe {
+            let doorbell = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
+            (doorbell >= 0).then(|| OwnedFd::from_raw_fd(doorbell))
         };
-        let door = door.ok_or_else(|| DeviceError::Io("making an eventfd", io::Error::last_os_error()))?;
+        let doorbell =
+            doorbell.ok_or_else(|| DeviceError::Io("making an eventfd", io::Error::last_os_error()))?;
         // SAFETY: a new mapping at an address of the kernel's choice, of a length that the module
         // allows.
         let mapped = unsafe {
@@ -143,7 +144,7 @@ impl Device {
         let mapped = NonNull::new(mapped.cast()).filter(|_| mapped != libc::MAP_FAILED);
         let mapped =
             mapped.ok_or_else(|| DeviceError::Io("mapping the memory", io::Error::last_os_error()))?;
-        Ok(Self { file, mapped, door, about, read: 0, started: None, observer: None })
+        Ok(Self { file, mapped, doorbell, about, read: 0, started: None, observer: None })
     }
 
     fn shared(&self) -> &Shared {
@@ -170,7 +171,7 @@ impl Device {
             cpu: number,
             patience_ms: millis(options.patience),
             grace_ms: millis(options.grace),
-            eventfd: self.door.as_raw_fd(),
+            eventfd: self.doorbell.as_raw_fd(),
             interface: 0,
         };
         call(&self.file, PLACE, (&raw mut start).cast()).map_err(failed)?;
@@ -227,17 +228,17 @@ impl Device {
     /// Waits until the program rings the doorbell, at most for `most`; returns whether it did. A
     /// signal ends the wait.
     pub fn wait(&self, most: Duration) -> bool {
-        let mut wanted = libc::pollfd { fd: self.door.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut wanted = libc::pollfd { fd: self.doorbell.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let most = i32::try_from(most.as_millis()).unwrap_or(i32::MAX);
         // SAFETY: the array is one structure long, and its descriptor is open.
         let come = unsafe { libc::poll(&mut wanted, 1, most) };
         let mut count = [0; 8];
-        come > 0 && rustix::io::read(&self.door, &mut count).is_ok()
+        come > 0 && rustix::io::read(&self.doorbell, &mut count).is_ok()
     }
 
     /// Returns the descriptors of the device and of the doorbell.
     pub(super) fn descriptors(&self) -> [RawFd; 2] {
-        [self.file.as_raw_fd(), self.door.as_raw_fd()]
+        [self.file.as_raw_fd(), self.doorbell.as_raw_fd()]
     }
 
     /// Returns the program's own state.

@@ -31,7 +31,7 @@ pub(super) struct Shared {
     cpu: u32,
     gic: u32,
     smc: u32,
-    door: u32,
+    doorbell: u32,
     bell: u32,
     patience_ms: u32,
     grace_ms: u32,
@@ -189,11 +189,14 @@ mod tests {
     #[test]
     fn module_reads_eventfd_once_per_interrupt() {
         let code = |(before, _): &(&str, &str)| !before.contains("/*") && !before.ends_with("head->");
-        let places: Vec<_> = places(MODULE, "door").filter(code).collect();
+        let places: Vec<_> = places(MODULE, "doorbell").filter(code).collect();
         for (before, after) in &places {
             let is_exchange = before.ends_with("xchg(&") && after.starts_with(", ");
             let is_declaration = *before == "static struct eventfd_ctx *";
-            assert!(is_exchange || is_declaration || before.ends_with("READ_ONCE("), "{before}door{after}");
+            assert!(
+                is_exchange || is_declaration || before.ends_with("READ_ONCE("),
+                "{before}doorbell{after}"
+            );
         }
         assert_eq!(places.iter().filter(|(before, _)| before.ends_with("READ_ONCE(")).count(), 1);
     }

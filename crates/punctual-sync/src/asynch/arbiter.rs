@@ -59,26 +59,26 @@ impl<T> Arbiter<T> {
     /// Creates an arbiter with 16 slots.
     #[cfg(not(loom))]
     pub const fn new(inner: T) -> Self {
-        Self::with_places(inner)
+        Self::with_slots(inner)
     }
 
     /// Creates an arbiter with 16 slots.
     #[cfg(loom)]
     pub fn new(inner: T) -> Self {
-        Self::with_places(inner)
+        Self::with_slots(inner)
     }
 }
 
 impl<T, const W: usize> Arbiter<T, W> {
     /// Creates an arbiter with `W` slots, up to 32.
     #[cfg(not(loom))]
-    pub const fn with_places(inner: T) -> Self {
+    pub const fn with_slots(inner: T) -> Self {
         Self { permits: Permits::new(1), inner: UnsafeCell::new(inner) }
     }
 
     /// Creates an arbiter with `W` slots, up to 32.
     #[cfg(loom)]
-    pub fn with_places(inner: T) -> Self {
+    pub fn with_slots(inner: T) -> Self {
         Self { permits: Permits::new(1), inner: UnsafeCell::new(inner) }
     }
 

@@ -48,25 +48,25 @@ impl<T: Copy> Signal<T> {
     /// Creates a signal without a value, with 8 slots.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
-        Self::with_places()
+        Self::with_slots()
     }
 
     /// Creates a signal without a value, with 8 slots.
     #[cfg(loom)]
     pub fn new() -> Self {
-        Self::with_places()
+        Self::with_slots()
     }
 }
 
 /// `Snapshot` limits the number of slots from above.
-const fn is_possible(places: usize) -> bool {
-    places >= 3
+const fn is_possible(slots: usize) -> bool {
+    slots >= 3
 }
 
 impl<T: Copy, const W: usize> Signal<T, W> {
     crate::atomic::const_new! {
         /// Creates a signal without a value, with `W` slots, 3 to 32.
-        pub fn with_places() -> Self {
+        pub fn with_slots() -> Self {
             const { assert!(is_possible(W), "a signal has slots for the reader, a writer, and one spare value") };
             Self {
                 newest: Snapshot::new(),
@@ -217,7 +217,7 @@ macro_rules! make_signal {
     }};
     ($T:ty, $W:expr) => {{
         static SIGNAL: $crate::asynch::signal::Signal<$T, { $W }> =
-            $crate::asynch::signal::Signal::with_places();
+            $crate::asynch::signal::Signal::with_slots();
         SIGNAL.split().expect("`make_signal!` must run once, unless the reader has been dropped")
     }};
 }

@@ -64,7 +64,7 @@ pub(super) type Version = u64;
 unsafe impl<T: Copy + Send, const K: usize> Sync for Snapshot<T, K> {}
 
 impl<T: Copy, const K: usize> Snapshot<T, K> {
-    const CHECK: () = assert!(is_possible(K), "there are 2 to 32 places");
+    const CHECK: () = assert!(is_possible(K), "there are 2 to 32 slots");
 
     #[cfg(not(loom))]
     pub(super) const fn new() -> Self {

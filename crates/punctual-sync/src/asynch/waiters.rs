@@ -55,17 +55,17 @@ pub(super) struct Waiters<const W: usize> {
     used: AtomicU32,
     /// Orders the waiting tasks.
     arrivals: AtomicU32,
-    places: [Place; W],
+    slots: [Slot; W],
 }
 
-struct Place {
+struct Slot {
     state: AtomicU32,
     arrival: AtomicU32,
     waker: UnsafeCell<Option<Waker>>,
 }
 
-const fn is_possible(places: usize) -> bool {
-    places >= 1 && places <= 32
+const fn is_possible(slots: usize) -> bool {
+    slots >= 1 && slots <= 32
 }
 
 /// The slot of one waiting future. It must be returned to [`Waiters::poll`] or
@@ -77,19 +77,19 @@ pub(super) struct Waiting(usize);
 unsafe impl<const W: usize> Sync for Waiters<W> {}
 
 impl<const W: usize> Waiters<W> {
-    const CHECK: () = assert!(is_possible(W), "there are 1 to 32 places for waiting tasks");
+    const CHECK: () = assert!(is_possible(W), "there are 1 to 32 slots for waiting tasks");
 
     #[cfg(not(loom))]
     pub(super) const fn new() -> Self {
         let () = Self::CHECK;
-        Self { used: AtomicU32::new(0), arrivals: AtomicU32::new(0), places: [const { Place::new() }; W] }
+        Self { used: AtomicU32::new(0), arrivals: AtomicU32::new(0), slots: [const { Slot::new() }; W] }
     }
 
     #[cfg(loom)]
     pub(super) fn new() -> Self {
         let () = Self::CHECK;
-        let places = core::array::from_fn(|_| Place::new());
-        Self { used: AtomicU32::new(0), arrivals: AtomicU32::new(0), places }
+        let slots = core::array::from_fn(|_| Slot::new());
+        Self { used: AtomicU32::new(0), arrivals: AtomicU32::new(0), slots }
     }
 
     /// Begins to wait. The caller then has to check its condition once more, see
@@ -103,16 +103,16 @@ impl<const W: usize> Waiters<W> {
         let Some(index) = self.claim() else {
             panic!("all {W} slots for waiting tasks are in use: raise `W` of the type")
         };
-        let place = &self.places[index];
-        place.waker.with_mut(|cell| {
+        let slot = &self.slots[index];
+        slot.waker.with_mut(|cell| {
             // SAFETY: the slot is idle and its bit was just set: by W2 only this thread accesses
             // the waker.
             unsafe { *cell = Some(waker) };
         });
-        place.arrival.store(self.arrivals.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        let generation = (place.state.load(Ordering::Relaxed) & !STATE).wrapping_add(GENERATION);
+        slot.arrival.store(self.arrivals.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        let generation = (slot.state.load(Ordering::Relaxed) & !STATE).wrapping_add(GENERATION);
         // Release: a notifier that sees the state sees the waker and the arrival.
-        place.state.store(generation | WAITING, Ordering::Release);
+        slot.state.store(generation | WAITING, Ordering::Release);
         // Before the caller's second check. Pairs with the fences in `Permits::hand_on` and
         // `wake_all`: either the caller sees their change, or they see the slot.
         fence(Ordering::SeqCst);
@@ -122,19 +122,19 @@ impl<const W: usize> Waiters<W> {
     /// Returns `true` if the wait is over, and then frees the slot; otherwise registers `waker`.
     pub(super) fn poll(&self, waiting: &mut Option<Waiting>, waker: &Waker) -> bool {
         let Some(&mut Waiting(index)) = waiting.as_mut() else { return false };
-        let place = &self.places[index];
+        let slot = &self.slots[index];
         loop {
             // Acquire: pairs with the notifier's release, so that its actions are seen.
-            let state = place.state.load(Ordering::Acquire);
+            let state = slot.state.load(Ordering::Acquire);
             let generation = state & !STATE;
             match state & STATE {
                 // In `UPDATING` the clone of an earlier poll panicked, and the previous waker is
                 // still stored.
                 WAITING | UPDATING => {
-                    if state & STATE == WAITING && !place.change(state, generation | UPDATING) {
+                    if state & STATE == WAITING && !slot.change(state, generation | UPDATING) {
                         continue;
                     }
-                    place.waker.with_mut(|cell| {
+                    slot.waker.with_mut(|cell| {
                         // SAFETY: by W2, in `UPDATING` the owner accesses the waker.
                         let cell = unsafe { &mut *cell };
                         if !cell.as_ref().is_some_and(|old| old.will_wake(waker)) {
@@ -142,11 +142,11 @@ impl<const W: usize> Waiters<W> {
                             *cell = Some(waker.clone());
                         }
                     });
-                    if place.change(generation | UPDATING, generation | WAITING) {
+                    if slot.change(generation | UPDATING, generation | WAITING) {
                         return false;
                     }
                 }
-                WAKING if place.change(state, generation | LEFT) => {
+                WAKING if slot.change(state, generation | LEFT) => {
                     *waiting = None;
                     return true;
                 }
@@ -164,16 +164,16 @@ impl<const W: usize> Waiters<W> {
     /// meant for one task.
     pub(super) fn withdraw(&self, waiting: &mut Option<Waiting>) -> bool {
         let Some(Waiting(index)) = waiting.take() else { return false };
-        let place = &self.places[index];
+        let slot = &self.slots[index];
         loop {
-            let state = place.state.load(Ordering::Acquire);
+            let state = slot.state.load(Ordering::Acquire);
             let generation = state & !STATE;
             match state & STATE {
-                WAITING | UPDATING if place.change(state, generation | IDLE) => {
+                WAITING | UPDATING if slot.change(state, generation | IDLE) => {
                     self.free(index);
                     return false;
                 }
-                WAKING if place.change(state, generation | LEFT) => return true,
+                WAKING if slot.change(state, generation | LEFT) => return true,
                 NOTIFIED => {
                     self.free(index);
                     return true;
@@ -207,7 +207,7 @@ impl<const W: usize> Waiters<W> {
             let generation = state & !STATE;
             while !self.notify(index, state) {
                 // Relaxed: `notify` acquires.
-                state = self.places[index].state.load(Ordering::Relaxed);
+                state = self.slots[index].state.load(Ordering::Relaxed);
                 if state & !STATE != generation || !matches!(state & STATE, WAITING | UPDATING) {
                     break;
                 }
@@ -223,20 +223,20 @@ impl<const W: usize> Waiters<W> {
 
     /// Notifies the owner of a slot, if the state is still the one that was seen.
     fn notify(&self, index: usize, state: u32) -> bool {
-        let place = &self.places[index];
+        let slot = &self.slots[index];
         let generation = state & !STATE;
         if state & STATE == UPDATING {
-            return place.change(state, generation | NOTIFIED);
+            return slot.change(state, generation | NOTIFIED);
         }
         // Acquire: the waker. Release: the owner sees what it is notified of, also if it finds
         // `WAKING`.
         let waking = generation | WAKING;
-        if !place.change(state, waking) {
+        if !slot.change(state, waking) {
             return false;
         }
         // SAFETY: by W2, in `WAKING` and `LEFT` this notifier accesses the waker.
-        let waker = place.waker.with_mut(|cell| unsafe { (*cell).take() });
-        if !place.change(waking, generation | NOTIFIED) {
+        let waker = slot.waker.with_mut(|cell| unsafe { (*cell).take() });
+        if !slot.change(waking, generation | NOTIFIED) {
             // The owner has left with its notification; it runs, or needs no wake.
             self.free(index);
             return true;
@@ -249,11 +249,11 @@ impl<const W: usize> Waiters<W> {
 
     /// Frees a slot. The caller owns it: in this state no other thread accesses it (W2).
     fn free(&self, index: usize) {
-        let place = &self.places[index];
+        let slot = &self.slots[index];
         // SAFETY: by W2 only the caller accesses the waker. One is left if no wake was needed.
-        let waker = place.waker.with_mut(|cell| unsafe { (*cell).take() });
-        let generation = place.state.load(Ordering::Relaxed) & !STATE;
-        place.state.store(generation | IDLE, Ordering::Relaxed);
+        let waker = slot.waker.with_mut(|cell| unsafe { (*cell).take() });
+        let generation = slot.state.load(Ordering::Relaxed) & !STATE;
+        slot.state.store(generation | IDLE, Ordering::Relaxed);
         // Release: the next owner finds the slot idle and without a waker.
         self.used.fetch_and(!(1 << index), Ordering::Release);
         // Last: dropping it is foreign code.
@@ -285,7 +285,7 @@ impl<const W: usize> Waiters<W> {
             while used != 0 {
                 let index = used.trailing_zeros() as usize;
                 used &= used - 1;
-                let state = self.places[index].state.load(Ordering::Acquire);
+                let state = self.slots[index].state.load(Ordering::Acquire);
                 if matches!(state & STATE, WAITING | UPDATING) {
                     return Some((index, state));
                 }
@@ -300,13 +300,13 @@ impl<const W: usize> Waiters<W> {
         // arrival newer than `latest` is the youngest.
         let latest = self.arrivals.load(Ordering::Relaxed);
         self.waiting().max_by_key(|&(index, _)| {
-            let age = latest.wrapping_sub(self.places[index].arrival.load(Ordering::Relaxed));
+            let age = latest.wrapping_sub(self.slots[index].arrival.load(Ordering::Relaxed));
             if age > u32::MAX / 2 { 0 } else { age }
         })
     }
 }
 
-impl Place {
+impl Slot {
     crate::atomic::const_new! {
         fn new() -> Self {
             Self { state: AtomicU32::new(IDLE), arrival: AtomicU32::new(0), waker: UnsafeCell::new(None) }

@@ -45,20 +45,20 @@ impl<T: Copy> Watch<T> {
     /// Creates a watch without a value, with 8 slots.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
-        Self::with_places()
+        Self::with_slots()
     }
 
     /// Creates a watch without a value, with 8 slots.
     #[cfg(loom)]
     pub fn new() -> Self {
-        Self::with_places()
+        Self::with_slots()
     }
 }
 
 impl<T: Copy, const W: usize> Watch<T, W> {
     crate::atomic::const_new! {
         /// Creates a watch without a value, with `W` slots, 2 to 32.
-        pub fn with_places() -> Self {
+        pub fn with_slots() -> Self {
             Self { newest: Snapshot::new(), waiters: Waiters::new(), ends: Ends::new() }
         }
     }
@@ -210,7 +210,7 @@ macro_rules! make_watch {
         WATCH.split().expect("`make_watch!` must run once, unless ends have been dropped")
     }};
     ($T:ty, $W:expr) => {{
-        static WATCH: $crate::asynch::watch::Watch<$T, { $W }> = $crate::asynch::watch::Watch::with_places();
+        static WATCH: $crate::asynch::watch::Watch<$T, { $W }> = $crate::asynch::watch::Watch::with_slots();
         WATCH.split().expect("`make_watch!` must run once, unless ends have been dropped")
     }};
 }

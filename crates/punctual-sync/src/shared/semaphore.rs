@@ -81,7 +81,7 @@ pub struct Semaphore<const W: usize = 16> {
     /// Orders the waiters at one level.
     arrivals: AtomicU32,
     home: Home,
-    places: [Place; W],
+    slots: [Slot; W],
 }
 
 /// In `units`: the bits of the number of free units.
@@ -89,11 +89,11 @@ const FREE: u64 = u32::MAX as u64;
 
 #[derive(Debug)]
 #[repr(C)]
-struct Place {
+struct Slot {
     claim: Claim,
     /// Set if the slot's thread has been notified to check for a unit. It sleeps on this word while
     /// it is 0.
-    is_told: AtomicU32,
+    is_notified: AtomicU32,
     level: AtomicU32,
     arrival: AtomicU32,
 }
@@ -102,18 +102,18 @@ impl Semaphore {
     /// Creates a semaphore with `units` free units and 16 slots.
     #[cfg(not(loom))]
     pub const fn new(units: u32) -> Self {
-        Self::with_places(units)
+        Self::with_slots(units)
     }
 
     /// Creates a semaphore with `units` free units and 16 slots.
     #[cfg(loom)]
     pub fn new(units: u32) -> Self {
-        Self::with_places(units)
+        Self::with_slots(units)
     }
 }
 
 impl<const W: usize> Semaphore<W> {
-    const CHECK: () = assert!(is_possible(W), "a semaphore has 1 to 32 places");
+    const CHECK: () = assert!(is_possible(W), "a semaphore has 1 to 32 slots");
 
     /// The largest number of free units after [`signal`](Self::signal). Only returned held units
     /// may exceed it.
@@ -124,21 +124,21 @@ impl<const W: usize> Semaphore<W> {
     /// # Panics
     /// If `units` is more than [`MAX`](Self::MAX).
     #[cfg(not(loom))]
-    pub const fn with_places(units: u32) -> Self {
+    pub const fn with_slots(units: u32) -> Self {
         let () = Self::CHECK;
         assert!(units <= Self::MAX, "too many units");
         let (units, waiting) = (Padded(AtomicU64::new(units as u64)), Padded(AtomicU32::new(0)));
         let (arrivals, home) = (AtomicU32::new(0), Home::NOWHERE);
-        Self { units, waiting, arrivals, home, places: [const { Place::new() }; W] }
+        Self { units, waiting, arrivals, home, slots: [const { Slot::new() }; W] }
     }
 
     /// Creates a semaphore with `units` free units.
     #[cfg(loom)]
-    pub fn with_places(units: u32) -> Self {
+    pub fn with_slots(units: u32) -> Self {
         let () = Self::CHECK;
         let (units, waiting) = (Padded(AtomicU64::new(units.into())), Padded(AtomicU32::new(0)));
         let (arrivals, home) = (AtomicU32::new(0), Home::NOWHERE);
-        Self { units, waiting, arrivals, home, places: core::array::from_fn(|_| Place::new()) }
+        Self { units, waiting, arrivals, home, slots: core::array::from_fn(|_| Slot::new()) }
     }
 
     /// Returns the number of free units. A snapshot while others use the semaphore.
@@ -232,9 +232,9 @@ impl<const W: usize> Semaphore<W> {
     /// [`try_acquire`](Self::try_acquire).
     #[cold]
     pub fn recover(&self) {
-        for (index, place) in self.places.iter().enumerate() {
+        for (index, slot) in self.slots.iter().enumerate() {
             // This thread now owns the slot, as if its process had waited there or held a unit.
-            if place.claim.inherit(&self.home) {
+            if slot.claim.inherit(&self.home) {
                 self.give_back(index);
                 self.leave(index);
             }
@@ -275,10 +275,10 @@ impl<const W: usize> Semaphore<W> {
         deadline: Option<Instant>,
         mark: u64,
     ) -> Result<(), AcquireError> {
-        let place = &self.places[index];
+        let slot = &self.slots[index];
         let arrival = self.arrivals.fetch_add(1, Ordering::Relaxed);
-        place.level.store(level.into(), Ordering::Relaxed);
-        place.arrival.store(arrival, Ordering::Relaxed);
+        slot.level.store(level.into(), Ordering::Relaxed);
+        slot.arrival.store(arrival, Ordering::Relaxed);
         // Release: a thread that determines the first in line reads the level and the arrival that
         // belong to the bit.
         self.waiting.0.fetch_or(1 << index, Ordering::Release);
@@ -287,11 +287,11 @@ impl<const W: usize> Semaphore<W> {
         let result = loop {
             // Before the check. Acquire: a later notification wakes this thread; an earlier one is
             // seen.
-            place.is_told.swap(0, Ordering::Acquire);
+            slot.is_notified.swap(0, Ordering::Acquire);
             if self.take_free(self.ahead_of(index), mark) {
                 break Ok(());
             }
-            match sleep::wait(&place.is_told, 0, deadline, &self.home) {
+            match sleep::wait(&slot.is_notified, 0, deadline, &self.home) {
                 Ok(sleep::Woken::Perhaps) => {}
                 Ok(sleep::Woken::Late) => self.recover(),
                 // A unit that came at the last moment still belongs to this thread.
@@ -308,9 +308,7 @@ impl<const W: usize> Semaphore<W> {
     /// Takes a free slot.
     fn claim(&self) -> Option<usize> {
         let free = || {
-            self.places
-                .iter()
-                .position(|place| !place.claim.is_taken() && place.claim.take(&self.home).is_ok())
+            self.slots.iter().position(|slot| !slot.claim.is_taken() && slot.claim.take(&self.home).is_ok())
         };
         free().or_else(|| {
             if self.home.is_shared() {
@@ -327,7 +325,7 @@ impl<const W: usize> Semaphore<W> {
         if self.waiting.0.load(Ordering::Relaxed) & bit != 0 {
             self.waiting.0.fetch_and(!bit, Ordering::Relaxed);
         }
-        self.places[index].claim.give_back(&self.home);
+        self.slots[index].claim.give_back(&self.home);
     }
 
     /// Frees the unit that the caller's slot holds, if any.
@@ -375,13 +373,13 @@ impl<const W: usize> Semaphore<W> {
     fn call_first(&self, waiting: u32) {
         for index in bits::<W>(waiting) {
             if self.ahead_of(index) < self.free() {
-                let is_told = &self.places[index].is_told;
+                let is_notified = &self.slots[index].is_notified;
                 // Release: the thread sees the change it is notified of. If another thread has
                 // notified it and it has not checked yet, it will see this too.
-                if is_told.swap(1, Ordering::Release) == 0 {
+                if is_notified.swap(1, Ordering::Release) == 0 {
                     // The thread may have continued in the meantime, and another may sleep here: it
                     // checks, and sleeps again.
-                    sleep::wake(is_told, 1, &self.home);
+                    sleep::wake(is_notified, 1, &self.home);
                 }
             }
         }
@@ -392,11 +390,11 @@ impl<const W: usize> Semaphore<W> {
         // Arrivals are compared by their distance from the latest, so the counter may wrap.
         let latest = self.arrivals.load(Ordering::Relaxed);
         let rank = |index: usize| {
-            let place = &self.places[index];
-            let age = latest.wrapping_sub(place.arrival.load(Ordering::Relaxed));
+            let slot = &self.slots[index];
+            let age = latest.wrapping_sub(slot.arrival.load(Ordering::Relaxed));
             // If an arrival is newer than `latest`, its distance is huge, and it is the youngest.
             let age = if age > u32::MAX / 2 { 0 } else { age };
-            (place.level.load(Ordering::Relaxed), age, Reverse(index))
+            (slot.level.load(Ordering::Relaxed), age, Reverse(index))
         };
         // Acquire: the levels and arrivals come with the bits.
         let others = self.waiting.0.load(Ordering::Acquire) & !(1 << index);
@@ -405,8 +403,8 @@ impl<const W: usize> Semaphore<W> {
     }
 }
 
-const fn is_possible(places: usize) -> bool {
-    places >= 1 && places <= 32
+const fn is_possible(slots: usize) -> bool {
+    slots >= 1 && slots <= 32
 }
 
 /// Returns the bit in `units` that marks slot `index` as holding a unit.
@@ -424,12 +422,12 @@ fn bits<const W: usize>(mut word: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-impl Place {
+impl Slot {
     crate::atomic::const_new! {
         fn new() -> Self {
             Self {
                 claim: Claim::new(),
-                is_told: AtomicU32::new(0),
+                is_notified: AtomicU32::new(0),
                 level: AtomicU32::new(0),
                 arrival: AtomicU32::new(0),
             }
@@ -488,7 +486,7 @@ mod tests {
 
     #[test]
     fn rejects_initial_count_above_maximum() {
-        let is_possible = |units| std::panic::catch_unwind(|| Semaphore::<1>::with_places(units)).is_ok();
+        let is_possible = |units| std::panic::catch_unwind(|| Semaphore::<1>::with_slots(units)).is_ok();
         assert_eq!(Semaphore::<1>::MAX, 0x7fff_ffff);
         assert_eq!([0, 0x7fff_ffff, 0x8000_0000].map(is_possible), [true, true, false]);
     }
@@ -500,10 +498,10 @@ mod tests {
 
     /// A thread that came first, waits in the slot, and never runs.
     fn wait_forever<const W: usize>(semaphore: &Semaphore<W>, index: usize, level: u32) {
-        let place = &semaphore.places[index];
-        place.claim.take(&semaphore.home).unwrap();
-        place.level.store(level, Ordering::Relaxed);
-        place.arrival.store(semaphore.arrivals.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        let slot = &semaphore.slots[index];
+        slot.claim.take(&semaphore.home).unwrap();
+        slot.level.store(level, Ordering::Relaxed);
+        slot.arrival.store(semaphore.arrivals.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         semaphore.waiting.0.fetch_or(1 << index, Ordering::Relaxed);
     }
 
@@ -511,10 +509,10 @@ mod tests {
     fn grants_by_priority_then_arrival() {
         for (level, gets) in [(1, false), (2, false), (3, true)] {
             for index in 0..2 {
-                let semaphore = Semaphore::<2>::with_places(1);
+                let semaphore = Semaphore::<2>::with_slots(1);
                 wait_forever(&semaphore, index, 2);
                 assert_eq!(semaphore.acquire_or(level, PAST).is_ok(), gets, "{level} with {index}");
-                let semaphore = Semaphore::<2>::with_places(1);
+                let semaphore = Semaphore::<2>::with_slots(1);
                 wait_forever(&semaphore, index, 2);
                 assert_eq!(semaphore.hold_or(level, PAST).is_ok(), gets, "{level} with {index}");
             }
@@ -523,9 +521,9 @@ mod tests {
 
     #[test]
     fn uncounted_arrival_is_youngest() {
-        let semaphore = Semaphore::<2>::with_places(1);
+        let semaphore = Semaphore::<2>::with_slots(1);
         wait_forever(&semaphore, 1, 2);
-        semaphore.places[1].arrival.store(3, Ordering::Relaxed);
+        semaphore.slots[1].arrival.store(3, Ordering::Relaxed);
         assert!(semaphore.acquire_or(2, PAST).is_ok());
     }
 
@@ -538,13 +536,13 @@ mod tests {
 
     #[test]
     fn recovery_notifies_waiter_of_a_lost_unit() {
-        let semaphore = Semaphore::<2>::with_places(0);
+        let semaphore = Semaphore::<2>::with_slots(0);
         wait_forever(&semaphore, 1, 1);
         // Signaled by a thread that died before it notified a waiter.
         semaphore.units.0.fetch_add(1, Ordering::Relaxed);
         semaphore.recover();
-        let told = semaphore.places.each_ref().map(|place| place.is_told.load(Ordering::Relaxed));
-        assert_eq!(told, [0, 1]);
+        let notified = semaphore.slots.each_ref().map(|slot| slot.is_notified.load(Ordering::Relaxed));
+        assert_eq!(notified, [0, 1]);
     }
 
     /// By one who is preempted before it wakes anybody.
@@ -555,7 +553,7 @@ mod tests {
 
         // A thread that is kept from its CPU adds the unit too late, and does so again.
         for milliseconds in [2, 20, 200, 2_000, 20_000] {
-            let semaphore = Semaphore::<2>::with_places(0);
+            let semaphore = Semaphore::<2>::with_slots(0);
             let deadline = crate::now() + Duration::from_millis(milliseconds);
             let (tell, thread) = std::sync::mpsc::channel();
             let (acquired, is_in_time) = std::thread::scope(|scope| {

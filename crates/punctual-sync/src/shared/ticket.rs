@@ -89,8 +89,8 @@ const fn with_state(word: Word, state: u64) -> Word {
     word & !STATE | state
 }
 
-const fn is_possible(places: usize) -> bool {
-    places.is_power_of_two() && places <= 1 << 16
+const fn is_possible(slots: usize) -> bool {
+    slots.is_power_of_two() && slots <= 1 << 16
 }
 
 /// The current turn.
@@ -107,7 +107,7 @@ struct Serving {
 pub struct TicketLock<T, const W: usize = 16> {
     next: Padded<AtomicU32>,
     turn: Padded<Serving>,
-    places: [Padded<AtomicU64>; W],
+    slots: [Padded<AtomicU64>; W],
     /// Held by the thread that recovers from a death.
     recovery: Claim,
     peers: Peers,
@@ -124,13 +124,13 @@ impl<T> TicketLock<T> {
     /// Creates an unlocked lock with 16 slots.
     #[cfg(not(loom))]
     pub const fn new(value: T) -> Self {
-        Self::with_places(value)
+        Self::with_slots(value)
     }
 
     /// Creates an unlocked lock with 16 slots.
     #[cfg(loom)]
     pub fn new(value: T) -> Self {
-        Self::with_places(value)
+        Self::with_slots(value)
     }
 }
 
@@ -139,27 +139,27 @@ impl<T, const W: usize> TicketLock<T, W> {
 
     /// Creates an unlocked lock.
     #[cfg(not(loom))]
-    pub const fn with_places(value: T) -> Self {
+    pub const fn with_slots(value: T) -> Self {
         let () = Self::CHECK;
-        let mut places = [const { Padded(AtomicU64::new(0)) }; W];
+        let mut slots = [const { Padded(AtomicU64::new(0)) }; W];
         let mut i = 0;
         while i < W {
-            places[i] = Padded(AtomicU64::new(Self::initial(i)));
+            slots[i] = Padded(AtomicU64::new(Self::initial(i)));
             i += 1;
         }
         let turn = Padded(Serving { serving: AtomicU64::new(0), is_spoilt: AtomicU32::new(0) });
         let (recovery, peers) = (Claim::new(), Peers::new());
-        Self { next: Padded(AtomicU32::new(0)), turn, places, recovery, peers, value: UnsafeCell::new(value) }
+        Self { next: Padded(AtomicU32::new(0)), turn, slots, recovery, peers, value: UnsafeCell::new(value) }
     }
 
     /// Creates an unlocked lock.
     #[cfg(loom)]
-    pub fn with_places(value: T) -> Self {
+    pub fn with_slots(value: T) -> Self {
         let () = Self::CHECK;
-        let places = core::array::from_fn(|i| Padded(AtomicU64::new(Self::initial(i))));
+        let slots = core::array::from_fn(|i| Padded(AtomicU64::new(Self::initial(i))));
         let turn = Padded(Serving { serving: AtomicU64::new(0), is_spoilt: AtomicU32::new(0) });
         let (recovery, peers) = (Claim::new(), Peers::new());
-        Self { next: Padded(AtomicU32::new(0)), turn, places, recovery, peers, value: UnsafeCell::new(value) }
+        Self { next: Padded(AtomicU32::new(0)), turn, slots, recovery, peers, value: UnsafeCell::new(value) }
     }
 
     /// Returns the initial content of slot `index`: the token is in that of ticket 0.
@@ -202,7 +202,7 @@ impl<T, const W: usize> TicketLock<T, W> {
         let ticket = ticket(self.turn.0.serving.load(Ordering::Relaxed));
         let (free, mine) = (word(ticket, GRANTED, 0), word(ticket, GRANTED, me));
         // Acquire: the token comes with the value.
-        let exchange = self.place(ticket).compare_exchange(free, mine, Ordering::Acquire, Ordering::Relaxed);
+        let exchange = self.slot(ticket).compare_exchange(free, mine, Ordering::Acquire, Ordering::Relaxed);
         exchange.ok()?;
         self.next.0.store(ticket.wrapping_add(1), Ordering::Relaxed);
         Some(self.guard(ticket, me))
@@ -262,16 +262,16 @@ impl<T, const W: usize> TicketLock<T, W> {
             let now = ticket(serving);
             // Acquire: if the ticket is finished, `serving` is seen below to have advanced
             // (`finish`).
-            let place = self.place(now).load(Ordering::Acquire);
-            let is_granted = ticket(place) == now && state(place) == GRANTED;
-            if !self.peers.has_died(if is_granted { peer(place) } else { peer(serving) }) {
+            let slot = self.slot(now).load(Ordering::Acquire);
+            let is_granted = ticket(slot) == now && state(slot) == GRANTED;
+            if !self.peers.has_died(if is_granted { peer(slot) } else { peer(serving) }) {
                 return;
             }
             // The loaded values may be older than the death, which makes the last word final.
             // Relaxed: detecting the death orders these loads after all actions of the dead
             // process.
             let is_final = self.turn.0.serving.load(Ordering::Relaxed) == serving
-                && (!is_granted || self.place(now).load(Ordering::Relaxed) == place);
+                && (!is_granted || self.slot(now).load(Ordering::Relaxed) == slot);
             if !is_final {
                 continue;
             }
@@ -292,7 +292,7 @@ impl<T, const W: usize> TicketLock<T, W> {
     fn forget_peers(&self) {
         for dead in self.peers.dead() {
             // Relaxed: only the dead process wrote its number into words, before it died.
-            let is_named = self.places.iter().any(|place| peer(place.0.load(Ordering::Relaxed)) == dead);
+            let is_named = self.slots.iter().any(|slot| peer(slot.0.load(Ordering::Relaxed)) == dead);
             if !is_named && peer(self.turn.0.serving.load(Ordering::Relaxed)) != dead {
                 self.peers.forget(dead);
             }
@@ -326,8 +326,8 @@ impl<T, const W: usize> TicketLock<T, W> {
             }
             drawn => drawn?,
         };
-        let place = self.place(ticket);
-        let has_token = || state(place.load(Ordering::Acquire)) == GRANTED;
+        let slot = self.slot(ticket);
+        let has_token = || state(slot.load(Ordering::Acquire)) == GRANTED;
         while go_on() {
             if has_token() {
                 return Ok(self.guard(ticket, me));
@@ -339,7 +339,7 @@ impl<T, const W: usize> TicketLock<T, W> {
         }
         let (waiting, abandoned) = (word(ticket, WAITING, me), word(ticket, ABANDONED, me));
         // Acquire on failure: the token came at the last moment, with the value.
-        match place.compare_exchange(waiting, abandoned, Ordering::Relaxed, Ordering::Acquire) {
+        match slot.compare_exchange(waiting, abandoned, Ordering::Relaxed, Ordering::Acquire) {
             Ok(_) => Err(TicketLockError::TimedOut),
             Err(_) => Ok(self.guard(ticket, me)),
         }
@@ -350,8 +350,8 @@ impl<T, const W: usize> TicketLock<T, W> {
     fn draw(&self, me: Peer) -> Result<(u32, Peer), TicketLockError> {
         let mut next = self.next.0.load(Ordering::Relaxed);
         loop {
-            let place = self.place(next);
-            let seen = place.load(Ordering::Relaxed);
+            let slot = self.slot(next);
+            let seen = slot.load(Ordering::Relaxed);
             // Compared by their distance, so that tickets may wrap.
             let ahead = ticket(seen).wrapping_sub(next);
             if ahead != 0 {
@@ -373,7 +373,7 @@ impl<T, const W: usize> TicketLock<T, W> {
             };
             // Relaxed: a thread that has drawn the ticket checks the slot again, with acquire,
             // before it takes the token.
-            if place.compare_exchange(seen, drawn, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            if slot.compare_exchange(seen, drawn, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 self.next.0.store(next.wrapping_add(1), Ordering::Relaxed);
                 return Ok((next, me));
             }
@@ -398,12 +398,12 @@ impl<T, const W: usize> TicketLock<T, W> {
     /// Releases the slot of the `finished` ticket to later ones, unless that was done.
     #[inline]
     fn finish(&self, finished: u32) {
-        let place = self.place(finished);
+        let slot = self.slot(finished);
         // Relaxed: the slot was last changed by the holder of the token, or before the token came.
-        if ticket(place.load(Ordering::Relaxed)) == finished {
+        if ticket(slot.load(Ordering::Relaxed)) == finished {
             // Release: after `serving` has been written. Otherwise the token could seem to have no
             // holder.
-            place.store(word(finished.wrapping_add(W as u32), EMPTY, 0), Ordering::Release);
+            slot.store(word(finished.wrapping_add(W as u32), EMPTY, 0), Ordering::Release);
         }
     }
 
@@ -411,12 +411,12 @@ impl<T, const W: usize> TicketLock<T, W> {
     /// did.
     #[inline]
     fn grant(&self, ticket: u32) -> bool {
-        let place = self.place(ticket);
-        let mut seen = place.load(Ordering::Relaxed);
+        let slot = self.slot(ticket);
+        let mut seen = slot.load(Ordering::Relaxed);
         while state(seen) != ABANDONED {
             let granted = with_state(seen, GRANTED);
             // Release: the token passes with the value.
-            match place.compare_exchange(seen, granted, Ordering::Release, Ordering::Relaxed) {
+            match slot.compare_exchange(seen, granted, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => seen = now,
             }
@@ -429,14 +429,14 @@ impl<T, const W: usize> TicketLock<T, W> {
         let first = ticket(self.turn.0.serving.load(Ordering::Relaxed));
         let is_drawn = |&ahead: &u32| {
             let ticket = first.wrapping_add(ahead);
-            let seen = self.place(ticket).load(Ordering::Relaxed);
+            let seen = self.slot(ticket).load(Ordering::Relaxed);
             seen >> 32 == u64::from(ticket) && peer(seen) != 0
         };
         (0..W as u32).take_while(is_drawn).count() as u32
     }
 
-    fn place(&self, ticket: u32) -> &AtomicU64 {
-        &self.places[ticket as usize % W].0
+    fn slot(&self, ticket: u32) -> &AtomicU64 {
+        &self.slots[ticket as usize % W].0
     }
 
     /// Creates the guard for `ticket`, whose token the caller has received.
@@ -513,9 +513,9 @@ unsafe impl<T: super::Plain, const W: usize> super::Shareable for TicketLock<T, 
         let () = Self::CHECK;
         // SAFETY: `this` is valid for writes by the contract of this function.
         unsafe {
-            let places = (&raw mut (*this).places).cast::<Padded<AtomicU64>>();
-            for place in 0..W {
-                places.add(place).write(Padded(AtomicU64::new(Self::initial(place))));
+            let slots = (&raw mut (*this).slots).cast::<Padded<AtomicU64>>();
+            for slot in 0..W {
+                slots.add(slot).write(Padded(AtomicU64::new(Self::initial(slot))));
             }
             (&raw mut (*this).peers).write(Peers::shared());
             (&raw mut (*this).value).write(UnsafeCell::new(value));

@@ -14,7 +14,7 @@ use punctual_sync::asynch::watch::Watch;
 
 #[test]
 fn dropped_access_returns_its_place() {
-    let arbiter = Arbiter::<_, 1>::with_places(());
+    let arbiter = Arbiter::<_, 1>::with_slots(());
     for _ in 0..3 {
         let held = arbiter.try_access().unwrap();
         assert!(task(arbiter.access()).poll().is_none());
@@ -33,7 +33,7 @@ fn dropped_access_returns_its_place() {
 
 #[test]
 fn dropped_receive_returns_its_place() {
-    let mut channel = Channel::<u32, 1, 2>::with_places();
+    let mut channel = Channel::<u32, 1, 2>::with_slots();
     let (mut sender, mut receiver) = channel.split();
     for message in 0..3 {
         assert!(task(receiver.recv()).poll().is_none());
@@ -55,7 +55,7 @@ fn granted_access_is_not_polled_again() {
 
 #[test]
 fn notifies_all_senders_of_closed_receiver() {
-    let mut channel = Channel::<u32, 1, 4>::with_places();
+    let mut channel = Channel::<u32, 1, 4>::with_slots();
     let (mut sender, receiver) = channel.split();
     let (mut one, mut two) = (sender.clone(), sender.clone());
     sender.try_send(0).unwrap();
@@ -91,8 +91,8 @@ fn channel_is_empty_after_last_message() {
 
 #[test]
 fn dropped_ends_can_be_recreated() {
-    let signal = Signal::<u8, 3>::with_places();
-    let watch = Watch::<u8, 2>::with_places();
+    let signal = Signal::<u8, 3>::with_slots();
+    let watch = Watch::<u8, 2>::with_slots();
     for value in 1..4 {
         signal.writer().unwrap().write(value);
         watch.writer().unwrap().write(value);
@@ -103,7 +103,7 @@ fn dropped_ends_can_be_recreated() {
 
 #[test]
 fn watch_rejects_excess_ends() {
-    let watch = Watch::<u8, 3>::with_places();
+    let watch = Watch::<u8, 3>::with_slots();
     let _ends = watch.split().unwrap();
     assert!(watch.writer().is_err() && watch.reader().is_err());
 }

@@ -64,7 +64,7 @@ fn panic_ends_access() {
 
 #[test]
 fn leaked_future_is_sound() {
-    let arbiter = Arbiter::<_, 3>::with_places(String::from("a"));
+    let arbiter = Arbiter::<_, 3>::with_slots(String::from("a"));
     let held = arbiter.try_access().unwrap();
     let mut leaked = task(arbiter.access());
     assert!(leaked.poll().is_none());
@@ -78,7 +78,7 @@ fn leaked_future_is_sound() {
 
 #[test]
 fn leaked_access_holds_arbiter_until_restored() {
-    let mut arbiter = Arbiter::<_, 1>::with_places(1);
+    let mut arbiter = Arbiter::<_, 1>::with_slots(1);
     for _ in 0..2 {
         std::mem::forget(arbiter.try_access().unwrap());
         let mut leaked = task(arbiter.access());
@@ -97,7 +97,7 @@ fn leaked_access_holds_arbiter_until_restored() {
 
 #[test]
 fn leaked_unpolled_future_holds_nothing() {
-    let arbiter = Arbiter::<_, 1>::with_places(());
+    let arbiter = Arbiter::<_, 1>::with_slots(());
     std::mem::forget(arbiter.access());
     let mut ready = Box::pin(arbiter.access());
     let mut context = Context::from_waker(Waker::noop());
@@ -108,7 +108,7 @@ fn leaked_unpolled_future_holds_nothing() {
 
 #[test]
 fn more_tasks_than_places() {
-    let arbiter = Arbiter::<_, 1>::with_places(());
+    let arbiter = Arbiter::<_, 1>::with_slots(());
     let held = arbiter.try_access().unwrap();
     let mut first = task(arbiter.access());
     assert!(first.poll().is_none());
@@ -210,7 +210,7 @@ fn send_fails_without_receiver() {
 #[test]
 fn channel_splits_again_after_drop() {
     let item = Arc::new(());
-    let mut channel = Channel::<Arc<()>, 2, 3>::with_places();
+    let mut channel = Channel::<Arc<()>, 2, 3>::with_slots();
     for _ in 0..3 {
         let (mut sender, mut receiver) = channel.split();
         sender.try_send(item.clone()).unwrap();
@@ -228,7 +228,7 @@ fn channel_splits_again_after_drop() {
 
 #[test]
 fn leaked_send_occupies_one_slot() {
-    let mut channel = Channel::<u32, 2, 4>::with_places();
+    let mut channel = Channel::<u32, 2, 4>::with_slots();
     let (mut sender, mut receiver) = channel.split();
     let mut another = sender.clone();
     sender.try_send(1).unwrap();
@@ -243,12 +243,12 @@ fn leaked_send_occupies_one_slot() {
 
 #[test]
 fn leaked_ends_stay_taken() {
-    let signal = Signal::<u32, 3>::with_places();
+    let signal = Signal::<u32, 3>::with_slots();
     let (mut writer, reader) = signal.split().unwrap();
     std::mem::forget(reader);
     writer.write(1);
     assert!(signal.reader().is_err());
-    let watch = Watch::<u32, 4>::with_places();
+    let watch = Watch::<u32, 4>::with_slots();
     let (mut writer, mut reader) = watch.split().unwrap();
     std::mem::forget(writer.clone());
     assert!(watch.reader().is_err());
@@ -330,7 +330,7 @@ fn signal_is_taken_once() {
 
 #[test]
 fn signal_has_one_reader() {
-    let signal = Signal::<u8, 3>::with_places();
+    let signal = Signal::<u8, 3>::with_slots();
     let reader = signal.reader().unwrap();
     assert!(signal.reader().is_err());
     let mut writer = signal.writer().unwrap();
@@ -363,7 +363,7 @@ fn watch_notifies_every_reader() {
 
 #[test]
 fn watch_limits_its_ends() {
-    let watch = Watch::<u8, 3>::with_places();
+    let watch = Watch::<u8, 3>::with_slots();
     let (_writer, reader) = watch.split().unwrap();
     assert!(watch.reader().is_err());
     drop(reader);
@@ -373,7 +373,7 @@ fn watch_limits_its_ends() {
 #[test]
 fn values_between_threads_are_whole() {
     const LAST: u64 = 20_000;
-    let watch = Watch::<[u64; 8], 5>::with_places();
+    let watch = Watch::<[u64; 8], 5>::with_slots();
     scope(|scope| {
         for _ in 0..2 {
             let mut reader = watch.reader().unwrap();

@@ -106,7 +106,7 @@ fn wait_above_limit_costs_one_call_each_side() {
 #[test]
 fn sleeps_at_once_without_place() {
     let _alive = watchdog(LIMIT);
-    let lock = MsrpLock::<2>::with_places();
+    let lock = MsrpLock::<2>::with_slots();
     let waiter = AtomicU32::new(0);
     let me = MsrpThread::current();
     scope(|scope| {
@@ -181,7 +181,7 @@ fn reports_deadlock_to_one_thread() {
 fn loses_no_update_among_many_threads() {
     const ROUNDS: u64 = 5_000;
     let _alive = watchdog(LIMIT);
-    let lock = MsrpLock::<4>::with_places();
+    let lock = MsrpLock::<4>::with_slots();
     let count = AtomicU64::new(0);
     let bounds = [0, 1, 30, 1_000, 100_000];
     scope(|scope| {

@@ -221,7 +221,7 @@ fn barrier_has_members() {
 
 #[test]
 fn ticket_lock_times_out_and_passes_over() {
-    let lock = TicketLock::<u32, 4>::with_places(0);
+    let lock = TicketLock::<u32, 4>::with_slots(0);
     let held = lock.lock_while(looks(0)).unwrap();
     for _ in 0..3 {
         assert_eq!(lock.lock_while(looks(2)).map(|_| ()), Err(TicketLockError::TimedOut));
@@ -266,7 +266,7 @@ fn ticket_lock_between_threads() {
 
 #[test]
 fn semaphore_counts() {
-    let semaphore = Semaphore::<1>::with_places(1);
+    let semaphore = Semaphore::<1>::with_slots(1);
     assert!(semaphore.try_acquire() && !semaphore.try_acquire());
     assert_eq!(semaphore.acquire_until(1, LONG_AGO), Err(AcquireError::TimedOut));
     semaphore.signal(2).unwrap();
@@ -282,7 +282,7 @@ fn semaphore_counts() {
 
 #[test]
 fn semaphore_serves_highest_level_then_arrival_order() {
-    let semaphore = Semaphore::<8>::with_places(0);
+    let semaphore = Semaphore::<8>::with_slots(0);
     let served = Mutex::new(Vec::new());
     scope(|scope| {
         let (semaphore, served) = (&semaphore, &served);
@@ -303,7 +303,7 @@ fn semaphore_serves_highest_level_then_arrival_order() {
 
 #[test]
 fn semaphore_signals_several_and_is_full() {
-    let semaphore = Semaphore::<2>::with_places(0);
+    let semaphore = Semaphore::<2>::with_slots(0);
     scope(|scope| {
         (0..2).for_each(|_| drop(scope.spawn(|| semaphore.acquire(1).unwrap())));
         until("both to wait", || (semaphore.waiting() == 2).then_some(()));
@@ -315,7 +315,7 @@ fn semaphore_signals_several_and_is_full() {
 
 #[test]
 fn semaphore_units_come_back() {
-    let semaphore = Semaphore::<2>::with_places(1);
+    let semaphore = Semaphore::<2>::with_slots(1);
     let unit = semaphore.hold(1).unwrap();
     assert_eq!((semaphore.free(), semaphore.try_acquire()), (0, false));
     assert_eq!(semaphore.hold_until(1, LONG_AGO).map(drop), Err(AcquireError::TimedOut));
@@ -342,7 +342,7 @@ fn semaphore_units_come_back() {
 /// one at once.
 #[test]
 fn semaphore_units_are_not_snatched() {
-    let semaphore = Semaphore::<4>::with_places(0);
+    let semaphore = Semaphore::<4>::with_slots(0);
     scope(|scope| {
         let waiting = [(); 2].map(|()| scope.spawn(|| semaphore.acquire(2).unwrap()));
         until("both to wait", || (semaphore.waiting() == 2).then_some(()));
@@ -355,7 +355,7 @@ fn semaphore_units_are_not_snatched() {
 
 #[test]
 fn semaphore_loses_no_unit_between_threads() {
-    let semaphore = Semaphore::<8>::with_places(2);
+    let semaphore = Semaphore::<8>::with_slots(2);
     let acquired: u32 = scope(|scope| {
         let threads = [0, 1, 2, 3].map(|level| {
             let semaphore = &semaphore;

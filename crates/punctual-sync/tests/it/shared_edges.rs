@@ -99,7 +99,7 @@ fn region_semaphore_rejects_initial_count_above_maximum() {
 
 #[test]
 fn failed_acquire_returns_its_place() {
-    let semaphore = Semaphore::<1>::with_places(0);
+    let semaphore = Semaphore::<1>::with_slots(0);
     for _ in 0..3 {
         assert_eq!(semaphore.acquire_until(1, Instant::from_ticks(1)), Err(AcquireError::TimedOut));
         assert!(matches!(semaphore.hold_until(1, Instant::from_ticks(1)), Err(AcquireError::TimedOut)));

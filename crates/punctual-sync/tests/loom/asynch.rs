@@ -77,7 +77,7 @@ fn waiting_sender_learns_that_the_receiver_has_left() {
 #[test]
 fn access_is_exclusive() {
     check(3, || {
-        lend(Arbiter::<Region, 2>::with_places(Region::new()), |arbiter| {
+        lend(Arbiter::<Region, 2>::with_slots(Region::new()), |arbiter| {
             let enter = async || arbiter.access().await.enter();
             let other = spawn(move || block_on(enter()));
             block_on(enter());
@@ -90,7 +90,7 @@ fn access_is_exclusive() {
 #[test]
 fn release_is_not_lost() {
     check(3, || {
-        lend(Arbiter::<Region, 2>::with_places(Region::new()), |arbiter| {
+        lend(Arbiter::<Region, 2>::with_slots(Region::new()), |arbiter| {
             let held = arbiter.try_access().unwrap();
             let releasing = spawn(move || drop(held));
             let access = poll_twice(arbiter.access(), || releasing.join().unwrap());
@@ -103,7 +103,7 @@ fn release_is_not_lost() {
 #[test]
 fn waiting_task_is_not_overtaken() {
     check(3, || {
-        lend(Arbiter::<Region, 3>::with_places(Region::new()), |arbiter| {
+        lend(Arbiter::<Region, 3>::with_slots(Region::new()), |arbiter| {
             let held = arbiter.try_access().unwrap();
             let releasing = spawn(move || drop(held));
             let mut first = pin!(arbiter.access());
@@ -123,7 +123,7 @@ fn waiting_task_is_not_overtaken() {
 #[test]
 fn send_is_not_lost() {
     check(3, || {
-        lend(Channel::<u32, 1, 2>::with_places(), |channel| {
+        lend(Channel::<u32, 1, 2>::with_slots(), |channel| {
             let (mut sender, mut receiver) = channel.split_once().unwrap();
             let sending = spawn(move || sender.try_send(17).unwrap());
             assert_eq!(poll_twice(receiver.recv(), || sending.join().unwrap()), Ok(17));
@@ -134,7 +134,7 @@ fn send_is_not_lost() {
 #[test]
 fn three_accesses_exclude_each_other() {
     check(1, || {
-        lend(Arbiter::<Region, 3>::with_places(Region::new()), |arbiter| {
+        lend(Arbiter::<Region, 3>::with_slots(Region::new()), |arbiter| {
             let enter = async || arbiter.access().await.enter();
             let others = [(); 2].map(|()| spawn(move || block_on(enter())));
             block_on(enter());
@@ -147,7 +147,7 @@ fn three_accesses_exclude_each_other() {
 #[test]
 fn dropped_access_passes_permit_on() {
     check(3, || {
-        lend(Arbiter::<Region, 3>::with_places(Region::new()), |arbiter| {
+        lend(Arbiter::<Region, 3>::with_slots(Region::new()), |arbiter| {
             let held = arbiter.try_access().unwrap();
             let impatient = spawn(|| {
                 if let Some(access) = poll_once(arbiter.access()) {
@@ -166,7 +166,7 @@ fn dropped_access_passes_permit_on() {
 #[test]
 fn accepts_changed_waker() {
     check(3, || {
-        lend(Arbiter::<Region, 2>::with_places(Region::new()), |arbiter| {
+        lend(Arbiter::<Region, 2>::with_slots(Region::new()), |arbiter| {
             let held = arbiter.try_access().unwrap();
             let waiting = spawn(|| {
                 let mut access = arbiter.access();
@@ -187,7 +187,7 @@ fn accepts_changed_waker() {
 #[test]
 fn message_wakes_receiver() {
     check(3, || {
-        lend(Channel::<u32, 2, 2>::with_places(), |channel| {
+        lend(Channel::<u32, 2, 2>::with_slots(), |channel| {
             let (mut sender, mut receiver) = channel.split_once().unwrap();
             let sending = spawn(move || sender.try_send(17).unwrap());
             assert_eq!(block_on(receiver.recv()), Ok(17));
@@ -200,7 +200,7 @@ fn message_wakes_receiver() {
 #[test]
 fn last_sender_wakes_receiver() {
     check(3, || {
-        lend(Channel::<u32, 1, 3>::with_places(), |channel| {
+        lend(Channel::<u32, 1, 3>::with_slots(), |channel| {
             let (sender, mut receiver) = channel.split_once().unwrap();
             let mut another = sender.clone();
             let sending = spawn(move || another.try_send(17).unwrap());
@@ -215,7 +215,7 @@ fn last_sender_wakes_receiver() {
 #[test]
 fn reuses_node() {
     check(3, || {
-        lend(Channel::<u32, 2, 2>::with_places(), |channel| {
+        lend(Channel::<u32, 2, 2>::with_slots(), |channel| {
             let (mut sender, mut receiver) = channel.split_once().unwrap();
             sender.try_send(1).unwrap();
             // There is room for one more, but perhaps in the node that is just being emptied.
@@ -230,7 +230,7 @@ fn reuses_node() {
 #[test]
 fn reuses_only_node() {
     check(2, || {
-        lend(Channel::<u32, 1, 2>::with_places(), |channel| {
+        lend(Channel::<u32, 1, 2>::with_slots(), |channel| {
             let (mut sender, mut receiver) = channel.split_once().unwrap();
             let sending = spawn(move || {
                 block_on(async {
@@ -248,7 +248,7 @@ fn reuses_only_node() {
 #[test]
 fn two_senders() {
     check(2, || {
-        lend(Channel::<u32, 3, 4>::with_places(), |channel| {
+        lend(Channel::<u32, 3, 4>::with_slots(), |channel| {
             let (mut sender, mut receiver) = channel.split_once().unwrap();
             let mut another = sender.clone();
             let sending = spawn(move || {
@@ -267,7 +267,7 @@ fn two_senders() {
 #[test]
 fn dropped_receiver_releases_senders() {
     check(3, || {
-        lend(Channel::<u32, 1, 2>::with_places(), |channel| {
+        lend(Channel::<u32, 1, 2>::with_slots(), |channel| {
             let (mut sender, receiver) = channel.split_once().unwrap();
             sender.try_send(1).unwrap();
             let sending = spawn(move || block_on(sender.send(2)));
@@ -280,7 +280,7 @@ fn dropped_receiver_releases_senders() {
 #[test]
 fn dropped_send_passes_permit_on() {
     check(2, || {
-        lend(Channel::<u32, 1, 3>::with_places(), |channel| {
+        lend(Channel::<u32, 1, 3>::with_slots(), |channel| {
             let (mut sender, mut receiver) = channel.split_once().unwrap();
             let mut impatient = sender.clone();
             sender.try_send(1).unwrap();
@@ -298,7 +298,7 @@ fn dropped_send_passes_permit_on() {
 #[test]
 fn signal_wakes_reader() {
     check(3, || {
-        lend(Signal::<u32, 3>::with_places(), |signal| {
+        lend(Signal::<u32, 3>::with_slots(), |signal| {
             let (mut writer, mut reader) = signal.split().unwrap();
             let writing = spawn(move || {
                 writer.write(1);
@@ -317,7 +317,7 @@ fn signal_wakes_reader() {
 #[test]
 fn value_is_read_once() {
     check(3, || {
-        lend(Signal::<u32, 3>::with_places(), |signal| {
+        lend(Signal::<u32, 3>::with_slots(), |signal| {
             let (mut writer, mut reader) = signal.split().unwrap();
             writer.write(1);
             let writing = spawn(move || (2..4).for_each(|value| writer.write(value)));
@@ -333,7 +333,7 @@ fn value_is_read_once() {
 #[test]
 fn cleared_signal_is_not_read() {
     check(3, || {
-        lend(Signal::<u32, 3>::with_places(), |signal| {
+        lend(Signal::<u32, 3>::with_slots(), |signal| {
             let (mut writer, mut reader) = signal.split().unwrap();
             writer.write(1);
             let clearing = spawn(move || {
@@ -351,7 +351,7 @@ fn cleared_signal_is_not_read() {
 #[test]
 fn reader_sees_whole_values() {
     check(3, || {
-        lend(Watch::<[u32; 2], 3>::with_places(), |watch| {
+        lend(Watch::<[u32; 2], 3>::with_slots(), |watch| {
             let (mut writer, mut reader) = watch.split().unwrap();
             writer.write([1; 2]);
             let writing = spawn(move || (2..4).for_each(|value| writer.write([value; 2])));
@@ -373,7 +373,7 @@ fn reader_sees_whole_values() {
 #[test]
 fn two_writers_use_nodes_again() {
     check(2, || {
-        lend(Watch::<[u32; 2], 4>::with_places(), |watch| {
+        lend(Watch::<[u32; 2], 4>::with_slots(), |watch| {
             let (mut writer, mut reader) = watch.split().unwrap();
             let mut another = writer.clone();
             writer.write([1; 2]);
@@ -399,7 +399,7 @@ fn two_writers_use_nodes_again() {
 #[test]
 fn new_waiter_does_not_overtake_the_second() {
     check(3, || {
-        lend(Arbiter::<Region, 3>::with_places(Region::new()), |arbiter| {
+        lend(Arbiter::<Region, 3>::with_slots(Region::new()), |arbiter| {
             let held = arbiter.try_access().unwrap();
             let mut context = Context::from_waker(Waker::noop());
             let mut begin = || {
@@ -426,7 +426,7 @@ fn new_waiter_does_not_overtake_the_second() {
 #[test]
 fn task_polled_during_write_sees_it_or_is_woken() {
     check(3, || {
-        lend(Watch::<u32, 3>::with_places(), |watch| {
+        lend(Watch::<u32, 3>::with_slots(), |watch| {
             let (mut writer, mut reader) = watch.split().unwrap();
             let woken = std::sync::Arc::new(Woken::default());
             let waker = Waker::from(woken.clone());
@@ -444,7 +444,7 @@ fn task_polled_during_write_sees_it_or_is_woken() {
 #[test]
 fn two_writers_wake_reader() {
     check(2, || {
-        lend(Watch::<u32, 5>::with_places(), |watch| {
+        lend(Watch::<u32, 5>::with_slots(), |watch| {
             let (writer, mut reader) = watch.split().unwrap();
             let writing = [1, 2].map(|value| {
                 let mut writer = writer.clone();

@@ -13,7 +13,7 @@ use punctual_sync::shared::{Barrier, BarrierError, Latest, Semaphore, TicketLock
 #[test]
 fn recovers_ticket_lock_of_dead_process_once() {
     check(1, || {
-        lend(TicketLock::<Region, 4>::with_places(Region::new()), |lock| {
+        lend(TicketLock::<Region, 4>::with_slots(Region::new()), |lock| {
             let dead = spawn(|| {
                 processes::begin(1);
                 let held = lock.lock_while(looks(0)).unwrap();
@@ -49,7 +49,7 @@ fn recovers_ticket_lock_of_dead_process_once() {
 fn ticket_lock_reports_dead_owner() {
     check(2, || {
         lend(
-            (TicketLock::<Region, 2>::with_places(Region::new()), AtomicBool::new(false)),
+            (TicketLock::<Region, 2>::with_slots(Region::new()), AtomicBool::new(false)),
             |(lock, is_dead)| {
                 let dying = spawn(|| {
                     processes::begin(1);
@@ -80,7 +80,7 @@ fn ticket_lock_reports_dead_owner() {
 #[test]
 fn recovers_semaphore_unit_of_dead_process_once() {
     check(2, || {
-        lend((Semaphore::<3>::with_places(1), Region::new()), |(semaphore, region)| {
+        lend((Semaphore::<3>::with_slots(1), Region::new()), |(semaphore, region)| {
             let dead = spawn(|| {
                 processes::begin(1);
                 std::mem::forget(semaphore.hold(1).unwrap());

@@ -36,7 +36,7 @@ fn poll<const W: usize>(access: &mut Waiting<'_, W>) -> bool {
 #[test]
 fn notifier_frees_abandoned_place() {
     check(2, || {
-        lend(Arbiter::<Region, 1>::with_places(Region::new()), |arbiter| {
+        lend(Arbiter::<Region, 1>::with_slots(Region::new()), |arbiter| {
             let held = arbiter.try_access().unwrap();
             let mut first = access(arbiter);
             let releasing = spawn(move || drop(held));
@@ -54,7 +54,7 @@ fn notifier_frees_abandoned_place() {
 #[test]
 fn frees_place_abandoned_during_wake() {
     check(2, || {
-        lend(Arbiter::<Region, 1>::with_places(Region::new()), |arbiter| {
+        lend(Arbiter::<Region, 1>::with_slots(Region::new()), |arbiter| {
             let held = arbiter.try_access().unwrap();
             let first = access(arbiter);
             let releasing = spawn(move || drop(held));
@@ -72,7 +72,7 @@ fn frees_place_abandoned_during_wake() {
 #[test]
 fn late_comers_do_not_overtake() {
     check(2, || {
-        lend(Arbiter::<Region, 3>::with_places(Region::new()), |arbiter| {
+        lend(Arbiter::<Region, 3>::with_slots(Region::new()), |arbiter| {
             let held = arbiter.try_access().unwrap();
             let mut first = access(arbiter);
             let releasing = spawn(move || drop(held));
@@ -88,7 +88,7 @@ fn late_comers_do_not_overtake() {
 #[test]
 fn next_signal_reader_takes_nothing_twice() {
     check(2, || {
-        lend(Signal::<u32, 3>::with_places(), |signal| {
+        lend(Signal::<u32, 3>::with_slots(), |signal| {
             let (mut writer, mut reader) = signal.split().unwrap();
             writer.write(17);
             let reading = spawn(move || assert_eq!(reader.try_read(), Some(17)));
@@ -105,7 +105,7 @@ fn next_signal_reader_takes_nothing_twice() {
 #[test]
 fn receives_last_message_of_last_sender() {
     check(2, || {
-        lend(Channel::<u32, 1, 2>::with_places(), |channel| {
+        lend(Channel::<u32, 1, 2>::with_slots(), |channel| {
             let (mut sender, mut receiver) = channel.split_once().unwrap();
             // The receiver may be gone already.
             let sending = spawn(move || sender.try_send(17).is_ok());
@@ -122,7 +122,7 @@ fn receives_last_message_of_last_sender() {
 #[test]
 fn node_writes_are_ordered() {
     check(2, || {
-        lend(Watch::<[u32; 2], 4>::with_places(), |watch| {
+        lend(Watch::<[u32; 2], 4>::with_slots(), |watch| {
             let mut third = watch.writer().unwrap();
             let others = [1, 2].map(|value| {
                 let mut writer = watch.writer().unwrap();
@@ -145,7 +145,7 @@ fn lock(lock: &TicketLock<(), 2>, process: u32) -> Result<(), TicketLockError> {
 #[test]
 fn reuses_numbers_of_dead_peers_after_last_reference() {
     check(0, || {
-        lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
+        lend(TicketLock::<_, 2>::with_slots(()), |ticket_lock| {
             assert_eq!(lock(ticket_lock, 1), Ok(()));
             processes::die();
             assert_eq!((lock(ticket_lock, 2), lock(ticket_lock, 3)), (Ok(()), Ok(())));
@@ -157,7 +157,7 @@ fn reuses_numbers_of_dead_peers_after_last_reference() {
 #[test]
 fn dead_previous_owner_keeps_its_number() {
     check(0, || {
-        lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
+        lend(TicketLock::<_, 2>::with_slots(()), |ticket_lock| {
             assert_eq!([1, 2, 3].map(|process| lock(ticket_lock, process)), [Ok(()); 3]);
             processes::die();
             assert_eq!(lock(ticket_lock, 4), Err(TicketLockError::Full));
@@ -169,7 +169,7 @@ fn dead_previous_owner_keeps_its_number() {
 #[test]
 fn dead_owner_keeps_its_number_until_handover() {
     check(0, || {
-        lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
+        lend(TicketLock::<_, 2>::with_slots(()), |ticket_lock| {
             assert_eq!((lock(ticket_lock, 2), lock(ticket_lock, 3)), (Ok(()), Ok(())));
             processes::begin(1);
             std::mem::forget(ticket_lock.try_lock().unwrap());
@@ -185,7 +185,7 @@ fn dead_owner_keeps_its_number_until_handover() {
 #[test]
 fn does_not_hand_over_lock_twice_after_death() {
     check(2, || {
-        lend(TicketLock::<_, 2>::with_places(()), |ticket_lock| {
+        lend(TicketLock::<_, 2>::with_slots(()), |ticket_lock| {
             assert_eq!(lock(ticket_lock, 1), Ok(()));
             processes::die();
             let unlocking = spawn(|| assert_eq!(lock(ticket_lock, 2), Ok(())));

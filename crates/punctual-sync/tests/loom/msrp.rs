@@ -42,7 +42,7 @@ fn settled<const W: usize>(lock: &MsrpLock<W>, region: &Region, expected: u32) {
 #[test]
 fn spinning_threads_enter_no_kernel() {
     check(3, |arena| {
-        let (lock, region) = (arena.put(Lock::with_places()), arena.put(Region::new()));
+        let (lock, region) = (arena.put(Lock::with_slots()), arena.put(Region::new()));
         let enter = || {
             enter(lock, region, PATIENT);
             assert_eq!(futex::calls(), 0, "a thread releases the lock before it passes its turn on");
@@ -57,7 +57,7 @@ fn spinning_threads_enter_no_kernel() {
 #[test]
 fn one_spins_and_one_sleeps() {
     check(4, |arena| {
-        let (lock, region) = (arena.put(Lock::with_places()), arena.put(Region::new()));
+        let (lock, region) = (arena.put(Lock::with_slots()), arena.put(Region::new()));
         let other = start(2, || enter(lock, region, 0));
         enter(lock, region, PATIENT);
         other.join();
@@ -69,7 +69,7 @@ fn one_spins_and_one_sleeps() {
 #[test]
 fn three_threads_take_turns() {
     check(1, |arena| {
-        let (lock, region) = (arena.put(Lock::with_places()), arena.put(Region::new()));
+        let (lock, region) = (arena.put(Lock::with_slots()), arena.put(Region::new()));
         let me = MsrpThread::current();
         let held = lock.lock_while(&me, looks(0)).unwrap();
         let others = [(2, 0), (3, 2)];
@@ -85,7 +85,7 @@ fn three_threads_take_turns() {
 #[test]
 fn more_threads_than_places() {
     check(3, |arena| {
-        let (lock, region) = (arena.put(MsrpLock::<1>::with_places()), arena.put(Region::new()));
+        let (lock, region) = (arena.put(MsrpLock::<1>::with_slots()), arena.put(Region::new()));
         let other = start(2, || enter(lock, region, 1));
         enter(lock, region, 1);
         other.join();
@@ -97,7 +97,7 @@ fn more_threads_than_places() {
 #[test]
 fn spinning_threads_are_served_in_order() {
     check(4, |arena| {
-        let lock = arena.put(Lock::with_places());
+        let lock = arena.put(Lock::with_slots());
         // One of loom's cells: it panics if two threads access it without the lock in between.
         let entered = arena.put(Cell::new(0));
         let me = MsrpThread::current();
@@ -127,7 +127,7 @@ fn deadlock_is_an_error() {
     /// Across executions, so not one of loom's.
     static FOUND: AtomicBool = AtomicBool::new(false);
     check(2, |arena| {
-        let (a, b) = (arena.put(Lock::with_places()), arena.put(Lock::with_places()));
+        let (a, b) = (arena.put(Lock::with_slots()), arena.put(Lock::with_slots()));
         let regions = (arena.put(Region::new()), arena.put(Region::new()));
         let nest = |outer: &Lock, inner: &Lock| {
             let me = MsrpThread::current();

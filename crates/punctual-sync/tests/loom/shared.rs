@@ -281,7 +281,7 @@ fn barrier_timeout_keeps_count() {
 #[test]
 fn ticket_lock_excludes() {
     check(3, || {
-        lend(TicketLock::<Region, 2>::with_places(Region::new()), |lock| {
+        lend(TicketLock::<Region, 2>::with_slots(Region::new()), |lock| {
             let enter = || u32::from(lock.lock_while(looks(4)).map(|region| region.enter()).is_ok());
             let other = spawn(enter);
             let entered = enter() + other.join().unwrap();
@@ -293,7 +293,7 @@ fn ticket_lock_excludes() {
 #[test]
 fn ticket_lock_keeps_its_token() {
     check(2, || {
-        lend(TicketLock::<Region, 4>::with_places(Region::new()), |lock| {
+        lend(TicketLock::<Region, 4>::with_slots(Region::new()), |lock| {
             let held = lock.lock_while(looks(0)).unwrap();
             let others = [(); 2].map(|()| spawn(|| lock.lock_while(looks(1)).map(|region| region.enter())));
             held.enter();
@@ -310,7 +310,7 @@ fn ticket_lock_keeps_its_token() {
 #[test]
 fn ticket_try_lock_excludes() {
     check(3, || {
-        lend(TicketLock::<Region, 2>::with_places(Region::new()), |lock| {
+        lend(TicketLock::<Region, 2>::with_slots(Region::new()), |lock| {
             let other = spawn(|| lock.try_lock().map(|region| region.enter()).is_some());
             let mine = lock.lock_while(looks(4)).map(|region| region.enter());
             let again = lock.try_lock().map(|region| region.enter()).is_some();
@@ -323,7 +323,7 @@ fn ticket_try_lock_excludes() {
 #[test]
 fn semaphore_loses_no_wake() {
     check(3, || {
-        let shared = (Semaphore::<2>::with_places(0), Region::new(), AtomicBool::new(false));
+        let shared = (Semaphore::<2>::with_slots(0), Region::new(), AtomicBool::new(false));
         lend(shared, |(semaphore, region, has_ended)| {
             let waiting = spawn(|| {
                 semaphore.acquire(1).unwrap();
@@ -342,7 +342,7 @@ fn semaphore_loses_no_wake() {
 #[test]
 fn semaphore_passes_unit_on() {
     check(3, || {
-        lend((Semaphore::<2>::with_places(1), AtomicBool::new(false)), |(semaphore, has_ended)| {
+        lend((Semaphore::<2>::with_slots(1), AtomicBool::new(false)), |(semaphore, has_ended)| {
             let unit = semaphore.hold(1).unwrap();
             let waiting = spawn(|| {
                 semaphore.acquire(1).unwrap();
@@ -358,7 +358,7 @@ fn semaphore_passes_unit_on() {
 #[test]
 fn semaphore_excludes() {
     check(2, || {
-        lend((Semaphore::<2>::with_places(1), Region::new()), |(semaphore, region)| {
+        lend((Semaphore::<2>::with_slots(1), Region::new()), |(semaphore, region)| {
             let enter = |level| {
                 semaphore.acquire(level).unwrap();
                 region.enter();
@@ -376,7 +376,7 @@ fn semaphore_excludes() {
 #[test]
 fn semaphore_passes_wake_on() {
     check(2, || {
-        lend((Semaphore::<2>::with_places(0), AtomicBool::new(false)), |(semaphore, has_ended)| {
+        lend((Semaphore::<2>::with_slots(0), AtomicBool::new(false)), |(semaphore, has_ended)| {
             let waiting = spawn(|| {
                 semaphore.acquire(1).unwrap();
                 has_ended.store(true, Ordering::Release);
@@ -396,7 +396,7 @@ fn semaphore_passes_wake_on() {
 #[test]
 fn semaphore_serves_first_waiter() {
     check(3, || {
-        lend(Semaphore::<2>::with_places(0), |semaphore| {
+        lend(Semaphore::<2>::with_slots(0), |semaphore| {
             let high = spawn(|| semaphore.acquire(2).unwrap());
             while semaphore.waiting() == 0 {
                 yield_now();
@@ -412,7 +412,7 @@ fn semaphore_serves_first_waiter() {
 #[test]
 fn semaphore_time_out_loses_no_unit() {
     check(3, || {
-        lend(Semaphore::<2>::with_places(0), |semaphore| {
+        lend(Semaphore::<2>::with_slots(0), |semaphore| {
             let impatient = spawn(|| semaphore.acquire_until(2, Instant::from_ticks(1)));
             semaphore.signal(1).unwrap();
             let left = match impatient.join().unwrap() {

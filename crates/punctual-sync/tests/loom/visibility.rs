@@ -226,7 +226,7 @@ fn ring_length_never_exceeds_one_item() {
 fn signal_reaches_highest_waiter() {
     check(2, || {
         let ended = || AtomicBool::new(false);
-        lend((Semaphore::<2>::with_places(0), ended(), ended()), |(semaphore, low, high)| {
+        lend((Semaphore::<2>::with_slots(0), ended(), ended()), |(semaphore, low, high)| {
             assert!(semaphore.acquire_until(9, Instant::from_ticks(1)).is_err());
             let wait = |level, has_ended: &'static AtomicBool| {
                 semaphore.acquire(level).unwrap();

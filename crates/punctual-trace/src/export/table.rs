@@ -13,7 +13,7 @@ use crate::stats::{Summary, TaskStats, Term};
 /// # use punctual_trace::jobs::{Actor, JobKind};
 /// # use punctual_trace::stats::{Key, TaskId, TaskStats};
 /// # let key = Key { kind: JobKind::Thread, actor: Actor::Thread(7) };
-/// # let stats = TaskStats::new(TaskId { key, life: 0, ordinary: false });
+/// # let stats = TaskStats::new(TaskId { key, incarnation: 0, ordinary: false });
 ///
 /// assert!(table::terms(&stats).to_string().contains("response time"));
 /// ```

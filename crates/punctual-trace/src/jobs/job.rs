@@ -261,7 +261,7 @@ pub struct Job {
     /// Thread or handler.
     pub actor: Actor,
     /// Number of earlier threads with the thread's ID, as far as the trace shows.
-    pub life: u32,
+    pub incarnation: u32,
     /// The task of a Punctual app, if it marked the job.
     pub task: Option<u16>,
     /// Priority of the thread at the release, as the kernel counts.
@@ -447,7 +447,7 @@ impl Job {
             number: 0,
             kind,
             actor,
-            life: 0,
+            incarnation: 0,
             task: None,
             priority: 0,
             highest: 0,

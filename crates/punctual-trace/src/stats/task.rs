@@ -47,7 +47,7 @@ pub struct TaskId {
     /// Thread, handler or task of an app.
     pub key: Key,
     /// Number of earlier threads with the same ID; 0 for other actors.
-    pub life: u32,
+    pub incarnation: u32,
     /// True if the thread had an ordinary priority.
     pub ordinary: bool,
 }
@@ -58,8 +58,8 @@ impl TaskId {
     pub fn of(job: &Job) -> Self {
         let key = Key::of(job);
         match key.actor {
-            Actor::Thread(_) => Self { key, life: job.life, ordinary: job.priority > 98 },
-            _ => Self { key, life: 0, ordinary: false },
+            Actor::Thread(_) => Self { key, incarnation: job.incarnation, ordinary: job.priority > 98 },
+            _ => Self { key, incarnation: 0, ordinary: false },
         }
     }
 
@@ -67,7 +67,7 @@ impl TaskId {
     /// ID.
     pub(super) fn packed(self) -> u64 {
         // A key takes 43 bits.
-        self.key.packed() | u64::from(self.life & 0xf_ffff) << 43 | u64::from(self.ordinary) << 63
+        self.key.packed() | u64::from(self.incarnation & 0xf_ffff) << 43 | u64::from(self.ordinary) << 63
     }
 }
 

@@ -414,7 +414,9 @@ mod tasks {
         script.events.iter().for_each(|event| watch.feed(event, &mut |_| {}, &mut |_| {}));
         let tasks = watch.tasks().iter();
         tasks
-            .map(|task| (task.id().life, task.id().ordinary, task.jobs(), task.summary(Term::Response).max))
+            .map(|task| {
+                (task.id().incarnation, task.id().ordinary, task.jobs(), task.summary(Term::Response).max)
+            })
             .collect()
     }
 
@@ -442,17 +444,17 @@ mod tasks {
     fn distinguishes_threads_with_reused_id() {
         let mut s = Script::new();
         let mut watch = Watch::new(Config::default(), 1);
-        for life in 0..10 {
-            let start = 1_000 + life * 10_000;
+        for incarnation in 0..10 {
+            let start = 1_000 + incarnation * 10_000;
             s.at(start, 0, Kind::Wakeup { task: CONTROL, cpu: 0, new: true }).switch(
                 start + 10,
                 0,
                 Runnable,
                 CONTROL,
             );
-            s.switch(start + 100 + life, 0, Sleeping, IDLE);
+            s.switch(start + 100 + incarnation, 0, Sleeping, IDLE);
             s.waking(start + 1_000, 0, CONTROL, 0).switch(start + 1_010, 0, Runnable, CONTROL);
-            s.switch(start + 2_000 + life, 0, Gone, IDLE);
+            s.switch(start + 2_000 + incarnation, 0, Gone, IDLE);
         }
         let mut names = Names::new();
         for (index, event) in s.events.iter().enumerate() {
@@ -466,10 +468,10 @@ mod tasks {
         }
         let tasks = watch.tasks();
         assert_eq!(tasks.len(), 10);
-        for (life, task) in (0..).zip(tasks) {
-            assert_eq!((task.jobs(), task.id().life), (2, life));
-            assert_eq!(task.summary(Term::Response).max, 1_000 + u64::from(life));
-            assert_eq!(task.names(&names).of(Actor::Thread(7)), format!("worker-{life}/7"));
+        for (incarnation, task) in (0..).zip(tasks) {
+            assert_eq!((task.jobs(), task.id().incarnation), (2, incarnation));
+            assert_eq!(task.summary(Term::Response).max, 1_000 + u64::from(incarnation));
+            assert_eq!(task.names(&names).of(Actor::Thread(7)), format!("worker-{incarnation}/7"));
         }
     }
 

@@ -27,7 +27,7 @@ pub struct Group {
 impl Group {
     /// Creates the lock of a group, which always spins.
     pub const fn new(_: bool) -> Self {
-        Self { lock: TicketLock::with_places(()), holder: AtomicPtr::new(ptr::null_mut()) }
+        Self { lock: TicketLock::with_slots(()), holder: AtomicPtr::new(ptr::null_mut()) }
     }
 
     /// Runs `f` while no other job is in a critical section of the group. The partition is at its

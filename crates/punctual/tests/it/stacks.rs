@@ -312,8 +312,8 @@ fn default_levels_fit_above_lowest_priority() {
     // In virtual time all jobs are on the caller's stack, and without priorities they may be: the
     // caller chooses it.
     let run = |config| {
-        let life = || nested::app::run(config).expect("the app starts");
-        let caller = std::thread::Builder::new().stack_size(8 << 20).spawn(life);
+        let body = || nested::app::run(config).expect("the app starts");
+        let caller = std::thread::Builder::new().stack_size(8 << 20).spawn(body);
         caller.expect("threads can be started").join().expect("it does not panic")
     };
     let report = run(Config::new());

@@ -22,7 +22,7 @@ pub(crate) static VISITS: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
 /// `tick fast edge waits`.
 pub(crate) static RUNS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 /// Signal that `waits` waits for in addition to times; sent by all tasks.
-pub(crate) static NEWS: Signal<u32> = Signal::with_places();
+pub(crate) static NEWS: Signal<u32> = Signal::with_slots();
 /// Number of times that `waits` has ended.
 pub(crate) static WAITED: AtomicU64 = AtomicU64::new(0);
 

@@ -243,7 +243,7 @@ impl Observer {
 
     fn of_thread(&mut self, job: &Job) {
         let Actor::Thread(tid) = job.actor else { return };
-        let whose = job.task.map_or(Whose::Thread(tid, job.life), Whose::Task);
+        let whose = job.task.map_or(Whose::Thread(tid, job.incarnation), Whose::Task);
         let seen = self.threads.entry(whose).or_default();
         seen.last = job.end;
         if job.task.is_some() {
@@ -384,7 +384,9 @@ impl Observer {
         let names = names.at(seen.last);
         let name = match whose {
             Whose::Thread(tid, 0) => names.of(Actor::Thread(tid)),
-            Whose::Thread(tid, life) => format!("{}, {}", names.of(Actor::Thread(tid)), life + 1),
+            Whose::Thread(tid, incarnation) => {
+                format!("{}, {}", names.of(Actor::Thread(tid)), incarnation + 1)
+            }
             Whose::Task(task) => names.of(Actor::Task(task)),
         };
         let changed = matches!(whose, Whose::Thread(..)) && least != most;

@@ -85,21 +85,21 @@ unsafe impl<T: Send, const N: usize, const W: usize> Sync for Channel<T, N, W> {
 unsafe impl<T: Send, const N: usize, const W: usize> Send for Channel<T, N, W> {}
 
 /// `Waiters` limits the number of slots from above.
-const fn is_possible(messages: usize, places: usize) -> bool {
-    messages >= 1 && messages < u32::MAX as usize && places >= 2
+const fn is_possible(messages: usize, slots: usize) -> bool {
+    messages >= 1 && messages < u32::MAX as usize && slots >= 2
 }
 
 impl<T, const N: usize> Channel<T, N> {
     /// Creates an empty channel with 16 slots.
     #[cfg(not(loom))]
     pub const fn new() -> Self {
-        Self::with_places()
+        Self::with_slots()
     }
 
     /// Creates an empty channel with 16 slots.
     #[cfg(loom)]
     pub fn new() -> Self {
-        Self::with_places()
+        Self::with_slots()
     }
 }
 
@@ -108,7 +108,7 @@ impl<T, const N: usize, const W: usize> Channel<T, N, W> {
 
     /// Creates an empty channel with `W` slots, up to 32.
     #[cfg(not(loom))]
-    pub const fn with_places() -> Self {
+    pub const fn with_slots() -> Self {
         let () = Self::CHECK;
         let mut next = [const { AtomicU32::new(0) }; N];
         let mut node = 0;
@@ -132,7 +132,7 @@ impl<T, const N: usize, const W: usize> Channel<T, N, W> {
 
     /// Creates an empty channel with `W` slots, up to 32.
     #[cfg(loom)]
-    pub fn with_places() -> Self {
+    pub fn with_slots() -> Self {
         let () = Self::CHECK;
         let next = |node| AtomicU32::new(if node + 1 < N { node as u32 + 2 } else { 0 });
         Self {
@@ -153,7 +153,7 @@ impl<T, const N: usize, const W: usize> Channel<T, N, W> {
     pub fn split(&mut self) -> (Sender<'_, T, N, W>, Receiver<'_, T, N, W>) {
         if self.is_split.load(Ordering::Relaxed) {
             // The borrow proves that no end exists. The nodes of leaked ends are free again, too.
-            *self = Self::with_places();
+            *self = Self::with_slots();
         }
         self.split_once().expect("the channel is new, or has not been split")
     }
@@ -287,12 +287,12 @@ impl<T, const N: usize, const W: usize> fmt::Debug for Channel<T, N, W> {
 macro_rules! make_channel {
     ($T:ty, $N:expr) => {{
         static CHANNEL: $crate::asynch::channel::Channel<$T, { $N }> =
-            $crate::asynch::channel::Channel::with_places();
+            $crate::asynch::channel::Channel::with_slots();
         CHANNEL.split_once().expect("`make_channel!` must run once")
     }};
     ($T:ty, $N:expr, $W:expr) => {{
         static CHANNEL: $crate::asynch::channel::Channel<$T, { $N }, { $W }> =
-            $crate::asynch::channel::Channel::with_places();
+            $crate::asynch::channel::Channel::with_slots();
         CHANNEL.split_once().expect("`make_channel!` must run once")
     }};
 }

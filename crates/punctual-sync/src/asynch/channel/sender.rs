@@ -38,7 +38,7 @@ struct Closed;
 
 impl<'a, T, const N: usize, const W: usize> Sender<'a, T, N, W> {
     /// # Panics
-    /// If the channel has no place for another sender.
+    /// If the channel has no slot for another sender.
     pub(super) fn new(channel: &'a Channel<T, N, W>) -> Self {
         channel.senders.add(W - 1);
         Self { channel }

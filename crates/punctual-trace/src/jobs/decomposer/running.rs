@@ -146,7 +146,7 @@ impl Decomposer {
     pub(super) fn open_job(&self, slot: u32) -> OpenJob {
         let thread = self.threads.get_slot(slot);
         let mut open = OpenJob::new(Actor::Thread(thread.tid), thread.purpose.job_kind(), &self.config);
-        open.lives_after(thread.life);
+        open.set_incarnation(thread.incarnation);
         if thread.purpose != Purpose::Program || self.config.futex == FutexWaits::Suspend {
             open.waits_for_no_futex();
         }
@@ -188,14 +188,14 @@ impl Decomposer {
         let calls = parent.is_some_and(|parent| parent.calls || recorded.has_calls_of(parent.tid));
         // The previous thread with this TID has ended.
         let traced = self.starts_traced(event.by, slot);
-        let life = self.threads.created(slot);
+        let incarnation = self.threads.created(slot);
         let thread = self.threads.at(slot);
         (thread.descends, thread.marks, thread.calls) = (descends, false, calls);
         thread.continues = false;
         thread.coverage.is_traced = traced;
         thread.open.take_if(|open| open.is_idle());
         if let Some(open) = thread.open.as_mut() {
-            open.lives_after(life);
+            open.set_incarnation(incarnation);
         }
     }
 }

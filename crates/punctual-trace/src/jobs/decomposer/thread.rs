@@ -161,7 +161,7 @@ pub(super) struct Thread {
     pub(super) tid: Tid,
     pub(super) name: Comm,
     /// Number of earlier threads with jobs that had its ID.
-    pub(super) life: u32,
+    pub(super) incarnation: u32,
     pub(super) purpose: Purpose,
     pub(super) priority: Priority,
     pub(super) cpu: u16,
@@ -207,7 +207,7 @@ impl Thread {
         Self {
             tid,
             name: Comm::default(),
-            life: 0,
+            incarnation: 0,
             purpose: Purpose::Program,
             priority: Priority { own: 120, is_shown: false, is_boosted: false, deboosted: 0 },
             cpu: 0,
@@ -305,7 +305,7 @@ pub(super) struct Threads {
     /// and IDs are assigned in sequence.
     recent: Box<[(Tid, u32); CACHED]>,
     /// For each ID, the number of threads with jobs before the current or next one.
-    lives: HashMap<Tid, u32, BuildHasherDefault<IntHasher>>,
+    incarnations: HashMap<Tid, u32, BuildHasherDefault<IntHasher>>,
     /// Threads with jobs that have ended or are stopped.
     ended: HashSet<Tid, BuildHasherDefault<IntHasher>>,
     limit: usize,
@@ -317,13 +317,13 @@ impl Threads {
     pub(super) fn new(limit: usize, chosen: Option<Chosen>) -> Self {
         let index = HashMap::default();
         let recent = Box::new([(0, 0); CACHED]);
-        let (lives, ended) = (HashMap::default(), HashSet::default());
+        let (incarnations, ended) = (HashMap::default(), HashSet::default());
         Self {
             slots: Vec::new(),
             free: Vec::new(),
             index,
             recent,
-            lives,
+            incarnations,
             ended,
             limit: limit.max(16),
             chosen,
@@ -376,7 +376,7 @@ impl Threads {
             }
         };
         self.index.insert(tid, slot);
-        self.at(slot).life = self.life(tid);
+        self.at(slot).incarnation = self.incarnation(tid);
         if let Some(chosen) = &self.chosen {
             let traced = chosen.has(tid);
             let thread = self.at(slot);
@@ -386,8 +386,8 @@ impl Threads {
     }
 
     /// Returns the number of threads with jobs that had the ID before the current one.
-    pub(super) fn life(&self, tid: Tid) -> u32 {
-        self.lives.get(&tid).copied().unwrap_or(0)
+    pub(super) fn incarnation(&self, tid: Tid) -> u32 {
+        self.incarnations.get(&tid).copied().unwrap_or(0)
     }
 
     /// A thread has been created in this slot; returns the number of threads with jobs that had its
@@ -396,20 +396,20 @@ impl Threads {
         let thread = self.at(slot);
         let (tid, unended) = (thread.tid, thread.open.is_some());
         if self.ended.remove(&tid) || unended {
-            self.count_life(tid);
+            self.count_incarnation(tid);
         }
-        let life = self.life(tid);
-        self.at(slot).life = life;
-        life
+        let incarnation = self.incarnation(tid);
+        self.at(slot).incarnation = incarnation;
+        incarnation
     }
 
     /// A thread with jobs has ended, and another may get its ID.
-    fn count_life(&mut self, tid: Tid) {
-        if self.lives.len() >= self.limit && !self.lives.contains_key(&tid) {
-            self.lives.clear();
+    fn count_incarnation(&mut self, tid: Tid) {
+        if self.incarnations.len() >= self.limit && !self.incarnations.contains_key(&tid) {
+            self.incarnations.clear();
             self.ended.clear();
         }
-        *self.lives.entry(tid).or_default() += 1;
+        *self.incarnations.entry(tid).or_default() += 1;
     }
 
     /// A thread is stopped or has ended.

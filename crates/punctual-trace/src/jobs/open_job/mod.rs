@@ -188,8 +188,8 @@ impl OpenJob {
     }
 
     /// Sets the number of earlier threads with its thread's ID.
-    pub(super) fn lives_after(&mut self, lives: u32) {
-        self.job.life = lives;
+    pub(super) fn set_incarnation(&mut self, incarnations: u32) {
+        self.job.incarnation = incarnations;
     }
 
     /// Its thread waits for no futex, or for none that is a lock, so unrecorded calls hide nothing.

@@ -115,7 +115,7 @@ impl PthreadMutex {
 pub(crate) fn thread<T: Send + 'static>(
     name: &str,
     priority: i32,
-    life: impl FnOnce() -> T + Send + 'static,
+    body: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
     let (ready, is_ready) = std::sync::mpsc::channel();
     let body = move || {
@@ -128,7 +128,7 @@ pub(crate) fn thread<T: Send + 'static>(
         }
         set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority).unwrap();
         ready.send(()).unwrap();
-        life()
+        body()
     };
     let handle = Builder::new().name(name.into()).spawn(body).unwrap();
     is_ready.recv().expect("it gets its settings");

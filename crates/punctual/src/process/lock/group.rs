@@ -60,7 +60,7 @@ impl Group {
     /// Creates the lock of a group; `spins` if a polling partition is among the users.
     pub const fn new(spins: bool) -> Self {
         let lock = match spins {
-            true => Kind::Spinning(TicketLock::with_places(())),
+            true => Kind::Spinning(TicketLock::with_slots(())),
             false => Kind::Sleeping(MsrpLock::new()),
         };
         Self { lock, holder: AtomicPtr::new(std::ptr::null_mut()) }

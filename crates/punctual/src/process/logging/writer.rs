@@ -30,13 +30,13 @@ impl Writer {
         }
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
-        let life = move || {
+        let body = move || {
             while !ends.load(Ordering::Acquire) {
                 write_out();
                 park_timeout(INTERVAL);
             }
         };
-        match background::spawn("punctual-log", life) {
+        match background::spawn("punctual-log", body) {
             Ok(thread) => Some(Self { over, thread: Some(thread) }),
             Err(error) => {
                 notice::warn(format_args!(

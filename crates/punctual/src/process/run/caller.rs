@@ -43,14 +43,14 @@ impl Caller {
             true => None,
             false => {
                 let over = Arc::clone(&over);
-                let life = move || {
+                let body = move || {
                     // Otherwise a pause would take twice as long.
                     let _ = settings::set_timer_slack();
                     let _redirect = PanicRedirect::to(runtime);
                     make(runtime, calls, || over.load(Ordering::Acquire) || alone());
                     drop(alive);
                 };
-                Some(background::spawn("punctual-calls", life)?)
+                Some(background::spawn("punctual-calls", body)?)
             }
         };
         Ok(Self { over, thread })

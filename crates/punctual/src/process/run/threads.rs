@@ -92,13 +92,13 @@ impl<'a> Threads<'a> {
             for level in levels {
                 let name = format!("level {}", level.number());
                 let worker = level.worker();
-                let life = move |me| {
+                let body = move |me| {
                     core.work(me, level);
                     // SAFETY: this is the level's worker, and there is no other thread that runs
                     // every level.
                     unsafe { partition.retire(me, level) };
                 };
-                self.add(partition, name, worker, move |me| as_member(partition, me, life))?;
+                self.add(partition, name, worker, move |me| as_member(partition, me, body))?;
             }
         }
         for source in runtime.sources() {
@@ -112,8 +112,8 @@ impl<'a> Threads<'a> {
         }
         if let Some(reactor) = runtime.reactor() {
             let (partition, worker) = (reactor.partition(), reactor.worker());
-            let life = move |me| as_member(partition, me, |me| event_threads::listen_for_async(reactor, me));
-            self.add(partition, "event async".to_owned(), worker, life)?;
+            let body = move |me| as_member(partition, me, |me| event_threads::listen_for_async(reactor, me));
+            self.add(partition, "event async".to_owned(), worker, body)?;
         }
         Ok(())
     }
@@ -127,7 +127,7 @@ impl<'a> Threads<'a> {
         let ready = Arc::clone(&self.polling.ready);
         let (cpu, progress) = (self.plan.cpu(partition), Arc::clone(self.progress));
         let counts_calls = self.plan.marks != Marks::Off;
-        let life = move |_| {
+        let body = move |_| {
             // Until then the worker is used by the thread of `init`. Nothing is ever sent.
             let _ = begun.recv();
             // SAFETY: the thread of `init` no longer uses it, because it has handed it over.
@@ -137,7 +137,7 @@ impl<'a> Threads<'a> {
             let note = hits.map(|hits| format!("while partition {} polled: {hits}", partition.name));
             progress.hits.lock().unwrap_or_else(PoisonError::into_inner).extend(note);
         };
-        self.add_thread(partition, "polling".to_owned(), None, life)
+        self.add_thread(partition, "polling".to_owned(), None, body)
     }
 
     /// Lets the polling threads begin; the calling thread no longer uses their workers.
@@ -174,10 +174,10 @@ impl<'a> Threads<'a> {
         partition: &'static PartitionState,
         what: String,
         worker: &'static Worker,
-        life: impl FnOnce(CurrentWorker) + Send + 'static,
+        body: impl FnOnce(CurrentWorker) + Send + 'static,
     ) -> std::io::Result<()> {
-        let life = |me: Option<CurrentWorker>| life(me.expect("it is started with a worker"));
-        self.add_thread(partition, what, Some(worker), life)
+        let body = |me: Option<CurrentWorker>| body(me.expect("it is started with a worker"));
+        self.add_thread(partition, what, Some(worker), body)
     }
 
     fn add_thread(
@@ -185,7 +185,7 @@ impl<'a> Threads<'a> {
         partition: &'static PartitionState,
         what: String,
         worker: Option<&'static Worker>,
-        life: impl FnOnce(Option<CurrentWorker>) + Send + 'static,
+        body: impl FnOnce(Option<CurrentWorker>) + Send + 'static,
     ) -> std::io::Result<()> {
         let wanted = self.wanted(partition, worker);
         let polls = partition.model == ThreadModel::Polling && worker.is_none();
@@ -206,7 +206,7 @@ impl<'a> Threads<'a> {
             let _redirect = PanicRedirect::to(partition.runtime);
             prepare(&name, me, wanted, polls, stack, &report);
             // Jobs' panics are caught in the job; one that arrives here is the executor's own.
-            fault::contained(partition.runtime, Culprit::Executor, || life(me));
+            fault::contained(partition.runtime, Culprit::Executor, || body(me));
             stack.map(|stack| stack.used())
         })?;
         self.handles.push(handle);
@@ -267,12 +267,12 @@ impl<'a> Threads<'a> {
     }
 }
 
-/// Runs `life` as a thread of `partition`.
-fn as_member(partition: &'static PartitionState, me: CurrentWorker, life: impl FnOnce(CurrentWorker)) {
+/// Runs `body` as a thread of `partition`.
+fn as_member(partition: &'static PartitionState, me: CurrentWorker, body: impl FnOnce(CurrentWorker)) {
     let _logging = Logging::begin();
     let _member = Member::join(partition, me);
     let _watched = WatchedThread::begin(partition.runtime);
-    life(me);
+    body(me);
     forked::check(partition.runtime);
 }
 

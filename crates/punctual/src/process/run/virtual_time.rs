@@ -135,14 +135,14 @@ impl Others {
                 let me = unsafe { partition.enter_idle() };
                 let _member = Member::join(partition, me);
                 let _watched = WatchedThread::begin(partition.runtime);
-                let life = || {
+                let body = || {
                     // SAFETY: everything has been held since the start.
                     unsafe { virtual_time::begin(partition, me) };
                     live(partition, me);
                     retire(partition, me);
                 };
                 // Jobs' panics are caught in the job; one that arrives here is the executor's own.
-                fault::contained(runtime, Culprit::Executor, life);
+                fault::contained(runtime, Culprit::Executor, body);
                 runtime.host.turns.leave(partition.index());
             });
             match started {

@@ -57,7 +57,7 @@ macro_rules! app {
             }
 
             #[task($($one)* priority = 1, shared = [&seen], local = [other_end, news: &'static Signal<u32> = {
-                static NEWS: Signal<u32> = Signal::with_places();
+                static NEWS: Signal<u32> = Signal::with_slots();
                 &NEWS
             }])]
             fn step(cx: step::Context, step: u32) {

@@ -61,7 +61,7 @@ fn poll_once<F: Future>(future: F) -> Option<F::Output> {
 #[test]
 fn waiting_sender_learns_that_the_receiver_has_left() {
     check(2, || {
-        lend(Channel::<u32, 1, 3>::with_places(), |channel| {
+        lend(Channel::<u32, 1, 3>::with_slots(), |channel| {
             let (mut sender, receiver) = channel.split_once().unwrap();
             let mut other = sender.clone();
             let sending = spawn(move || drop(other.try_send(1)));

@@ -197,6 +197,8 @@ fn unknown_names_missing_events() {
     };
     let out = flat(&[&of_sched[..], &handlers].concat(), machine::is_sched);
     assert!(out.contains("record irq_vectors as well, by punctual trace record --events usual"), "{out}");
+    let out = flat(&of_sched, machine::is_sched);
+    assert!(out.contains("record irq, irq_vectors and softirq as well, by punctual"), "{out}");
     let out = flat(&[&of_sched[..1], &handlers, &vectors].concat(), is_switch);
     assert!(
         out.contains("its releases are unknown; record sched as well, by punctual trace record"),

@@ -132,7 +132,10 @@ impl Lacks {
             ),
             (interrupts, _) => format!(
                 "the recording does not contain its interrupts, so its C is unknown; record {} as well, by {remedy}",
-                interrupts.join(" and ")
+                match interrupts {
+                    [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+                    one => one.concat(),
+                }
             ),
         }
     }

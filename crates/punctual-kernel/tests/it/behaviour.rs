@@ -1,8 +1,9 @@
 //! The observable behavior of threads, one rule each, including the qualitative tests of 001, I.D
 //! and IV.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 
+use crate::support::log::{LOG, log, run};
 use punctual_kernel::sim::{self, Sim};
 use punctual_kernel::{Exclusion, Group, OrderedGuards, lock_all};
 
@@ -14,24 +15,6 @@ type Semaphore = punctual_kernel::Semaphore<Sim>;
 type Server = punctual_kernel::Server<Sim>;
 type Callback = punctual_kernel::Callback<Sim>;
 type Stack = punctual_kernel::Stack<Sim, 49152>;
-
-thread_local! {
-    // All threads of a simulation run on the thread of the test.
-    static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-}
-
-fn log(text: impl Into<String>) {
-    LOG.with_borrow_mut(|log| log.push(text.into()));
-}
-
-/// Runs `f` in a thread of this priority, and everything that it starts; returns the log.
-fn run(priority: u8, stack: &'static Stack, f: fn()) -> String {
-    sim::run(|| {
-        Thread::spawn(priority, stack, |f: fn()| f(), f).unwrap();
-        Kernel::run();
-    });
-    LOG.take().join(" ")
-}
 
 fn name(name: &'static str) {
     log(name);
@@ -527,6 +510,24 @@ fn uses_rest_of_a_slice_once() {
     };
     static PEERS: [Stack; 2] = [const { Stack::new() }; 2];
     assert_eq!(sliced(&PEERS, a, |()| steps("b", 5)), "aacabbbaaabba");
+}
+
+#[test]
+fn rotates_slices_after_a_mutex_was_handed_over() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    static HIGH: Stack = Stack::new();
+    static MUTEX: Mutex<()> = Mutex::new("mutex", ());
+    let a = |()| {
+        let guard = MUTEX.lock().unwrap();
+        let high = |()| {
+            let _guard = MUTEX.lock().unwrap();
+            steps("h", 1);
+        };
+        Thread::spawn(4, &HIGH, high, ()).unwrap();
+        drop(guard);
+        steps("a", 4);
+    };
+    assert_eq!(sliced(&STACKS, a, |()| steps("b", 4)), "haaabbbab");
 }
 
 #[test]

@@ -7,3 +7,4 @@ mod support;
 mod behaviour;
 mod misuse;
 mod schedules;
+mod waiting;

@@ -340,34 +340,49 @@ fn rejects_mutexes_out_of_order() {
     static GROUP: Group = Group::new();
     static FIRST: OrderedMutex<()> = OrderedMutex::new(&GROUP, 1, "first", ());
     static SECOND: OrderedMutex<()> = OrderedMutex::new(&GROUP, 2, "second", ());
+    static OTHERS: Group = Group::new();
+    static OTHER: OrderedMutex<()> = OrderedMutex::new(&OTHERS, 1, "other", ());
     in_thread(&STACK, || {
         let second = SECOND.lock().unwrap();
         assert_eq!(FIRST.lock().err(), Some(LockError::OutOfOrder("second")));
+        assert_eq!(SECOND.lock().err(), Some(LockError::Recursive("second")));
+        assert!(OTHER.lock().is_ok(), "the order is that of a group");
         drop(second);
         let _first = FIRST.lock().unwrap();
         assert!(SECOND.lock().is_ok());
     });
 }
 
+/// Returns the message about a thread that overflows its stack before it calls `then`.
+fn overflow_before(stacks: &'static [Stack; 2], then: fn()) -> String {
+    type Argument = (&'static Stack, fn());
+    let starts = |(stack, then): Argument| {
+        let overflows = |(stack, then): Argument| {
+            // Like an overflow that reaches just below the stack, without overwriting other memory.
+            let lowest = (&raw const *stack).cast_mut().cast::<usize>();
+            // SAFETY: the lowest word of this thread's stack, which is not that deep.
+            unsafe { lowest.write_volatile(0) };
+            then();
+        };
+        Thread::spawn(5, stack, overflows, (stack, then)).unwrap();
+        Thread::yield_now();
+    };
+    panic_of(|| {
+        sim::run(|| {
+            Thread::spawn(5, &stacks[0], starts, (&stacks[1], then)).unwrap();
+            Kernel::run();
+        });
+    })
+}
+
 #[test]
 fn detects_stack_overflow_at_next_switch() {
-    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
-    let message = panic_of(|| {
-        in_thread(&STACKS[0], || {
-            let overflows = |()| {
-                // Like an overflow that reaches just below the stack, without overwriting other
-                // memory.
-                let lowest = (&raw const STACKS[1]).cast_mut().cast::<usize>();
-                // SAFETY: the lowest word of this thread's stack, which is not that deep.
-                unsafe { lowest.write_volatile(0) };
-                Thread::yield_now();
-                Thread::sleep_until(5).unwrap();
-            };
-            Thread::spawn(5, &STACKS[1], overflows, ()).unwrap();
-            Thread::yield_now();
-        });
-    });
-    assert!(message.contains("slot 1 has overflowed its stack"), "{message}");
+    static STACKS: [[Stack; 2]; 2] = [const { [const { Stack::new() }; 2] }; 2];
+    let calls: [fn(); 2] = [Thread::yield_now, || Thread::sleep_until(5).unwrap()];
+    for (stacks, then) in STACKS.iter().zip(calls) {
+        let message = overflow_before(stacks, then);
+        assert!(message.contains("slot 1 has overflowed its stack"), "{message}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The common parts of the schedule tests: random programs, the model of their behavior, and
 //! running both.
 
+pub(crate) mod log;
 pub(crate) mod model;
 pub(crate) mod program;
 pub(crate) mod schedule;

@@ -29,12 +29,11 @@ use crate::Instant;
 use crate::atomic::{Ordering, fence};
 use crate::current::CurrentWorker;
 use crate::level::Level;
-use crate::partition::{Partition, Preemption};
+use crate::partition::{OneThread, Partition, PortOf, Preemption};
 use crate::port::Port;
 use crate::timers::NEVER;
-use crate::word::bit;
 
-impl<P: Port> Partition<P> {
+impl<P: PortOf<OneThread>> Partition<P> {
     /// Occupies `level` for a job that an interrupt handler runs at once, as the interrupted thread
     /// `me`.
     ///
@@ -52,15 +51,7 @@ impl<P: Port> Partition<P> {
         me: CurrentWorker,
         level: &'static Level,
     ) -> Option<Preemption<P>> {
-        const { assert!(Self::ONE_THREAD, "handlers run jobs as the one thread of their partition") };
-        let (number, held) = (level.number(), me.held());
-        let word = self.load(Ordering::Relaxed).with_occupied(held);
-        if !word.goes_first(number) {
-            return None;
-        }
-        // Other CPUs that mark a level ready concurrently send this CPU a wake.
-        self.occupy_as(me, held | bit(number));
-        Some(Preemption::enter(self, me, level))
+        self.occupy_first(me, level.number()).then(|| Preemption::enter(self, me, level))
     }
 
     /// Releases the jobs due at `now` at every level. Returns the next due time, and a job for the
@@ -79,14 +70,13 @@ impl<P: Port> Partition<P> {
         me: CurrentWorker,
         now: Instant,
     ) -> (Option<Instant>, Option<Expired<P>>) {
-        const { assert!(Self::ONE_THREAD, "handlers run jobs as the one thread of their partition") };
         // A thread that arms a timer after this wakes the CPU. The scan below sees timers armed
         // before.
-        self.alarm.hide();
+        self.dispatch.alarm.hide();
         // Pairs with the fence in `armed`.
         fence(Ordering::SeqCst);
         let (mut earliest, mut expired) = (NEVER, None);
-        let mut timed = if self.starts_no_job() { 0 } else { self.timed.load(Ordering::Relaxed) };
+        let mut timed = if self.starts_no_job() { 0 } else { self.dispatch.timed.load(Ordering::Relaxed) };
         // From the highest level down, since the handler can run only a job of the highest due
         // level.
         while timed != 0 {
@@ -124,7 +114,7 @@ impl<P: Port> Partition<P> {
         if timed != 0 {
             earliest = earliest.min(self.release_at(me, timed, now));
         }
-        self.alarm.set(earliest);
+        self.dispatch.alarm.set(earliest);
         ((earliest != NEVER).then(|| Instant::from_ticks(earliest)), expired)
     }
 
@@ -159,9 +149,9 @@ impl<P: Port> Partition<P> {
     #[cold]
     fn forget(&self, place: u32) {
         // Acquire: a thread that set the bit before this has recorded its armed timer before.
-        self.timed.fetch_and(!(1 << place), Ordering::Acquire);
+        self.dispatch.timed.fetch_and(!(1 << place), Ordering::Acquire);
         if self.levels()[place as usize].has_changes() {
-            self.timed.fetch_or(1 << place, Ordering::Relaxed);
+            self.dispatch.timed.fetch_or(1 << place, Ordering::Relaxed);
         }
     }
 
@@ -200,7 +190,7 @@ impl<P: Port> Expired<P> {
 mod tests {
     use crate::sync::{AtomicU32, Ordering};
     use crate::{
-        CurrentWorker, Duration, Instant, Level, Node, OnOverrun, OneThread, Partition, Periodic, Port,
+        CurrentWorker, Duration, Instant, Level, Node, OnOverrun, Partition, Periodic, Port, ReadyLevels,
         Worker,
     };
     use crate::{Jobs, Queue};
@@ -208,7 +198,7 @@ mod tests {
     struct Still;
 
     impl Port for Still {
-        type Word = OneThread;
+        type Word = ReadyLevels;
 
         fn now(&self) -> Instant {
             Instant::from_ticks(0)
@@ -376,7 +366,7 @@ mod tests {
             (2, true, false, false)
         );
         // A thread that arms a timer for an earlier time has to wake the CPU.
-        assert_eq!(THREE.alarm.time(), 60);
+        assert_eq!(THREE.dispatch.alarm.time(), 60);
         // A job above interrupts it before its first instruction. Its own grid skips, since its job
         // has not run yet.
         let (next, above) = tick(150);

@@ -3,7 +3,7 @@
 use crate::Instant;
 use crate::atomic::Ordering;
 use crate::current::CurrentWorker;
-use crate::partition::Partition;
+use crate::partition::{Dispatch, Partition};
 use crate::port::Port;
 use crate::word::MAX_LEVEL;
 use crate::word_cell::WordCell;
@@ -39,14 +39,6 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// As [`lay_grids`](Self::lay_grids), for the one thread of a partition, which
-    /// [ticks](Self::tick) next.
-    pub fn lay_grids_here(&self, start: Instant) {
-        self.levels().iter().for_each(|level| level.start(start));
-        // Bits that another CPU has set stay set; `forget` acquires them.
-        self.timed.fetch_or(((1_u64 << self.levels().len()) - 1) as u32, Ordering::Relaxed);
-    }
-
     /// Ends [`hold_all_jobs`](Self::hold_all_jobs) without starting the grids: after a failed
     /// `init`, or if they are [started](Self::lay_grids) separately.
     ///
@@ -54,24 +46,6 @@ impl<P: Port> Partition<P> {
     /// As for [`go`](Self::go).
     pub unsafe fn abandon(&'static self, me: CurrentWorker) {
         self.lower(me, MAX_LEVEL);
-    }
-
-    /// Occupies the top level permanently unless a level is occupied: from then on no job runs. For
-    /// a foreign thread that is about to end the process.
-    ///
-    /// # Panics
-    /// If [one thread](crate::OneThread) runs everything.
-    pub fn close(&self) -> bool {
-        assert!(!Self::ONE_THREAD, "a foreign thread cannot see the occupied levels");
-        let mut word = self.load(Ordering::Relaxed);
-        while word.level() == 0 {
-            // Acquire: the caller sees what every job did.
-            match self.swap(word, word.occupy(MAX_LEVEL), Ordering::Acquire) {
-                Ok(()) => return true,
-                Err(now) => word = now,
-            }
-        }
-        false
     }
 
     /// Returns `true` if the partition is stopping: no more jobs are released, and released jobs
@@ -108,10 +82,8 @@ impl<P: Port> Partition<P> {
         }
         // SAFETY: no thread takes part in the partition or spawns into it, by this function's contract.
         unsafe { self.word_cell().reset() };
-        self.alarm.set(0);
-        self.timed.store(0, Ordering::Relaxed);
+        self.dispatch.reset();
         self.stopping.store(false, Ordering::Relaxed);
-        self.polled.store(false, Ordering::Relaxed);
     }
 }
 
@@ -119,13 +91,15 @@ impl<P: Port> Partition<P> {
 mod tests {
     use crate::sync::{AtomicU32, Ordering};
     use crate::timers::NEVER;
-    use crate::{CurrentWorker, Instant, Jobs, Level, Node, OneThread, Partition, Port, Queue, Worker};
+    use crate::{
+        CurrentWorker, Instant, Jobs, Level, Node, OneThread, Partition, Port, Queue, ReadyLevels, Worker,
+    };
 
     #[derive(Debug)]
     struct Still;
 
     impl Port for Still {
-        type Word = OneThread;
+        type Word = ReadyLevels;
 
         fn now(&self) -> Instant {
             Instant::from_ticks(0)
@@ -153,9 +127,9 @@ mod tests {
         // SAFETY: only this test uses the worker.
         let me = unsafe { CurrentWorker::new(&WORKER) };
         let fields = || {
-            let Partition { alarm, timed, stopping, polled, .. } = &PARTITION;
-            let flags = [stopping, polled].map(|flag| flag.load(Ordering::Relaxed));
-            (alarm.time(), timed.load(Ordering::Relaxed), flags, PARTITION.snapshot())
+            let Partition { dispatch: OneThread { alarm, timed }, stopping, .. } = &PARTITION;
+            let is_stopping = stopping.load(Ordering::Relaxed);
+            (alarm.time(), timed.load(Ordering::Relaxed), is_stopping, PARTITION.snapshot())
         };
         let new = fields();
         // SAFETY: there is no other thread.
@@ -165,10 +139,9 @@ mod tests {
         assert!(unsafe { PARTITION.tick(me, Instant::from_ticks(5)) }.1.is_none());
         PARTITION.lay_grids_here(Instant::from_ticks(50));
         PARTITION.mark_ready(&LEVEL);
-        PARTITION.begin_polling();
         PARTITION.stop();
         let used = fields();
-        assert_eq!(used, (NEVER, 1, [true; 2], new.3.mark_ready(1)));
+        assert_eq!(used, (NEVER, 1, true, new.3.mark_ready(1)));
         // SAFETY: there is no other thread.
         unsafe { PARTITION.reset() };
         assert_eq!(fields(), new);

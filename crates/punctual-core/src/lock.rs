@@ -22,10 +22,10 @@ use core::mem::{ManuallyDrop, MaybeUninit};
 
 use crate::atomic::UnsafeCell;
 use crate::current::CurrentWorker;
-use crate::partition::Partition;
+use crate::partition::{Dispatch, Partition, VariantOf};
 use crate::port::Port;
 use crate::word::{MAX_LEVEL, Word, bit};
-use crate::word_cell::{Masks, WordCell};
+use crate::word_cell::{Masks, Token, WordCell};
 
 /// A value shared under the ceiling protocol.
 pub trait Mutex {
@@ -146,7 +146,7 @@ pub struct Locked<'a, T, P: Port + 'static, const LEVEL: u8, const CEILING: u8> 
     partition: &'static Partition<P>,
     worker: CurrentWorker,
     /// The thread's token for the word, if the ceiling is above the level.
-    token: isize,
+    token: <P::Word as WordCell>::Token,
 }
 
 impl<'a, T, P: Port, const LEVEL: u8, const CEILING: u8> Locked<'a, T, P, LEVEL, CEILING> {
@@ -165,7 +165,7 @@ impl<'a, T, P: Port, const LEVEL: u8, const CEILING: u8> Locked<'a, T, P, LEVEL,
         worker: CurrentWorker,
     ) -> Self {
         const { assert!(fits(LEVEL, CEILING), "a ceiling is a level, and not below that of any user") };
-        let token = if LEVEL == CEILING { 0 } else { partition.word_cell().token() };
+        let token = if LEVEL == CEILING { Token::NONE } else { partition.word_cell().token() };
         Self { resource, partition, worker, token }
     }
 }
@@ -183,7 +183,13 @@ impl<T, P: Port, const LEVEL: u8, const CEILING: u8> Mutex for Locked<'_, T, P, 
         // The job's own level may suffice, or a ceiling it already holds; see `Partition`'s proof.
         // SAFETY: `new` has obtained the token on this thread, which `self` cannot leave.
         let raised = LEVEL != CEILING
-            && unsafe { self.partition.raise_from::<Section<LEVEL, CEILING>>(self.worker, self.token) };
+            && unsafe {
+                VariantOf::<P>::raise_at::<P, Section<LEVEL, CEILING>>(
+                    self.partition,
+                    self.worker,
+                    self.token,
+                )
+            };
         let section =
             CriticalSection::<P, CEILING> { partition: self.partition, worker: self.worker, raised };
         // SAFETY: this thread occupies a level at or above the ceiling until `section` or its job
@@ -193,7 +199,7 @@ impl<T, P: Port, const LEVEL: u8, const CEILING: u8> Mutex for Locked<'_, T, P, 
         let token = self.token;
         // SAFETY: as above.
         section.end(|partition, worker| unsafe {
-            partition.lower_from::<Section<LEVEL, CEILING>>(worker, token);
+            VariantOf::<P>::lower_at::<P, Section<LEVEL, CEILING>>(partition, worker, token);
         });
         result
     }
@@ -330,7 +336,7 @@ mod tests {
     #[test]
     fn does_not_raise_past_occupied_level() {
         // SAFETY: the cell needs no token.
-        let set_unless = |cell: &AtomicU64| unsafe { cell.set_unless::<Section<1, 3>>(0) };
+        let set_unless = |cell: &AtomicU64| unsafe { cell.set_unless::<Section<1, 3>>(()) };
         let job = Word::EMPTY.occupy(1);
         for other in [2, 3, 4] {
             let cell = AtomicU64::new(job.occupy(other).raw());

@@ -2,17 +2,17 @@
 //!
 //! # Why at most one thread uses a resource
 //!
-//! A thread *occupies* a level from setting the level's bit in the word until clearing it. A thread
-//! runs a job of level `l` while it occupies `l`, and enters a critical section of ceiling `c > l`
-//! by occupying `c` as well. Let a thread's own level be the highest it occupies. Two rules, each
-//! one atomic change of the word:
+//! A thread *occupies* a level from the step that adds it to the occupied levels until the step that
+//! removes it. A thread runs a job of level `l` while it occupies `l`, and enters a critical section
+//! of ceiling `c > l` by occupying `c` as well. Let a thread's own level be the highest it occupies.
+//! Two rules, each of which takes effect at one instant:
 //!
 //! * **Start**: a job of level `l` starts only if `l` is above every occupied level.
 //! * **Raise**: a thread occupies a ceiling `c` above its own level only if its own level is the
 //!   partition's, that is, if no level above it is occupied. (If `c` is not above its own level,
 //!   nothing needs to be done.)
 //!
-//! So every occupied bit was above all others when it was set, and has exactly one owner.
+//! So every occupied level was above all others when it was occupied, and has exactly one owner.
 //!
 //! *Claim: while thread X uses a resource R with ceiling c, no other thread does.* X occupies some
 //! `x >= c` throughout. Suppose Y uses R too, so Y's job has level `<= c` and Y occupies some `y >=
@@ -28,33 +28,44 @@
 //! higher levels; so every chain of waiting threads climbs and ends at a thread that runs, or that
 //! sleeps for a reason outside the protocol.
 //!
-//! *No lost job.* A job is queued before its level is marked ready in the word. A thread that
-//! lowers the level observes every mark in the same atomic step and serves each ready level above
-//! the remaining level; a thread that marks a level above the partition's observes this in the same
-//! step and serves the level or wakes its worker.
+//! *No lost job.* A job is queued before its level is marked ready. A thread that vacates a level
+//! serves each ready level above the remaining level, and observes every mark that was set before. A
+//! thread that marks a level later finds the lower level of the partition, and serves the level or
+//! wakes a thread that does. A job that is queued by a job of its own level needs no mark: the thread
+//! checks the queue before it vacates the level.
 //!
 //! None of this depends on priorities, on CPUs, or on jobs not suspending themselves. Priorities
 //! decide *when* things happen, and the bounds of response-time analysis hold for jobs that do not
 //! suspend.
 //!
-//! The loom models in `tests/loom_*.rs` check these claims.
+//! # Dispatch variants
+//!
+//! The module `dispatch` lists the properties that the proof above requires of the steps. The three
+//! variants prove them, each on its own page: threads that [share a word](SharedWord), a thread that
+//! [polls](Partition::poll), and [one thread](OneThread) with its interrupt handlers.
+//!
+//! The loom models in `tests/loom` check these claims for each variant.
 
-mod masked;
+mod dispatch;
+mod one_thread;
+mod polling;
 mod running;
+mod shared_word;
 mod work;
 
+pub(crate) use self::dispatch::{Dispatch, PortOf, VariantOf};
+pub use self::one_thread::{OneThread, ReadyLevels};
 pub use self::running::Preemption;
 use self::running::Running;
+pub use self::shared_word::SharedWord;
 use crate::Worker;
-use crate::alarm::Alarm;
-use crate::atomic::{AtomicBool, AtomicU32, Ordering, const_new};
+use crate::atomic::{AtomicBool, Ordering, const_new};
 use crate::current::CurrentWorker;
 use crate::level::{Level, Stamp};
 use crate::pi_wait::EventCount;
 use crate::port::Port;
-use crate::word::{Word, bit, highest};
-use crate::word_cell::WordCell;
-use crate::worker::POLLS;
+use crate::word::{Word, bit};
+use crate::word_cell::{ConstLevel, WordCell};
 
 /// The word, alone on its cache lines.
 #[derive(Debug)]
@@ -65,16 +76,9 @@ struct Padded<C>(C);
 #[derive(Debug)]
 pub struct Partition<P: Port> {
     word: Padded<P::Word>,
-    /// The time until which the clock of a partition of [one thread](crate::OneThread) is not
-    /// checked, in ns.
-    pub(crate) alarm: Alarm,
-    /// For a partition of one thread: bit set, by index, of the levels that may have armed timers.
-    /// A thread that arms a timer sets its level's bit.
-    pub(crate) timed: AtomicU32,
+    pub(crate) dispatch: VariantOf<P>,
     pub(crate) changes: EventCount,
     pub(crate) stopping: AtomicBool,
-    /// Set while a thread polls every inbox (see `poll`).
-    pub(crate) polled: AtomicBool,
     levels: &'static [&'static Level],
     workers: &'static [&'static Worker],
     port: P,
@@ -88,29 +92,27 @@ impl<P: Port> Partition<P> {
         /// * These levels and workers belong to no other partition, and each is listed once. Each
         ///   node and queue belongs to one level.
         /// * The worker of each level is among the workers.
-        /// * If the port's word is [of one thread](WordCell::OF_ONE_THREAD), the first of the
+        /// * If the port's partitions are [of one thread](OneThread), the first of the
         ///   workers runs every level, having made itself [alone](CurrentWorker::set_alone). No
         ///   other worker is ever made a [`CurrentWorker`], and all other callers of the partition
         ///   are on another CPU or in an interrupt handler.
         ///
         /// # Panics
         /// If two levels have the same number, or if there are more than 254 workers; and if the
-        /// port's word is of one thread, also if the levels are not in ascending order.
+        /// port's partitions are of one thread, also if the levels are not in ascending order.
         pub unsafe fn new(
             port: P,
             levels: &'static [&'static Level],
             workers: &'static [&'static Worker],
         ) -> Self {
             assert!(distinct(levels), "each level of a partition has a unique number");
-            assert!(!Self::ONE_THREAD || ascend(levels), "levels are in ascending order");
+            assert!(!VariantOf::<P>::NEEDS_ORDER || ascend(levels), "levels are in ascending order");
             assert!(workers.len() < u8::MAX as usize, "a partition has at most 254 threads");
             Self {
                 word: Padded(empty::<P>()),
-                alarm: Alarm::new(),
-                timed: AtomicU32::new(0),
+                dispatch: initial::<P>(),
                 changes: EventCount::new(0),
                 stopping: AtomicBool::new(false),
-                polled: AtomicBool::new(false),
                 levels,
                 workers,
                 port,
@@ -134,33 +136,15 @@ impl<P: Port> Partition<P> {
         self.workers
     }
 
-    /// `true` if one thread runs every level: see [`OneThread`](crate::OneThread).
-    pub(crate) const ONE_THREAD: bool = P::Word::OF_ONE_THREAD;
-
     /// Returns the current word, which may change at any time. Synchronizes with no other thread.
     pub fn snapshot(&self) -> Word {
-        let word = self.load(Ordering::Relaxed);
-        if Self::ONE_THREAD { word.with_occupied(self.workers[0].held.load(Ordering::Relaxed)) } else { word }
+        VariantOf::<P>::snapshot(self)
     }
 
-    /// Returns the current word, as one of the partition's threads sees it.
-    #[inline(always)]
-    pub(crate) fn load_as(&self, me: CurrentWorker, order: Ordering) -> Word {
-        let word = self.load(order);
-        if Self::ONE_THREAD { word.with_occupied(me.held()) } else { word }
-    }
-
-    /// Records `held` as the levels that the one thread occupies.
-    #[inline(always)]
-    pub(crate) fn occupy_as(&self, me: CurrentWorker, held: u32) {
-        self.word.0.occupy(&me.worker().held, held);
-    }
-
-    /// Returns `true` if `me` releases due jobs of `level` between jobs. The one thread of a
-    /// partition leaves that to a handler.
-    #[inline(always)]
-    fn serves_timers_of(me: CurrentWorker, level: &Level) -> bool {
-        !Self::ONE_THREAD && (me.polls() || me.is(level.worker()))
+    /// Records the [token](WordCell::token) of the calling thread, which acts as `me` from now on.
+    /// Required before [`preempt_at`](Self::preempt_at).
+    pub fn join(&self, me: CurrentWorker) {
+        me.set_token(self.word_cell().token());
     }
 
     /// Returns the cell of the word, for the port.
@@ -198,26 +182,7 @@ impl<P: Port> Partition<P> {
     /// [`lower`](Self::lower) ends the section. Calls nest, each with a higher ceiling.
     #[inline]
     pub(crate) fn raise(&self, me: CurrentWorker, ceiling: u8) {
-        let held = me.held();
-        debug_assert!(ceiling > highest(held));
-        if Self::ONE_THREAD {
-            // The running job is always at the top.
-            return self.occupy_as(me, held | bit(ceiling));
-        }
-        let mut word = self.load(Ordering::Relaxed);
-        loop {
-            if !word.is_at_highest_of(held) {
-                self.wait_for_word(me, |word| word.level() == highest(held));
-                word = self.load(Ordering::Relaxed);
-                continue;
-            }
-            // Acquire: this thread sees the effects of the resource's previous users.
-            match self.swap(word, word.occupy(ceiling), Ordering::Acquire) {
-                Ok(()) => break,
-                Err(now) => word = now,
-            }
-        }
-        me.set_held(held | bit(ceiling));
+        VariantOf::<P>::raise(self, me, ceiling);
     }
 
     /// Vacates a level that this thread occupies, and serves the levels that may then start.
@@ -232,17 +197,7 @@ impl<P: Port> Partition<P> {
     /// Vacates a level; returns the resulting word.
     #[inline(always)]
     fn vacate(&self, me: CurrentWorker, level: u8) -> Word {
-        if Self::ONE_THREAD {
-            let held = me.held() & !bit(level);
-            self.occupy_as(me, held);
-            return self.load(Ordering::Relaxed).with_occupied(held);
-        }
-        // Before the word: a bit in `held` means that the level has yet to be vacated (see
-        // `pi_wait`).
-        me.set_held(me.held() & !bit(level));
-        // Release: the next thread to occupy a level sees what this thread did.
-        let before = self.word.0.fetch_and(!u64::from(bit(level)), Ordering::Release);
-        Word::from_raw(before).vacate(level)
+        VariantOf::<P>::vacate(self, me, level)
     }
 
     #[cold]
@@ -286,33 +241,7 @@ impl<P: Port> Partition<P> {
     /// With `unless_ready`, also fails if jobs of the level are queued, so that none is overtaken.
     #[inline(always)]
     fn start(&self, me: CurrentWorker, level: u8, unless_ready: bool) -> bool {
-        if Self::ONE_THREAD {
-            let word = self.load_as(me, Ordering::Relaxed);
-            if !word.is_below(level) || unless_ready && word.is_ready(level) {
-                return false;
-            }
-            self.occupy_as(me, me.held() | bit(level));
-            if !unless_ready {
-                // Must follow the store, see `OneThread`. Acquire: as below.
-                self.word.0.fetch_and(!Word::ready_bit(level), Ordering::Acquire);
-            }
-            return true;
-        }
-        let mut word = self.load(Ordering::Relaxed);
-        loop {
-            let overtakes = unless_ready && word.is_ready(level);
-            if !word.is_below(level) || overtakes {
-                return false;
-            }
-            // Acquire: this thread sees the jobs that were pushed before the level was marked
-            // ready.
-            match self.swap(word, word.start(level), Ordering::Acquire) {
-                Ok(()) => break,
-                Err(now) => word = now,
-            }
-        }
-        me.set_held(me.held() | bit(level));
-        true
+        VariantOf::<P>::start(self, me, level, unless_ready)
     }
 
     // ---- the dispatch rules -------------------------------------------------------------------------
@@ -331,28 +260,30 @@ impl<P: Port> Partition<P> {
     #[inline(always)]
     pub unsafe fn preempt(&'static self, me: CurrentWorker, level: &'static Level) -> Option<Preemption<P>> {
         let number = level.number();
-        // A direct call is allowed only under rules 1, 3, 6 and 7.
-        if !Self::ONE_THREAD {
-            let calls = me.calls();
-            if number < me.base() || !me.is_below(number) {
-                return None;
-            }
-            // One comparison separates the most frequent case from the others.
-            if calls.wrapping_sub(level.callers()) >= POLLS - level.callers() {
-                if calls < level.callers() {
-                    return None;
-                }
-                // Jobs in the inbox of a polled level are queued, although the level is not marked
-                // ready.
-                if level.has_inbox() {
-                    return None;
-                }
-            }
-        }
-        if !self.start(me, number, true) {
+        if !VariantOf::<P>::may_call(me, level) || !self.start(me, number, true) {
             return None;
         }
         Some(Preemption { running: Running::enter(self, me, number), level })
+    }
+
+    /// [`preempt`](Self::preempt) at a constant level, in fewer instructions.
+    ///
+    /// May return `None` although `preempt` would not, so the caller tries that next: if this thread
+    /// polls, if it is the level's worker, or if [`WordCell::set_unless`] fails without need.
+    /// [`finish_at`](Preemption::finish_at) ends the preemption.
+    ///
+    /// # Safety
+    /// As for [`preempt`](Self::preempt), and `level` has the number of `L`. Unless the word needs
+    /// no [token](WordCell::token), this thread has [joined](Self::join) the partition as `me` after
+    /// the partition was last reset.
+    #[inline(always)]
+    pub unsafe fn preempt_at<L: ConstLevel>(
+        &'static self,
+        me: CurrentWorker,
+        level: &'static Level,
+    ) -> Option<Preemption<P>> {
+        // SAFETY: by this function's contract.
+        unsafe { VariantOf::<P>::preempt_at::<P, L>(self, me, level) }
     }
 
     /// Returns the preemption that was [suspended](Preemption::suspend).
@@ -442,17 +373,7 @@ impl<P: Port> Partition<P> {
     pub unsafe fn spawn_from_outside(&self, level: &'static Level, node: u32) {
         // SAFETY: the node is one of the level's, by this function's contract.
         unsafe { level.push(node) };
-        if self.polled.load(Ordering::Relaxed) {
-            // The polling thread finds the job in the inbox; the word stays in the cache of its
-            // CPU.
-            return self.port.pushed();
-        }
-        let before = self.mark_ready(level);
-        // If the level was marked already, another thread is responsible for it and has not served
-        // it yet. For a partition of one thread the level is not compared: see `OneThread`.
-        if !before.is_ready(level.number()) && (Self::ONE_THREAD || level.number() > before.level()) {
-            self.port.wake(level.worker());
-        }
+        VariantOf::<P>::announce(self, level);
     }
 
     #[inline]
@@ -466,7 +387,7 @@ impl<P: Port> Partition<P> {
     /// [serve](Self::serve).
     #[inline]
     pub fn must_serve(&self, me: CurrentWorker) -> bool {
-        self.load_as(me, Ordering::Relaxed).must_serve()
+        VariantOf::<P>::load_as(self, me, Ordering::Relaxed).must_serve()
     }
 
     /// Rule 2: runs every ready level above the partition's level, highest first.
@@ -475,16 +396,13 @@ impl<P: Port> Partition<P> {
     /// enough, since that worker serves the others when it vacates its level.
     pub fn serve(&'static self, me: CurrentWorker, mut now: Stamp) {
         loop {
-            let word = self.load_as(me, Ordering::Acquire);
+            let word = VariantOf::<P>::load_as(self, me, Ordering::Acquire);
             let ready = word.highest_ready();
             if ready <= word.level() {
                 return;
             }
             let level = self.level(ready);
-            // Not only `may_call`, which decides on preemption: a level that this thread may not
-            // run has to be handed to its worker.
-            let mine = Self::ONE_THREAD || ready >= me.base() && me.may_call(level);
-            if !mine && !me.is(level.worker()) {
+            if !VariantOf::<P>::may_serve(me, level) {
                 return self.port.wake(level.worker());
             }
             if !self.start(me, ready, false) {
@@ -505,7 +423,7 @@ impl<P: Port> Partition<P> {
     // Never: within `serve`, its loop has fewer registers.
     #[inline(never)]
     fn drain(&'static self, me: CurrentWorker, level: &'static Level, mut now: Stamp) -> Stamp {
-        let keeps_time = Self::serves_timers_of(me, level);
+        let keeps_time = VariantOf::<P>::keeps_time(me, level);
         // Hoisted out of the loop, since the level does not change.
         let waiting = level.waiting();
         loop {
@@ -553,6 +471,16 @@ const fn empty<P: Port>() -> P::Word {
 #[cfg(loom)]
 fn empty<P: Port>() -> P::Word {
     P::Word::empty()
+}
+
+#[cfg(not(loom))]
+const fn initial<P: Port>() -> VariantOf<P> {
+    VariantOf::<P>::NEW
+}
+
+#[cfg(loom)]
+fn initial<P: Port>() -> VariantOf<P> {
+    VariantOf::<P>::new()
 }
 
 /// Returns `true` if each of these levels is above the one before.

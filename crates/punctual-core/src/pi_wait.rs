@@ -33,7 +33,7 @@
 
 use crate::atomic::{AtomicU32, Ordering, fence};
 use crate::current::CurrentWorker;
-use crate::partition::Partition;
+use crate::partition::{Dispatch, Partition};
 use crate::port::Port;
 use crate::word::Word;
 use crate::word_cell::WordCell;
@@ -116,7 +116,7 @@ impl<P: Port> Partition<P> {
     #[inline]
     pub fn boost_for_queued(&self) {
         // In a polled partition no thread sleeps, and the word stays in the cache of its CPU.
-        if !self.polled.load(Ordering::Relaxed) {
+        if !self.dispatch.polls() {
             self.wake_to_boost(self.load(Ordering::Relaxed));
         }
     }
@@ -427,9 +427,9 @@ mod tests {
         set(&idle.worker().real_time, true);
         assert_eq!(queued(), [""; 0], "the holder has a priority");
         set(&idle.worker().real_time, false);
-        set(&partition.polled, true);
+        partition.begin_polling();
         assert_eq!(queued(), [""; 0], "the partition is polled");
-        set(&partition.polled, false);
+        partition.dispatch.reset();
         partition.lower(idle, 1);
         assert_eq!(partition.port().asked(), ["wake"], "woken to run the job");
         assert_eq!(queued(), [""; 0], "the level can start");

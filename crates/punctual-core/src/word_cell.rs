@@ -8,7 +8,8 @@
 use core::fmt::Debug;
 use core::marker::PhantomData;
 
-use crate::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::atomic::{AtomicIsize, AtomicU32, AtomicU64, Ordering};
+use crate::partition::{Dispatch, SharedWord};
 use crate::word::{Word, bit};
 
 /// Constant masks of the word, to occupy and vacate one level.
@@ -39,18 +40,60 @@ impl<L: ConstLevel> Masks for Start<L> {
     const WORK: u64 = Word::work_above(0);
 }
 
+/// A value by which a thread identifies itself to a [cell](WordCell::token), kept in the record of
+/// its worker.
+pub trait Token: Copy + Debug {
+    /// The value for cells that are not changed.
+    const NONE: Self;
+
+    /// Records the token.
+    fn store(self, record: &AtomicIsize);
+
+    /// Returns the recorded token.
+    fn load(record: &AtomicIsize) -> Self;
+}
+
+impl Token for () {
+    const NONE: Self = ();
+
+    #[inline(always)]
+    fn store(self, _: &AtomicIsize) {}
+
+    #[inline(always)]
+    fn load(_: &AtomicIsize) {}
+}
+
+impl Token for isize {
+    const NONE: Self = 0;
+
+    #[inline(always)]
+    fn store(self, record: &AtomicIsize) {
+        record.store(self, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn load(record: &AtomicIsize) -> Self {
+        record.load(Ordering::Relaxed)
+    }
+}
+
 /// A cell that holds the word of a partition.
 ///
 /// # Safety
 /// The operations on one cell behave like those of an atomic with the given orderings: they take
 /// effect one after the other, each on the value that its predecessor left, regardless of the
-/// calling threads and CPUs, and of where these are interrupted or migrated.
+/// calling threads and CPUs, and of where these are interrupted or migrated. With
+/// [`OneThread`](crate::OneThread) as the dispatch variant, this concerns the ready levels alone.
 pub unsafe trait WordCell: Debug + Sync {
-    /// `true` if one thread runs every level of the partition, so that its own record holds the
-    /// occupied levels, and the cell only the ready ones; see [`OneThread`](crate::OneThread).
-    const OF_ONE_THREAD: bool = false;
+    /// The dispatch variant of the partitions with such a cell: [`SharedWord`](crate::SharedWord),
+    /// or [`OneThread`](crate::OneThread) if the cell holds only the ready levels.
+    type Dispatch: Dispatch;
 
-    /// Records `occupied` as the levels that the one thread occupies.
+    /// The [token](Self::token) of a thread: `()` if the cell needs none.
+    type Token: Token;
+
+    /// Records `occupied` as the levels that the one thread occupies, for
+    /// [`OneThread`](crate::OneThread).
     ///
     /// Accesses of that thread before and after this call, in program order, stay before and after
     /// it for the interrupt handlers that it runs.
@@ -92,12 +135,8 @@ pub unsafe trait WordCell: Debug + Sync {
     /// Returns the token of the calling thread, which [`set_unless`](Self::set_unless) and
     /// [`clear`](Self::clear) require.
     ///
-    /// It is constant until the cell is reset, so the thread may keep it. A cell that needs none
-    /// returns 0.
-    #[inline(always)]
-    fn token(&self) -> isize {
-        0
-    }
+    /// It is constant until the cell is reset, so the thread may keep it.
+    fn token(&self) -> Self::Token;
 
     /// Sets `BIT` unless a bit of `BLOCKERS` is set, with acquire ordering. Returns `true` if
     /// it has set `BIT`; may fail although no bit of `BLOCKERS` is set.
@@ -108,7 +147,7 @@ pub unsafe trait WordCell: Debug + Sync {
     /// # Safety
     /// The [`token`](Self::token) is that of the calling thread.
     #[inline(always)]
-    unsafe fn set_unless<M: Masks>(&self, token: isize) -> bool {
+    unsafe fn set_unless<M: Masks>(&self, token: Self::Token) -> bool {
         let _ = token;
         let word = self.load(Ordering::Relaxed);
         let blocked = word & M::BLOCKERS != 0;
@@ -121,7 +160,7 @@ pub unsafe trait WordCell: Debug + Sync {
     /// # Safety
     /// As for [`set_unless`](Self::set_unless).
     #[inline(always)]
-    unsafe fn clear<M: Masks>(&self, token: isize) -> bool {
+    unsafe fn clear<M: Masks>(&self, token: Self::Token) -> bool {
         let _ = token;
         self.fetch_and(!u64::from(M::BIT), Ordering::Release) & M::WORK != 0
     }
@@ -132,7 +171,7 @@ pub unsafe trait WordCell: Debug + Sync {
     /// # Safety
     /// As for [`set_unless`](Self::set_unless).
     #[inline(always)]
-    unsafe fn take(&self, number: &AtomicU32, from: u32, token: isize) -> bool {
+    unsafe fn take(&self, number: &AtomicU32, from: u32, token: Self::Token) -> bool {
         let _ = token;
         // Acquire: this thread sees what the one that set it did before. Release: a thread that
         // finds 0 sees what this thread did before.
@@ -155,6 +194,9 @@ pub unsafe trait WordCell: Debug + Sync {
 
 // SAFETY: the cell is an atomic.
 unsafe impl WordCell for AtomicU64 {
+    type Dispatch = SharedWord;
+    type Token = ();
+
     #[cfg(not(loom))]
     const EMPTY: Self = Self::new(0);
 
@@ -179,7 +221,10 @@ unsafe impl WordCell for AtomicU64 {
     }
 
     #[inline(always)]
-    unsafe fn clear<M: Masks>(&self, _: isize) -> bool {
+    fn token(&self) {}
+
+    #[inline(always)]
+    unsafe fn clear<M: Masks>(&self, (): ()) -> bool {
         let before = self.fetch_and(!u64::from(M::BIT), Ordering::Release);
         // A locked AND of x86-64 does not return the word, and a compare-and-swap loop costs more
         // than another load. The models use the load, which shows later words, too.

@@ -15,7 +15,7 @@
 use crate::atomic::{AtomicBool, AtomicIsize, AtomicU8, AtomicU32, AtomicU64, Ordering, const_new};
 use crate::level::Level;
 use crate::word::{Word, bit, highest};
-use crate::word_cell::ConstLevel;
+use crate::word_cell::{ConstLevel, Token};
 
 /// Spawns on the thread are queued.
 pub(crate) const NEVER: u8 = 0;
@@ -24,7 +24,7 @@ pub(crate) const MAY: u8 = 1;
 /// As [`MAY`], for local levels as well: the thread is the only one of its partition.
 pub(crate) const ALONE: u8 = 2;
 /// As [`ALONE`], and the thread is the timekeeper of every level and checks the inboxes (see
-/// `poll`).
+/// `polling`).
 pub(crate) const POLLS: u8 = 3;
 
 /// A thread's record in its partition; on its own cache line, since other CPUs read it.
@@ -45,7 +45,7 @@ pub struct Worker {
     /// The ordinary levels at which a spawn on this thread may be a call if the word permits it:
     /// those above `base`, or none if the thread polls or runs no calls.
     callable: AtomicU32,
-    /// The thread's [token](crate::WordCell::token).
+    /// The thread's [token](crate::WordCell::token), if the cell needs one.
     token: AtomicIsize,
     /// Set if the kernel schedules this thread with its real-time policy.
     pub(crate) real_time: AtomicBool,
@@ -151,12 +151,12 @@ impl Worker {
     }
 
     #[inline(always)]
-    pub(crate) fn token(&self) -> isize {
-        self.token.load(Ordering::Relaxed)
+    pub(crate) fn token<T: Token>(&self) -> T {
+        T::load(&self.token)
     }
 
-    pub(crate) fn set_token(&self, token: isize) {
-        self.token.store(token, Ordering::Relaxed);
+    pub(crate) fn set_token(&self, token: impl Token) {
+        token.store(&self.token);
     }
 
     /// Returns `true` if a spawn on this thread may be a call at an [ordinary](Level::is_ordinary)

@@ -1,10 +1,12 @@
 //! A level occupied for its jobs until it is vacated, in order or by unwinding.
 
 use super::Partition;
+use super::dispatch::{Dispatch, VariantOf};
 use crate::current::CurrentWorker;
 use crate::level::{Level, Stamp};
 use crate::port::Port;
 use crate::word::Word;
+use crate::word_cell::ConstLevel;
 
 /// A level occupied to run its jobs, as recorded in the worker; vacated on drop, also by unwinding.
 /// Jobs do not unwind into this code; only a bug in the code that runs them does.
@@ -71,7 +73,7 @@ impl<P: Port> Preemption<P> {
         let Self { running, level } = self;
         let (partition, me) = (running.partition, running.me);
         // SAFETY: this thread occupies the level.
-        if Partition::<P>::serves_timers_of(me, level) || unsafe { level.has_jobs() } {
+        if VariantOf::<P>::keeps_time(me, level) || unsafe { level.has_jobs() } {
             let (number, outer) = (running.level, running.outer);
             core::mem::forget(running);
             return partition.drain_and_lower(me, level, number, outer, end);
@@ -81,5 +83,12 @@ impl<P: Port> Preemption<P> {
         if word.may_have_work() {
             partition.after_lowering(me, word, end);
         }
+    }
+
+    /// [`finish`](Self::finish) of a preemption by [`preempt_at`](Partition::preempt_at) of the same
+    /// level.
+    #[inline(always)]
+    pub fn finish_at<L: ConstLevel>(self, end: Stamp) {
+        VariantOf::<P>::finish_at::<P, L>(self, end);
     }
 }

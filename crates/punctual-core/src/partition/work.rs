@@ -1,5 +1,6 @@
 //! Timed releases of a level, and the main loop of its worker: release, serve, sleep.
 
+use super::dispatch::{Dispatch, VariantOf};
 use super::{Partition, Preemption};
 use crate::Instant;
 use crate::atomic::{Ordering, fence};
@@ -38,22 +39,7 @@ impl<P: Port> Partition<P> {
 
     /// Wakes the worker of `level` if it sleeps until after `time`, for which a timer was armed.
     pub fn armed(&self, level: &'static Level, time: Instant) {
-        if Self::ONE_THREAD {
-            let place = self.levels.iter().position(|other| core::ptr::eq(*other, level));
-            // Release: see `forget`. Before the fence, so that a tick finds it.
-            self.timed.fetch_or(1 << place.expect("the level belongs to this partition"), Ordering::Release);
-        }
-        // Pairs with the fence in `sleep`: either the worker's second check sees the change, or
-        // this load sees that it sleeps too long.
-        fence(Ordering::SeqCst);
-        let until = if Self::ONE_THREAD {
-            self.alarm.time()
-        } else {
-            level.worker().sleeps_until.load(Ordering::Relaxed)
-        };
-        if time.as_ticks() < until {
-            self.port.wake(level.worker());
-        }
+        VariantOf::<P>::armed(self, level, time);
     }
 
     /// Releases all jobs of `level` that are due at `now`, and marks it ready. For the level's

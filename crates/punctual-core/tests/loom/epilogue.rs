@@ -13,7 +13,9 @@ use std::rc::Rc;
 use crate::support::{Arena, check, current, level, slots};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use punctual_core::{CurrentWorker, Instant, Level, OneThread, Partition, Port, Slots, WordCell, Worker};
+use punctual_core::{
+    CurrentWorker, Instant, Level, OneThread, Partition, Port, ReadyLevels, Slots, WordCell, Worker,
+};
 
 loom::thread_local! {
     /// The line that interrupts the calling thread, if any.
@@ -62,7 +64,7 @@ fn unmasked(line: &'static Line, f: impl FnOnce()) {
 }
 
 #[derive(Debug)]
-struct Word(OneThread);
+struct Word(ReadyLevels);
 
 fn between<R>(operation: impl FnOnce() -> R) -> R {
     point();
@@ -74,10 +76,11 @@ fn between<R>(operation: impl FnOnce() -> R) -> R {
 // SAFETY: the cell is the word of one thread, with other operations of the same thread possible
 // around each operation.
 unsafe impl WordCell for Word {
-    const OF_ONE_THREAD: bool = true;
+    type Dispatch = OneThread;
+    type Token = ();
 
     fn empty() -> Self {
-        Self(OneThread::empty())
+        Self(ReadyLevels::empty())
     }
 
     fn occupy(&self, record: &AtomicU32, occupied: u32) {
@@ -103,6 +106,8 @@ unsafe impl WordCell for Word {
     fn fetch_sub(&self, number: u64, order: Ordering) -> u64 {
         between(|| self.0.fetch_sub(number, order))
     }
+
+    fn token(&self) {}
 
     unsafe fn reset(&self) {
         unreachable!("a model runs once");

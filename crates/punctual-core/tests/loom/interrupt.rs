@@ -3,7 +3,7 @@
 
 use crate::support::{Arena, check, level, slots, worker};
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use punctual_core::{CurrentWorker, Instant, Level, OneThread, Partition, Port, Slots, Worker};
+use punctual_core::{CurrentWorker, Instant, Level, Partition, Port, ReadyLevels, Slots, Worker};
 
 type Timers = Slots<(), 1, 1>;
 
@@ -11,7 +11,7 @@ type Timers = Slots<(), 1, 1>;
 struct Cpu(AtomicBool);
 
 impl Port for Cpu {
-    type Word = OneThread;
+    type Word = ReadyLevels;
 
     fn now(&self) -> Instant {
         at(0)

@@ -3,7 +3,7 @@
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
-use punctual_core::{Instant, OneThread, Port, Worker};
+use punctual_core::{Instant, Port, ReadyLevels, Worker};
 
 use super::clock;
 
@@ -65,7 +65,7 @@ impl AppPort {
 }
 
 impl Port for AppPort {
-    type Word = OneThread;
+    type Word = ReadyLevels;
 
     #[inline]
     fn now(&self) -> Instant {

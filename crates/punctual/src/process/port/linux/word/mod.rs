@@ -122,7 +122,7 @@ mod sequence;
 
 use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicU64, Ordering};
 
-use punctual_core::{Masks, WordCell};
+use punctual_core::{Masks, SharedWord, WordCell};
 
 use sequence::{Cleared, End};
 
@@ -402,6 +402,10 @@ fn no_record() -> isize {
 
 // SAFETY: see "Why the word is linearizable".
 unsafe impl WordCell for BiasedWord {
+    type Dispatch = SharedWord;
+    /// Offset of a record of the thread from its thread pointer.
+    type Token = isize;
+
     const EMPTY: Self = Self {
         word: AtomicU64::new(0),
         gate: AtomicU32::new(PLAIN),
@@ -461,7 +465,6 @@ unsafe impl WordCell for BiasedWord {
         word
     }
 
-    /// Offset of a record of the calling thread from its thread pointer.
     #[inline(always)]
     fn token(&self) -> isize {
         match self.rseq.load(Ordering::Relaxed) {

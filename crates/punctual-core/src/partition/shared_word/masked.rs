@@ -21,44 +21,38 @@
 //!   job it is not a constant, so every ready level counts. The work is decided again by the whole
 //!   word: a bit too many costs time, and a bit too few would lose a job.
 
-use super::{Partition, Preemption, Running};
+use super::SharedWord;
 use crate::atomic::Ordering;
 use crate::current::CurrentWorker;
 use crate::level::{Level, Stamp};
-use crate::port::Port;
+use crate::partition::dispatch::PortOf;
+use crate::partition::running::Running;
+use crate::partition::{Partition, Preemption};
 use crate::word::highest;
 use crate::word_cell::{ConstLevel, Masks, Start, WordCell};
 
-impl<P: Port> Partition<P> {
-    /// Records the [token](WordCell::token) of the calling thread, which acts as `me` from now on.
-    /// Required before [`preempt_at`](Self::preempt_at).
-    pub fn join(&self, me: CurrentWorker) {
-        me.set_token(self.word_cell().token());
-    }
-
-    /// Occupies the ceiling of a critical section, unless this thread already occupies it or a
-    /// level above it. Returns whether it occupied the ceiling.
-    ///
-    /// [`lower_from`](Self::lower_from) ends it. The masks are those of a job that this thread runs.
+impl<P: PortOf<SharedWord>> Partition<P> {
+    /// [`Dispatch::raise_at`](crate::partition::dispatch::Dispatch::raise_at). The masks are those
+    /// of a job that this thread runs.
     ///
     /// # Safety
     /// The [token](WordCell::token) is that of this thread.
     #[inline(always)]
-    pub(crate) unsafe fn raise_from<M: Masks>(&self, me: CurrentWorker, token: isize) -> bool {
-        let ceiling = const { highest(M::BIT) };
-        if Self::ONE_THREAD {
-            return self.raise_if_below(me, ceiling);
-        }
+    pub(super) unsafe fn raise_masked<M: Masks>(
+        &self,
+        me: CurrentWorker,
+        token: <P::Word as WordCell>::Token,
+    ) -> bool {
         // SAFETY: by this function's contract.
         if !unsafe { self.word_cell().set_unless::<M>(token) } {
-            return self.raise_slow(me, ceiling);
+            return self.raise_slow(me, const { highest(M::BIT) });
         }
         me.set_held(me.held() | M::BIT);
         true
     }
 
-    /// [`raise_from`](Self::raise_from) within a critical section, below a level of another thread,
-    /// or if [`WordCell::set_unless`] failed although no level was occupied.
+    /// [`raise_masked`](Self::raise_masked) within a critical section, below a level of another
+    /// thread, or if [`WordCell::set_unless`] failed although no level was occupied.
     #[cold]
     #[inline(never)]
     fn raise_slow(&self, me: CurrentWorker, ceiling: u8) -> bool {
@@ -68,12 +62,13 @@ impl<P: Port> Partition<P> {
     /// Vacates the ceiling of a critical section, and serves the levels that may then start.
     ///
     /// # Safety
-    /// As for [`raise_from`](Self::raise_from).
+    /// As for [`raise_masked`](Self::raise_masked).
     #[inline(always)]
-    pub(crate) unsafe fn lower_from<M: Masks>(&'static self, me: CurrentWorker, token: isize) {
-        if Self::ONE_THREAD {
-            return self.lower(me, const { highest(M::BIT) });
-        }
+    pub(super) unsafe fn lower_masked<M: Masks>(
+        &'static self,
+        me: CurrentWorker,
+        token: <P::Word as WordCell>::Token,
+    ) {
         // Before the word: see `vacate`.
         me.set_held(me.held() & !M::BIT);
         // SAFETY: by this function's contract.
@@ -94,24 +89,18 @@ impl<P: Port> Partition<P> {
         }
     }
 
-    /// [`preempt`](Self::preempt) at a constant level, in fewer instructions.
-    ///
-    /// May return `None` although `preempt` would not, so the caller tries that next: if this thread
-    /// polls, if it is the level's worker, or if [`WordCell::set_unless`] fails without need.
-    /// [`finish_at`](Preemption::finish_at) ends the preemption.
+    /// [`Partition::preempt_at`].
     ///
     /// # Safety
-    /// As for [`preempt`](Self::preempt), and `level` has the number of `L`. Unless the word needs
-    /// no [token](WordCell::token), this thread has [joined](Self::join) the partition as `me` after
-    /// the partition was last reset.
+    /// As for [`Partition::preempt_at`].
     #[inline(always)]
-    pub unsafe fn preempt_at<L: ConstLevel>(
+    pub(super) unsafe fn preempt_masked<L: ConstLevel>(
         &'static self,
         me: CurrentWorker,
         level: &'static Level,
     ) -> Option<Preemption<P>> {
         debug_assert_eq!(level.number(), L::NUMBER);
-        if Self::ONE_THREAD || !level.is_ordinary() {
+        if !level.is_ordinary() {
             // SAFETY: by this function's contract.
             return unsafe { self.preempt(me, level) };
         }
@@ -133,13 +122,12 @@ impl<P: Port> Partition<P> {
     }
 }
 
-impl<P: Port> Preemption<P> {
-    /// [`finish`](Self::finish) of a preemption by [`preempt_at`](Partition::preempt_at) of the same
-    /// level.
+impl<P: PortOf<SharedWord>> Preemption<P> {
+    /// [`finish_at`](Self::finish_at).
     #[inline(always)]
-    pub fn finish_at<L: ConstLevel>(self, end: Stamp) {
+    pub(super) fn finish_masked<L: ConstLevel>(self, end: Stamp) {
         let (partition, me, level) = (self.running.partition, self.running.me, self.level);
-        if Partition::<P>::ONE_THREAD || !level.is_ordinary() {
+        if !level.is_ordinary() {
             return self.finish(end);
         }
         let outer = self.suspend();
@@ -151,7 +139,7 @@ impl<P: Port> Preemption<P> {
         me.set_running(outer);
         // Before the word: see `vacate`.
         me.set_held(me.held() & !Start::<L>::BIT);
-        // SAFETY: as in `preempt_at`, and `me` cannot leave its thread.
+        // SAFETY: as in `preempt_masked`, and `me` cannot leave its thread.
         if unsafe { partition.word_cell().clear::<Start<L>>(me.token()) } {
             partition.lowered_slow(me, end);
         }

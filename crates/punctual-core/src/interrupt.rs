@@ -190,7 +190,7 @@ impl<P: Port> Expired<P> {
 mod tests {
     use crate::sync::{AtomicU32, Ordering};
     use crate::{
-        CurrentWorker, Duration, Instant, Level, Node, OnOverrun, Partition, Periodic, Port, ReadyLevels,
+        CurrentWorker, Duration, Instant, Level, Node, Partition, Periodic, Port, Reaction, ReadyLevels,
         Worker,
     };
     use crate::{Jobs, Queue};
@@ -216,7 +216,7 @@ mod tests {
     }
 
     static GRID: Periodic =
-        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OnOverrun::Skip, || {});
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Skip);
     static QUEUE: Queue = Queue::new();
     static NODES: [Node; 1] = [const { Node::new() }; 1];
     static WORKER: Worker = Worker::new(1);
@@ -270,9 +270,9 @@ mod tests {
     }
 
     static ONE_GRID: Periodic =
-        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OnOverrun::Skip, || {});
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Skip);
     static OTHER_GRID: Periodic =
-        Periodic::new(1, 1, Duration::from_ticks(100), Duration::from_ticks(0), OnOverrun::Skip, || {});
+        Periodic::new(1, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Skip);
     static TWO_NODES: [Node; 2] = [const { Node::new() }; 2];
     static TWO_QUEUE: Queue = Queue::new();
     static TWO_WORKER: Worker = Worker::new(1);
@@ -313,14 +313,8 @@ mod tests {
             mod $name {
                 use super::*;
 
-                static GRID: Periodic = Periodic::new(
-                    0,
-                    1,
-                    Duration::from_ticks(100),
-                    Duration::from_ticks(0),
-                    OnOverrun::Skip,
-                    || {},
-                );
+                static GRID: Periodic =
+                    Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Skip);
                 static QUEUE: Queue = Queue::new();
                 static NODES: [Node; 1] = [const { Node::new() }; 1];
                 pub(super) static WORKER: Worker = Worker::new($number);

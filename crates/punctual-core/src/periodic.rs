@@ -2,7 +2,8 @@
 //!
 //! A periodic task is released at `start + offset + n * period`, regardless of earlier lateness:
 //! the grid does not drift. A release that finds the previous job unfinished *at that grid point*
-//! is an overrun; it is always counted, and the declared [`OnOverrun`] decides how it is handled.
+//! is an overrun; it is always counted, and the declared [`OnOverrun`] decides how it is handled, by
+//! one of the [reactions](Reaction) of the executor.
 //!
 //! Only one thread, the level's worker, uses these functions, except for [`Periodic::completed`],
 //! which the thread that ran the job calls.
@@ -37,6 +38,17 @@ impl OnOverrun {
     }
 }
 
+/// Reaction of the executor to an overrun.
+#[derive(Debug, Clone, Copy)]
+pub enum Reaction {
+    /// The release is skipped.
+    Skip,
+    /// The release waits, up to the task's capacity of unfinished jobs; above that, it is skipped.
+    Queue,
+    /// The release is skipped, and this function called, which stops the app or spawns a task.
+    Call(fn()),
+}
+
 /// One task's grid of releases.
 #[derive(Debug)]
 pub struct Periodic {
@@ -44,8 +56,7 @@ pub struct Periodic {
     capacity: u32,
     period: u64,
     offset: u64,
-    on_overrun: OnOverrun,
-    hook: fn(),
+    reaction: Reaction,
     next: AtomicU64,
     released: AtomicU32,
     unfinished: AtomicU32,
@@ -64,15 +75,13 @@ pub(crate) enum Due {
 
 impl Periodic {
     const_new! {
-        /// Creates a task whose `capacity` nodes start at `base` in its level. `hook` stops the app
-        /// or spawns a task, as `on_overrun` declares; the other policies do not call it.
+        /// Creates a task whose `capacity` nodes start at `base` in its level.
         pub fn new(
             base: u32,
             capacity: u32,
             period: Duration,
             offset: Duration,
-            on_overrun: OnOverrun,
-            hook: fn(),
+            reaction: Reaction,
         ) -> Self {
             assert!(period.as_ticks() > 0, "a period is longer than zero");
             assert!(capacity > 0, "a task has a capacity of at least one");
@@ -82,8 +91,7 @@ impl Periodic {
                 capacity,
                 period: period.as_ticks(),
                 offset: offset.as_ticks(),
-                on_overrun,
-                hook,
+                reaction,
                 next: AtomicU64::new(NEVER),
                 released: AtomicU32::new(0),
                 unfinished: AtomicU32::new(0),
@@ -142,13 +150,13 @@ impl Periodic {
         // A job that has ended since may still have been running at the grid point.
         if unfinished > 0 || self.last_end.load(Ordering::Relaxed) > time {
             self.overruns.fetch_add(1, Ordering::Relaxed);
-            match self.on_overrun {
-                OnOverrun::Queue if unfinished < self.capacity => {}
-                OnOverrun::Stop | OnOverrun::Task(_) => {
-                    (self.hook)();
+            match self.reaction {
+                Reaction::Queue if unfinished < self.capacity => {}
+                Reaction::Skip | Reaction::Queue => return Due::Skipped,
+                Reaction::Call(function) => {
+                    function();
                     return Due::Skipped;
                 }
-                OnOverrun::Skip | OnOverrun::Queue => return Due::Skipped,
             }
         }
         // Jobs of one task finish in the order of their release, so the nodes are free in rotation.
@@ -165,9 +173,8 @@ mod tests {
 
     const T: u64 = 100;
 
-    fn task(policy: OnOverrun, capacity: u32) -> Periodic {
-        let task =
-            Periodic::new(7, capacity, Duration::from_ticks(T), Duration::from_ticks(10), policy, || {});
+    fn task(reaction: Reaction, capacity: u32) -> Periodic {
+        let task = Periodic::new(7, capacity, Duration::from_ticks(T), Duration::from_ticks(10), reaction);
         task.start(Instant::from_ticks(1_000));
         task
     }
@@ -178,7 +185,7 @@ mod tests {
 
     #[test]
     fn grid_is_absolute() {
-        let task = task(OnOverrun::Skip, 1);
+        let task = task(Reaction::Skip, 1);
         for n in 0..5 {
             let time = 1_010 + n * T;
             assert_eq!(task.next(), time);
@@ -190,7 +197,7 @@ mod tests {
 
     #[test]
     fn skip_omits_grid_points_during_job() {
-        let task = task(OnOverrun::Skip, 1);
+        let task = task(Reaction::Skip, 1);
         assert_eq!(task.release(), Due::Release(7, 1_010));
         assert_eq!(task.release(), Due::Skipped, "1110, while running");
         end(&task, 1_250);
@@ -201,7 +208,7 @@ mod tests {
 
     #[test]
     fn job_that_ends_at_grid_point_is_on_time() {
-        let task = task(OnOverrun::Skip, 1);
+        let task = task(Reaction::Skip, 1);
         assert_eq!(task.release(), Due::Release(7, 1_010));
         end(&task, 1_110);
         assert_eq!(task.release(), Due::Release(7, 1_110));
@@ -215,7 +222,7 @@ mod tests {
             CALLED.fetch_add(1, Ordering::Relaxed);
         };
         let (period, offset) = (Duration::from_ticks(T), Duration::from_ticks(0));
-        let task = Periodic::new(0, 2, period, offset, OnOverrun::Stop, hook);
+        let task = Periodic::new(0, 2, period, offset, Reaction::Call(hook));
         task.start(Instant::from_ticks(0));
         assert_eq!((task.release(), CALLED.load(Ordering::Relaxed)), (Due::Release(0, 0), 0));
         assert_eq!((task.release(), CALLED.load(Ordering::Relaxed)), (Due::Skipped, 1));
@@ -223,7 +230,7 @@ mod tests {
 
     #[test]
     fn restarted_grid_begins_at_its_new_origin() {
-        let task = task(OnOverrun::Queue, 3);
+        let task = task(Reaction::Queue, 3);
         assert_eq!(task.release(), Due::Release(7, 1_010));
         assert_eq!(task.release(), Due::Release(8, 1_110));
         end(&task, 5_000);
@@ -237,7 +244,7 @@ mod tests {
 
     #[test]
     fn grid_ends_with_clock() {
-        let task = task(OnOverrun::Skip, 1);
+        let task = task(Reaction::Skip, 1);
         task.start(Instant::from_ticks(u64::MAX - T));
         assert_eq!(task.release(), Due::Release(7, u64::MAX - T + 10));
         assert_eq!(task.next(), NEVER);
@@ -247,14 +254,14 @@ mod tests {
 
     #[test]
     fn owns_only_its_nodes() {
-        let task = task(OnOverrun::Skip, 2);
+        let task = task(Reaction::Skip, 2);
         assert_eq!([6, 7, 8, 9].map(|node| task.owns(node)), [false, true, true, false]);
     }
 
     #[test]
     fn shortest_period_is_one_tick() {
         let (tick, zero) = (Duration::from_ticks(1), Duration::from_ticks(0));
-        let task = Periodic::new(0, 1, tick, zero, OnOverrun::Skip, || {});
+        let task = Periodic::new(0, 1, tick, zero, Reaction::Skip);
         task.start(Instant::from_ticks(5));
         assert_eq!((task.release(), task.next()), (Due::Release(0, 5), 6));
     }
@@ -262,18 +269,18 @@ mod tests {
     #[test]
     #[should_panic(expected = "longer than zero")]
     fn rejects_zero_period() {
-        Periodic::new(0, 1, Duration::from_ticks(0), Duration::from_ticks(0), OnOverrun::Skip, || {});
+        Periodic::new(0, 1, Duration::from_ticks(0), Duration::from_ticks(0), Reaction::Skip);
     }
 
     #[test]
     #[should_panic(expected = "at least one")]
     fn rejects_zero_capacity() {
-        Periodic::new(0, 0, Duration::from_ticks(T), Duration::from_ticks(0), OnOverrun::Skip, || {});
+        Periodic::new(0, 0, Duration::from_ticks(T), Duration::from_ticks(0), Reaction::Skip);
     }
 
     #[test]
     fn queue_policy_releases_up_to_capacity_at_nominal_times() {
-        let task = task(OnOverrun::Queue, 2);
+        let task = task(Reaction::Queue, 2);
         assert_eq!(task.release(), Due::Release(7, 1_010));
         assert_eq!(task.release(), Due::Release(8, 1_110));
         assert_eq!(task.release(), Due::Skipped);

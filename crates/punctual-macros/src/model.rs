@@ -179,6 +179,16 @@ pub(crate) enum OnOverrun {
     Task(Ident),
 }
 
+impl OnOverrun {
+    /// Returns `true` if releases may wait for unfinished jobs.
+    pub(crate) fn queues(&self) -> bool {
+        match self {
+            Self::Queue => true,
+            Self::Skip | Self::Stop | Self::Task(_) => false,
+        }
+    }
+}
+
 /// The minimum inter-arrival time of a task.
 pub(crate) struct Interval {
     pub(crate) length: Duration,

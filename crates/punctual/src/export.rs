@@ -5,8 +5,8 @@ use core::cell::Cell;
 
 pub use punctual_core::several;
 pub use punctual_core::{
-    Arguments, Armed, CurrentWorker, Duration, Instant, Jobs, Level, Locked, Node, Periodic, Queue, Resource,
-    Run, Stamp, WaitSlot, Worker,
+    Arguments, Armed, CurrentWorker, Duration, Instant, Jobs, Level, Locked, Node, Periodic, Queue, Reaction,
+    Resource, Run, Stamp, WaitSlot, Worker,
 };
 
 pub use crate::lock::{AsyncLocked, Group, GroupLocked};

@@ -1,7 +1,7 @@
 //! Timekeeping of a level: due times, and the order of releases.
 
 use super::*;
-use crate::{Duration, OnOverrun};
+use crate::{Duration, Reaction};
 
 #[test]
 fn grids_and_timers_end_with_clock() {
@@ -12,7 +12,7 @@ fn grids_and_timers_end_with_clock() {
     // Called at the end of a grid that never ends.
     const OVERRUN: fn() = || panic!("released forever");
     static GRID: Periodic =
-        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OnOverrun::Stop, OVERRUN);
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Call(OVERRUN));
     static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[&GRID], JOBS);
     let end = Instant::from_ticks(u64::MAX);
     let released = || {
@@ -43,7 +43,7 @@ fn grid_precedes_simultaneous_timer() {
     static QUEUE: Queue = Queue::new();
     const JOBS: Jobs = Jobs::of(&|_, _, _| None);
     static GRID: Periodic =
-        Periodic::new(1, 1, Duration::from_ticks(100), Duration::from_ticks(0), OnOverrun::Skip, || {});
+        Periodic::new(1, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Skip);
     static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[&GRID], JOBS);
     let at = Instant::from_ticks;
     LEVEL.arm(LEVEL.node(0), 0, at(50));
@@ -71,7 +71,7 @@ fn next_release_is_earlier_of_grid_and_timer() {
     static QUEUE: Queue = Queue::new();
     const JOBS: Jobs = Jobs::of(&|_, _, _| None);
     static GRID: Periodic =
-        Periodic::new(1, 1, Duration::from_ticks(100), Duration::from_ticks(0), OnOverrun::Skip, || {});
+        Periodic::new(1, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Skip);
     static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[&GRID], JOBS);
     let at = Instant::from_ticks;
     // SAFETY: only this test uses the level.

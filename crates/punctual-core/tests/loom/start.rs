@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::support::{
     Model, ModelPort, Region, check, current, i_am, level, level_with, partition, start, worker,
 };
-use punctual_core::{Duration, Instant, OnOverrun, Periodic, Slots};
+use punctual_core::{Duration, Instant, Periodic, Reaction, Slots};
 
 /// The worker of a periodic task is awake when the grid starts and its first point is due at once.
 /// Every release is one job, and none counts as an overrun.
@@ -16,8 +16,7 @@ fn worker_sees_started_grid() {
     check(3, |arena| {
         let linked = arena.put(OnceLock::<&Model>::new());
         let (idle, w2) = (worker(arena, 0, 1, false), worker(arena, 2, 2, true));
-        let task =
-            Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OnOverrun::Skip, || {});
+        let task = Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Skip);
         let task = arena.put(task);
         let jobs = arena.put(AtomicU32::new(0));
         let l2 = level_with(arena, 2, w2, 1, &[task], |me, _| {
@@ -51,7 +50,7 @@ fn poller_sees_started_grid() {
         // SAFETY: this is the only worker of its partition.
         unsafe { current(poller).set_polling() };
         let ticks = Duration::from_ticks;
-        let task = arena.put(Periodic::new(0, 1, ticks(100), ticks(0), OnOverrun::Skip, || {}));
+        let task = arena.put(Periodic::new(0, 1, ticks(100), ticks(0), Reaction::Skip));
         let jobs = arena.put(AtomicU32::new(0));
         let l1 = level_with(arena, 1, poller, 1, &[task], |_, _| {
             let &partition = linked.get().unwrap();
@@ -103,7 +102,7 @@ fn job_that_ends_after_grid_point_overruns() {
     check(3, |arena| {
         let (w1, w2) = (worker(arena, 1, 1, true), worker(arena, 2, 2, true));
         let ticks = Duration::from_ticks;
-        let task = arena.put(Periodic::new(0, 1, ticks(100), ticks(0), OnOverrun::Skip, || {}));
+        let task = arena.put(Periodic::new(0, 1, ticks(100), ticks(0), Reaction::Skip));
         let l2 = level_with(arena, 2, w2, 1, &[task], |_, _| task.completed(Instant::from_ticks(150)));
         let p = partition(arena, ModelPort::new(2, false), &[l2], &[w1, w2]);
         i_am(1);
@@ -123,7 +122,7 @@ fn worker_sees_restarted_grid() {
     check(3, |arena| {
         let w2 = worker(arena, 2, 2, true);
         let ticks = Duration::from_ticks;
-        let task = arena.put(Periodic::new(0, 1, ticks(100), ticks(0), OnOverrun::Skip, || {}));
+        let task = arena.put(Periodic::new(0, 1, ticks(100), ticks(0), Reaction::Skip));
         let l2 = level_with(arena, 2, w2, 2, &[task], |_, _| {});
         let p = partition(arena, ModelPort::new(2, false), &[l2], &[w2]);
         // SAFETY: node 0 belongs to the periodic task, and node 1 to these slots.

@@ -3,7 +3,7 @@
 use quote::ToTokens;
 
 use crate::errors::Errors;
-use crate::model::{App, Budget, OnOverrun, Task, TaskKind};
+use crate::model::{App, Budget, Task, TaskKind};
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
     above_kernel_maximum(app, errors);
@@ -35,7 +35,7 @@ fn above_kernel_maximum(app: &App, errors: &mut Errors) {
 
 fn deadline_above_period(task: &Task, errors: &mut Errors) {
     let TaskKind::Periodic { period, on_overrun, .. } = &task.kind else { return };
-    let (Some(deadline), false) = (&task.deadline, matches!(on_overrun, OnOverrun::Queue)) else { return };
+    let (Some(deadline), false) = (&task.deadline, on_overrun.queues()) else { return };
     if deadline.nanos.zip(period.nanos).is_some_and(|(deadline, period)| deadline > period) {
         let (longest, name) = (period.source.to_token_stream(), &task.handler.ident);
         errors.at(
@@ -81,7 +81,8 @@ fn useless_waits(task: &Task, errors: &mut Errors) {
 fn useless_capacity(task: &Task, errors: &mut Errors) {
     let Some(key) = &task.capacity_key else { return };
     match &task.kind {
-        TaskKind::Message | TaskKind::Periodic { on_overrun: OnOverrun::Queue, .. } => {}
+        TaskKind::Message => {}
+        TaskKind::Periodic { on_overrun, .. } if on_overrun.queues() => {}
         TaskKind::Periodic { .. } => errors.at(
             key,
             "releases of this task never wait; remove `capacity`, or queue them with `on_overrun = queue`",

@@ -5,15 +5,13 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{duration, names};
-use crate::model::{Duration, OnOverrun, Task, TaskKind};
+use crate::model::{Duration, Task, TaskKind};
 
 /// Compile-time checks of the durations of a task.
 pub(super) fn checks(task: &Task) -> TokenStream {
     let name = names::plain(&task.handler.ident);
     let (period, waits) = match &task.kind {
-        TaskKind::Periodic { period, on_overrun, .. } => {
-            (Some(period), matches!(on_overrun, OnOverrun::Queue))
-        }
+        TaskKind::Periodic { period, on_overrun, .. } => (Some(period), on_overrun.queues()),
         _ => (None, false),
     };
     let deadline = task.deadline.as_ref();

@@ -509,20 +509,20 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
             let (grid, capacity) = (names::grid(ident), u32::from(task.capacity));
             let period = duration(period);
             let offset = self::offset(offset.as_ref());
-            let hook = match on_overrun {
-                OnOverrun::Skip | OnOverrun::Queue => quote!(|| {}),
-                OnOverrun::Stop => quote!(::punctual::export::stop_on_overrun::<#body>),
+            let reaction = match on_overrun {
+                OnOverrun::Skip => quote!(Skip),
+                OnOverrun::Queue => quote!(Queue),
+                OnOverrun::Stop => quote!(Call(::punctual::export::stop_on_overrun::<#body>)),
                 OnOverrun::Task(handler) => {
                     let handler = names::exported("spawn", handler);
                     // A handler that has not yet processed the last overrun will see this one, too.
-                    quote!(|| { let _ = #handler(); })
+                    quote!(Call(|| { let _ = #handler(); }))
                 }
             };
-            let on_overrun = self::on_overrun(on_overrun);
             quote! {
                 #quiet
                 static #grid: ::punctual::export::Periodic = ::punctual::export::Periodic::new(
-                    #base, #capacity, #period, #offset, #on_overrun, #hook
+                    #base, #capacity, #period, #offset, ::punctual::export::Reaction::#reaction
                 );
                 #quiet
                 static #statik: ::punctual::export::PeriodicTask<#body> =

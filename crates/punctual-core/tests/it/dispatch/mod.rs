@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use punctual_core::{
-    Duration, Jobs, Level, Locked, MAX_LEVEL, Mutex as _, OnOverrun, Periodic, Queue, Resource, Slots, Word,
+    Duration, Jobs, Level, Locked, MAX_LEVEL, Mutex as _, Periodic, Queue, Reaction, Resource, Slots, Word,
     Worker,
 };
 
@@ -201,7 +201,7 @@ fn closes_partition_only_between_jobs() {
 #[test]
 fn reset_partition_keeps_no_state() {
     static GRID: Periodic =
-        Periodic::new(3, 1, Duration::from_ticks(100), Duration::from_ticks(0), OnOverrun::Skip, || {});
+        Periodic::new(3, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Skip);
     let rig = rig_with(&[1], &[(1, 1, NOTHING)], &[&GRID]);
     let (me, partition, level) = (rig.worker(1), &rig.partition, rig.level(1));
     // SAFETY: nothing else uses node 2.

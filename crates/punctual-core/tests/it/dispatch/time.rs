@@ -3,14 +3,14 @@
 use std::sync::Mutex;
 
 use punctual_core::sync::{AtomicU64, Ordering};
-use punctual_core::{Duration, Instant, OnOverrun, Periodic, Slots, Word};
+use punctual_core::{Duration, Instant, Periodic, Reaction, Slots, Word};
 
 use crate::dispatch::rig::{Job, NOTHING, at, rig, rig_with};
 
 #[test]
 fn worker_sleeps_until_due_and_wakes_for_earlier_timer() {
     static GRID: Periodic =
-        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OnOverrun::Skip, || {});
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Skip);
     let rig = rig_with(&[1], &[(1, 1, |_, _, _| GRID.completed(at(0)))], &[&GRID]);
     let slept: &'static Mutex<Vec<Option<u64>>> = Box::leak(Box::new(Mutex::default()));
     let asleep = move |until: Option<Instant>| {
@@ -271,7 +271,7 @@ fn polled_job_starts_at_later_clock_reading() {
 #[test]
 fn only_worker_of_level_serves_its_timers() {
     static GRID: Periodic =
-        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OnOverrun::Skip, || {});
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Skip);
     let job: Job = |_, _, node| {
         if node == 0 {
             GRID.completed(at(0));
@@ -292,7 +292,7 @@ fn only_worker_of_level_serves_its_timers() {
 #[test]
 fn reads_clock_only_for_timed_levels() {
     static GRID: Periodic =
-        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), OnOverrun::Skip, || {});
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Skip);
     let rig = rig_with(&[1], &[(1, 1, NOTHING)], &[&GRID]);
     rig.level(1).start(at(0));
     rig.partition.port().ahead.store(7, Ordering::Relaxed);

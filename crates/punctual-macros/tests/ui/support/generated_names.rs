@@ -12,6 +12,7 @@ names! {
     Body
     Bound
     BoundTask
+    Call
     Calls
     CeilingLocked
     CeilingMutex
@@ -87,6 +88,7 @@ names! {
     Profiled
     Protocol
     RawFd
+    Reaction
     Reactor
     Registered
     Reject

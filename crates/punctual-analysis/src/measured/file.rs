@@ -45,12 +45,11 @@ pub(super) enum ModelExecutor {
     Global,
 }
 
+/// A declared task. Further keys do not affect the analysis; one that does changes the version of the
+/// schema.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct ModelTask {
     pub(super) name: String,
-    #[serde(rename = "kind")]
-    pub(super) _kind: ModelKind,
     pub(super) partition: String,
     pub(super) level: u32,
     pub(super) period_ns: Option<Nanos>,
@@ -58,26 +57,7 @@ pub(super) struct ModelTask {
     pub(super) deadline_ns: Option<Nanos>,
     pub(super) min_interval_ns: Option<Nanos>,
     pub(super) burst: Option<u64>,
-    #[serde(rename = "capacity")]
-    pub(super) _capacity: Option<u64>,
-    #[serde(rename = "on_overrun")]
-    pub(super) _on_overrun: Option<String>,
-    #[serde(rename = "on_early")]
-    pub(super) _on_early: Option<String>,
-    #[serde(rename = "budget_ns")]
-    pub(super) _budget_ns: Option<Nanos>,
-    #[serde(rename = "on_budget")]
-    pub(super) _on_budget: Option<String>,
     pub(super) uses: Vec<ModelUse>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum ModelKind {
-    Periodic,
-    Message,
-    Bound,
-    Async,
 }
 
 #[derive(Debug, Deserialize)]

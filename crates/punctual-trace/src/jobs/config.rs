@@ -44,16 +44,16 @@ impl Select {
     }
 }
 
-/// Meaning of a sleep that is not a wait for a lock.
+/// Meaning of sleeps that are not waits for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Suspension {
-    /// It ends the job. A job marked by its app nevertheless ends with the mark.
+pub enum Sleeps {
+    /// They end the job. A job marked by its app nevertheless ends with the mark.
     #[default]
-    EndsJob,
-    /// The sleep is part of the job, and of C: the only safe choice for analyses without
-    /// suspension. [`Job::suspended`](super::Job::suspended) is the time spent in such sleeps. Only
-    /// marks and the end of the thread end these jobs.
-    IsCounted,
+    EndJob,
+    /// They are part of the job, and of C: the only safe choice for analyses without
+    /// self-suspension. [`Job::suspended`](super::Job::suspended) is the time spent in such sleeps.
+    /// Only marks and the end of the thread end these jobs.
+    BelongToJob,
 }
 
 /// Selects the futex waits that count as waits for a lock.
@@ -91,7 +91,7 @@ pub struct Config {
     /// If true, runs of interrupt handlers and softirqs are jobs too.
     pub handlers: bool,
     /// Meaning of other sleeps.
-    pub suspension: Suspension,
+    pub sleeps: Sleeps,
     /// Futex waits that count as blocking.
     pub futex: FutexWaits,
     /// Start of R and J.
@@ -122,7 +122,7 @@ impl Default for Config {
         Self {
             select: Select::real_time(),
             handlers: false,
-            suspension: Suspension::default(),
+            sleeps: Sleeps::default(),
             futex: FutexWaits::default(),
             release: Release::default(),
             monotonic: false,

@@ -45,7 +45,7 @@ mod open_job;
 pub use blocking::{Blocking, HolderState, Share, WaitTarget};
 pub use bounds::Bounds;
 pub use cause::{Actor, Cause, MAX_CAUSES};
-pub use config::{Config, FutexWaits, Release, Select, Suspension};
+pub use config::{Config, FutexWaits, Release, Select, Sleeps};
 pub(crate) use decomposer::IntHasher;
 pub use decomposer::{Counters, Decomposer};
 pub use disabled::DisabledSection;

@@ -391,7 +391,7 @@ mod unseen_beginnings {
     use crate::support::{IDLE, Script, of, task};
     use punctual_trace::event::SwitchOut::{self, Runnable, Sleeping, Uninterruptible};
     use punctual_trace::event::{Kind, Task};
-    use punctual_trace::jobs::{Bounds, Config, Job, Suspension};
+    use punctual_trace::jobs::{Bounds, Config, Job, Sleeps};
 
     const HIGH: Task = task(7, 10);
     const MUTEX: u32 = 16;
@@ -461,7 +461,7 @@ mod unseen_beginnings {
             SwitchOut::Gone,
             IDLE,
         );
-        let jobs = found(&script, Config { suspension: Suspension::IsCounted, ..Config::default() });
+        let jobs = found(&script, Config { sleeps: Sleeps::BelongToJob, ..Config::default() });
         assert_eq!(jobs.iter().map(|job| job.window).collect::<Vec<_>>(), [Bounds::AtLeast(1_790)]);
     }
 }

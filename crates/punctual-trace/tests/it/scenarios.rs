@@ -5,7 +5,7 @@ use punctual_trace::event::SwitchOut::{Gone, Runnable, Sleeping, Uninterruptible
 use punctual_trace::event::{Kind, Task};
 use punctual_trace::jobs::{
     Actor, Bounds, Cause, Config, Flaw, FutexWaits, HolderState, JobKind, Release, ReleasedBy, Select, Share,
-    Suspension, WaitTarget,
+    Sleeps, WaitTarget,
 };
 
 const HIGH: Task = task(7, 10);
@@ -198,7 +198,7 @@ fn nap() -> Script {
 fn ends_job_or_counts_time_on_self_suspension() {
     let jobs = nap().jobs(Config::default());
     assert_eq!(jobs.iter().map(|job| job.response).collect::<Vec<_>>(), [100, 100].map(Bounds::Exact));
-    let jobs = nap().jobs(Config { suspension: Suspension::IsCounted, ..Config::default() });
+    let jobs = nap().jobs(Config { sleeps: Sleeps::BelongToJob, ..Config::default() });
     assert_eq!(jobs.len(), 1);
     let job = &jobs[0];
     assert_eq!((job.response, job.suspended, job.interference), (Bounds::Exact(500), 300, Bounds::Exact(20)));

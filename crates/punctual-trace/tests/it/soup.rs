@@ -4,7 +4,7 @@
 use punctual_trace::event::{Event, Kind, Noise, Section, SwitchOut, Task};
 use punctual_trace::explain;
 use punctual_trace::export::{Csv, Perfetto, json};
-use punctual_trace::jobs::{Config, FutexWaits, Job, Select, Suspension};
+use punctual_trace::jobs::{Config, FutexWaits, Job, Select, Sleeps};
 use punctual_trace::names::Names;
 use punctual_trace::stats::Watch;
 
@@ -113,7 +113,7 @@ fn never_panics_on_random_events() {
         let config = Config {
             select: Select { priorities: Some(-1..=139), ..Select::default() },
             handlers: random.once_in(2),
-            suspension: if random.once_in(2) { Suspension::EndsJob } else { Suspension::IsCounted },
+            sleeps: if random.once_in(2) { Sleeps::EndJob } else { Sleeps::BelongToJob },
             futex: [FutexWaits::Judged, FutexWaits::Block, FutexWaits::MutexesBlock]
                 [random.range(0, 2) as usize],
             monotonic: random.once_in(2),

@@ -4,7 +4,7 @@ use super::thread::{Purpose, Wait};
 use super::{Decomposer, Sink};
 use crate::event::{Event, SwitchOut, Task};
 use crate::jobs::cause::Actor;
-use crate::jobs::config::Suspension;
+use crate::jobs::config::Sleeps;
 use crate::jobs::history::State;
 use crate::jobs::job::Flaw;
 
@@ -82,7 +82,7 @@ impl Decomposer {
     }
 
     fn switch_out(&mut self, event: &Event, slot: u32, task: Task, reason: SwitchOut, sink: Sink<'_>) {
-        let (time, suspension) = (event.time, self.config.suspension);
+        let (time, sleeps) = (event.time, self.config.sleeps);
         let thread = self.threads.at(slot);
         let known = thread.runs_on(event.cpu);
         if !known && thread.state != State::Unknown {
@@ -125,9 +125,9 @@ impl Decomposer {
             && thread.open.as_ref().is_none_or(|open| open.is_idle())
             && (thread.locks.blocks()
                 || reason == SwitchOut::Uninterruptible
-                || suspension == Suspension::IsCounted);
+                || sleeps == Sleeps::BelongToJob);
         if let Some(mut open) = thread.open.take() {
-            if open.switched_out(event, reason, (known, thread.marks), suspension) {
+            if open.switched_out(event, reason, (known, thread.marks), sleeps) {
                 self.hand_out(&mut open, time, event.cpu, sink);
             }
             self.threads.at(slot).open = Some(open);

@@ -3,7 +3,7 @@
 use super::{OpenJob, SchedulerSide, Stage};
 use crate::event::{Event, SwitchOut};
 use crate::jobs::cause::{Actor, blame};
-use crate::jobs::config::Suspension;
+use crate::jobs::config::Sleeps;
 use crate::jobs::history::State;
 use crate::jobs::job::ReleasedBy;
 use crate::jobs::job::Reservation;
@@ -24,13 +24,13 @@ impl OpenJob {
     pub(in crate::jobs) fn yields(&mut self, event: &Event, seen: (bool, bool), unsure: bool) -> bool {
         self.unsure.0 = unsure;
         self.wait = None;
-        self.switched_out(event, SwitchOut::Gone, seen, Suspension::EndsJob)
+        self.switched_out(event, SwitchOut::Gone, seen, Sleeps::EndJob)
     }
 
     /// Its thread has exhausted its runtime and leaves the CPU.
     pub(in crate::jobs) fn is_throttled(&mut self, event: &Event, seen: bool) {
         let before = self.job.preemptions;
-        self.switched_out(event, SwitchOut::Runnable, (seen, false), Suspension::EndsJob);
+        self.switched_out(event, SwitchOut::Runnable, (seen, false), Sleeps::EndJob);
         self.job.preemptions = before;
     }
 

@@ -11,7 +11,7 @@ use self::waits::FutexCall;
 use super::blocking::{Blocking, WaitTarget};
 use super::bounds::Bounds;
 use super::cause::{Actor, blame};
-use super::config::{Config, Release, Suspension};
+use super::config::{Config, Release, Sleeps};
 use super::disabled::DisabledSections;
 use super::history::{Occupants, State};
 use super::job::Reservation;
@@ -318,7 +318,7 @@ impl OpenJob {
         event: &Event,
         reason: SwitchOut,
         (seen, marks): (bool, bool),
-        suspension: Suspension,
+        sleeps: Sleeps,
     ) -> bool {
         let time = event.time;
         if !seen {
@@ -337,7 +337,7 @@ impl OpenJob {
             }
             (Stage::Active, SwitchOut::Gone) => true,
             (Stage::Active, SwitchOut::Sleeping | SwitchOut::Uninterruptible) => {
-                self.slept = self.ends_by_sleep(time, reason, suspension);
+                self.slept = self.ends_by_sleep(time, reason, sleeps);
                 if !self.slept {
                     return false;
                 }
@@ -352,13 +352,13 @@ impl OpenJob {
     }
 
     /// Its thread goes to sleep: it begins to wait for a lock, suspends itself, or ends the job.
-    fn ends_by_sleep(&mut self, time: u64, reason: SwitchOut, suspension: Suspension) -> bool {
+    fn ends_by_sleep(&mut self, time: u64, reason: SwitchOut, sleeps: Sleeps) -> bool {
         if self.wait.is_none() {
             if self.futex.as_ref().is_some_and(|call| call.blocks) {
                 self.futex_sleeps(time);
             } else if reason == SwitchOut::Uninterruptible {
                 self.begin_wait(time, WaitTarget::Kernel);
-            } else if suspension == Suspension::EndsJob && self.job.task.is_none() {
+            } else if sleeps == Sleeps::EndJob && self.job.task.is_none() {
                 self.job.ended_on = self.futex_condition();
                 return true;
             }

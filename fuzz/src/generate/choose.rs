@@ -1,6 +1,8 @@
 //! Chooses the contents of an app at random, within the rules of the attribute.
 
-use super::model::{Access, Executor, Hook, Idle, Kind, Manner, Model, Overrun, Resource, Task};
+use punctual::model::OnOverrun;
+
+use super::model::{Access, Executor, Hook, Idle, Kind, Manner, Model, Resource, Task};
 use super::steps::Steps;
 use crate::random::Random;
 
@@ -85,23 +87,25 @@ fn tasks(model: &mut Model, random: &mut Random) {
         }
     }
     for number in 0..count {
-        if let Kind::Periodic { overrun: Overrun::Skip, period, offset } = model.tasks[number].kind
+        if let Kind::Periodic { on_overrun: OnOverrun::Skip, period, offset, capacity } =
+            model.tasks[number].kind
             && random.one_in(2)
             && let Some(handler) = handler(model, random)
         {
-            model.tasks[number].kind = Kind::Periodic { overrun: Overrun::Task(handler), period, offset };
+            let on_overrun = OnOverrun::Task(format!("t{handler}").leak());
+            model.tasks[number].kind = Kind::Periodic { on_overrun, period, offset, capacity };
         }
     }
 }
 
 fn periodic(random: &mut Random) -> Kind {
-    let overrun = match random.below(8) {
-        0..3 => Overrun::Skip,
-        3..7 => Overrun::Queue(1 + random.below(4) as u32),
-        _ => Overrun::Stop,
+    let (on_overrun, capacity) = match random.below(8) {
+        0..3 => (OnOverrun::Skip, 1),
+        3..7 => (OnOverrun::Queue, 1 + random.below(4) as u32),
+        _ => (OnOverrun::Stop, 1),
     };
     let period = 200 + random.scaled(200, 4);
-    Kind::Periodic { period, offset: random.below(2) * random.scaled(100, 4), overrun }
+    Kind::Periodic { period, offset: random.below(2) * random.scaled(100, 4), on_overrun, capacity }
 }
 
 /// Makes a message task the overrun handler of another task.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use punctual::model::OnOverrun;
+
 /// Executor of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Executor {
@@ -107,7 +109,9 @@ pub(crate) enum Kind {
     Periodic {
         period: u64,
         offset: u64,
-        overrun: Overrun,
+        on_overrun: OnOverrun,
+        /// The number of releases that may wait, with [`OnOverrun::Queue`].
+        capacity: u32,
     },
     Bound,
     Async,
@@ -123,15 +127,6 @@ impl Kind {
     pub(crate) fn is_async(self) -> bool {
         matches!(self, Self::Async | Self::Local)
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Overrun {
-    Skip,
-    Queue(u32),
-    Stop,
-    /// Task of this number.
-    Task(usize),
 }
 
 /// Termination of `idle`.

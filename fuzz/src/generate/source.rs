@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use punctual::model::OnOverrun;
+
 use super::body::{self, Place};
-use super::model::{Access, Executor, Idle, Kind, Manner, Model, Overrun, Step, Task, Wait};
+use super::model::{Access, Executor, Idle, Kind, Manner, Model, Step, Task, Wait};
 
 /// Numbers of the two local resources of a task or `idle`, which are also in their names.
 #[derive(Clone, Copy)]
@@ -245,15 +247,13 @@ fn keys(model: &Model, number: usize, task: &Task) -> Vec<Option<String>> {
         Kind::Message { capacity, .. } | Kind::Handler { capacity } => {
             keys.push(Some(format!("capacity = {capacity}")));
         }
-        Kind::Periodic { period, offset, overrun } => {
+        Kind::Periodic { period, offset, on_overrun, capacity } => {
             keys.push(Some(format!("period = {period}.micros()")));
             keys.push((offset > 0).then(|| format!("offset = {offset}.micros()")));
-            keys.push(match overrun {
-                Overrun::Skip => None,
-                Overrun::Queue(capacity) => Some(format!("on_overrun = queue, capacity = {capacity}")),
-                Overrun::Stop => Some("on_overrun = stop".to_owned()),
-                Overrun::Task(task) => Some(format!("on_overrun = t{task}")),
-            });
+            // The default is not written.
+            let is_default = on_overrun == OnOverrun::Skip;
+            keys.push((!is_default).then(|| format!("on_overrun = {}", on_overrun.name())));
+            keys.push((on_overrun == OnOverrun::Queue).then(|| format!("capacity = {capacity}")));
         }
         Kind::Bound => keys.push(Some(format!("binds = l{}", names.local))),
         Kind::Async => {}
@@ -345,7 +345,7 @@ fn description(text: &mut Text, model: &Model) {
                 };
                 let unseen = match task.kind {
                     Kind::Message { .. } => 0,
-                    Kind::Periodic { overrun: Overrun::Queue(capacity), .. } => 1 + capacity,
+                    Kind::Periodic { on_overrun: OnOverrun::Queue, capacity, .. } => 1 + capacity,
                     Kind::Periodic { .. } | Kind::Bound => 1,
                     // An instance that is dropped when its turn comes counts once more at the end.
                     Kind::Async | Kind::Local => 2,
@@ -353,7 +353,7 @@ fn description(text: &mut Text, model: &Model) {
                 };
                 let counted = !task.kind.is_async();
                 let is_local = task.kind == Kind::Local;
-                let stops = matches!(task.kind, Kind::Periodic { overrun: Overrun::Stop, .. });
+                let stops = matches!(task.kind, Kind::Periodic { on_overrun: OnOverrun::Stop, .. });
                 text.line(format_args!(
                     "Task {{ name: \"{name}\", spot: T{number}, interface: {interface}, is_local: {is_local}, counted: {counted}, unseen: {unseen}, stops: {stops} }},"
                 ));

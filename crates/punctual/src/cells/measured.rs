@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use punctual_core::metrics::{BUCKETS, TaskFigures, Term, Values, bucket_end, quantile};
 
 use crate::cells::Job;
-use crate::report::{Summary, TaskReport};
+use crate::report::Summary;
 
 /// Adds to a count that no other thread writes concurrently.
 #[inline]
@@ -88,21 +88,9 @@ fn suspended(figures: &TaskFigures, time: u64) {
 }
 
 /// Returns the summary of a term over all jobs.
-fn summary_of(figures: &TaskFigures, term: Term) -> Summary {
+pub(crate) fn summary_of(figures: &TaskFigures, term: Term) -> Summary {
     let own = figures.of_term(term).0.into();
     summary(term.combine(own, (&figures.undisturbed).into()), recorded(figures, term))
-}
-
-/// Copies the figures into `report`.
-pub(crate) fn fill(figures: &TaskFigures, report: &mut TaskReport) {
-    report.measured = true;
-    report.jobs = figures.jobs.load(Relaxed);
-    report.misses = figures.misses.load(Relaxed);
-    report.suspended = figures.suspended.load(Relaxed);
-    report.suspension_max = figures.suspension_max.load(Relaxed);
-    report.jitter = summary_of(figures, Term::Jitter);
-    report.response = summary_of(figures, Term::Response);
-    report.execution = summary_of(figures, Term::Execution);
 }
 
 #[cfg(test)]
@@ -113,6 +101,7 @@ mod tests {
 
     use super::*;
     use crate::port::Suspensions;
+    use crate::report::TaskReport;
 
     fn job(release: u64, start: u64, end: u64) -> Job {
         let at = Instant::from_ticks;
@@ -132,7 +121,7 @@ mod tests {
         // SAFETY: a single thread.
         jobs.into_iter().for_each(|job| unsafe { add_job(&figures, job, 150) });
         let mut report = TaskReport::default();
-        fill(&figures, &mut report);
+        report.fill(&figures);
         report
     }
 

@@ -2,69 +2,13 @@
 
 use core::fmt::{self, Write};
 
-use super::table::{self, Column};
-use super::{Report, TaskReport};
+use super::task::{COLUMNS, UNKNOWN, any_timed};
+use super::{Report, TaskReport, table};
 use crate::model::OnEarly;
 use crate::port::Nanos;
 
 /// True if the app is a Linux process, whose clock and tools the text names.
-const IS_PROCESS: bool = cfg!(feature = "std");
-
-/// Placeholder of an unknown value.
-const UNKNOWN: &str = "–";
-
-/// The columns of the tasks, in order.
-const COLUMNS: [Column<TaskReport>; 15] = [
-    Column::new("task", |task: &TaskReport, to| to.write_str(task.name)),
-    Column::new("partition", |task: &TaskReport, to| to.write_str(task.partition.unwrap_or_default()))
-        .shown_if(any_placed),
-    Column::new("level", |task: &TaskReport, to| write!(to, "{}", task.level)),
-    Column::new("jobs", |task: &TaskReport, to| known(task, to, task.jobs)),
-    Column::new("J max", |task: &TaskReport, to| known(task, to, Nanos(task.jitter.max))).shown_if(any_timed),
-    Column::new("p99.9", |task: &TaskReport, to| quantile(task, to, task.jitter.p999)).shown_if(any_timed),
-    Column::new("p50", |task: &TaskReport, to| quantile(task, to, task.jitter.p50)).shown_if(any_timed),
-    Column::new("R max", |task: &TaskReport, to| known(task, to, Nanos(task.response.max)))
-        .shown_if(any_timed),
-    Column::new("p99.9", |task: &TaskReport, to| quantile(task, to, task.response.p999)).shown_if(any_timed),
-    Column::new("p50", |task: &TaskReport, to| quantile(task, to, task.response.p50)).shown_if(any_timed),
-    Column::new("C max", |task: &TaskReport, to| known(task, to, Nanos(task.execution.max)))
-        .shown_if(any_timed),
-    Column::new("overruns", |task: &TaskReport, to| write!(to, "{}", task.overruns)),
-    Column::new("misses", |task: &TaskReport, to| known(task, to, task.misses)),
-    Column::new("suspended", |task: &TaskReport, to| known(task, to, task.suspended)).shown_if(any_suspended),
-    Column::new("max", |task: &TaskReport, to| known(task, to, Nanos(task.suspension_max)))
-        .shown_if(any_suspended),
-];
-
-fn any_placed(tasks: &[TaskReport]) -> bool {
-    tasks.iter().any(|task| task.partition.is_some())
-}
-
-/// Returns false if all times are zero, as in virtual time without declared execution times. Boards
-/// show them anyway, so that the tables of several runs have the same columns.
-fn any_timed(tasks: &[TaskReport]) -> bool {
-    let is_timed = |task: &TaskReport| {
-        !task.measured || task.jitter.max > 0 || task.response.max > 0 || task.execution.max > 0
-    };
-    !IS_PROCESS || tasks.iter().any(is_timed)
-}
-
-fn any_suspended(tasks: &[TaskReport]) -> bool {
-    tasks.iter().any(|task| task.suspended > 0)
-}
-
-/// Prints a figure of a task whose jobs are measured.
-fn known(task: &TaskReport, to: &mut dyn Write, figure: impl fmt::Display) -> fmt::Result {
-    if task.measured { write!(to, "{figure}") } else { to.write_str(UNKNOWN) }
-}
-
-/// Prints a quantile, in ns, of a task that has a histogram.
-fn quantile(task: &TaskReport, to: &mut dyn Write, ns: Option<u64>) -> fmt::Result {
-    match ns {
-        Some(ns) => known(task, to, Nanos(ns)),
-        None => to.write_str(UNKNOWN),
-    }
-}
+pub(super) const IS_PROCESS: bool = cfg!(feature = "std");
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

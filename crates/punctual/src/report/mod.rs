@@ -19,15 +19,13 @@
 pub(crate) mod display;
 mod storage;
 pub(crate) mod table;
+mod task;
 
 use core::fmt;
 
-use punctual_core::Duration;
-
-use crate::model::OnEarly;
-
 pub(crate) use self::storage::Rows;
 pub use self::storage::{Tasks, Text};
+pub use self::task::TaskReport;
 #[allow(unused_imports, unreachable_pub, reason = "a board adds no public item")]
 pub use crate::platform::report::*;
 
@@ -102,64 +100,6 @@ pub struct Summary {
     /// The histogram: upper end of each non-empty bucket, and its count.
     #[cfg(feature = "alloc")]
     pub buckets: alloc::vec::Vec<(u64, u64)>,
-}
-
-/// Measurements of a task.
-#[derive(Debug, Clone, PartialEq, Default)]
-#[non_exhaustive]
-pub struct TaskReport {
-    /// The task's name.
-    pub name: &'static str,
-    /// Its partition, if the app has several.
-    pub partition: Option<&'static str>,
-    /// Its level.
-    pub level: u8,
-    /// Its period, if it has one.
-    pub period: Option<Duration>,
-    /// Its relative deadline, if it has one.
-    pub deadline: Option<Duration>,
-    /// The length of a window with at most [`burst`](Self::burst) releases, if the task declares one.
-    pub min_interval: Option<Duration>,
-    /// The largest number of releases in any window of [`min_interval`](Self::min_interval); 0 if none is declared.
-    pub burst: u16,
-    /// Policy for early releases, if a [`min_interval`](Self::min_interval) is declared.
-    pub on_early: Option<OnEarly>,
-    /// The number of early releases: those less than `min_interval` after the release `burst` before them. With
-    /// `on_early = count`, only those whose jobs have started.
-    pub early: u64,
-    /// True if its jobs were measured. Without measurement, because of `#[app(monitor = false)]` or
-    /// without the feature `monitoring`, nothing is known of single jobs: `jobs`, `misses`,
-    /// `suspended` and the times are empty.
-    pub measured: bool,
-    /// Number of jobs that ended.
-    pub jobs: u64,
-    /// Number of releases that found the previous job unfinished.
-    pub overruns: u64,
-    /// Number of jobs that ended after their deadline.
-    pub misses: u64,
-    /// Number of jobs that suspended themselves; for those the bounds of the analysis do not hold.
-    pub suspended: u64,
-    /// The longest time that one of these was off its CPU between its start and its end, in ns:
-    /// asleep, and displaced by other threads before, between and after its sleeps. The first one
-    /// of a thread may be underestimated by the thread's earlier CPU time, up to a tick of the
-    /// kernel.
-    pub suspension_max: u64,
-    /// Findings of the [guard](crate::Config::guard) about its jobs, if it was on, in the order of
-    /// the first occurrence. The first eight calls are listed individually, and further ones as
-    /// `other calls`.
-    #[cfg(feature = "std")]
-    pub findings: std::vec::Vec<Finding>,
-    /// The number of jobs released by an idle event source (end of file or hang-up), not counting
-    /// the first one each time.
-    pub idle_releases: u64,
-    /// Release jitter J: start - release.
-    pub jitter: Summary,
-    /// Response time R: end - release.
-    pub response: Summary,
-    /// Execution time C: end - start, without the jobs of the partition that preempted it and the
-    /// time for which a job that suspended itself was off its CPU. It includes time that the kernel
-    /// or other threads took from other jobs; a [profile](crate::Config::profile) has the CPU time.
-    pub execution: Summary,
 }
 
 /// Result of a run.

@@ -164,7 +164,7 @@ impl Cells {
         match unsafe { &*self.place.get() } {
             Place::None => {}
             Place::Unknown => report.measured = true,
-            Place::Own(figures) => measured::fill(figures, report),
+            Place::Own(figures) => report.fill(figures),
             Place::Shared(shared) => {
                 let figures = &shared.row.figures;
                 let summary = |of: &Distribution| measured::summary(of.quantity().into(), of.counts());

@@ -177,3 +177,65 @@ fn run(mut output: Output, channels: &[Channel], receiver: &Receiver<Batch>, que
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::SyncSender;
+    use std::thread;
+
+    use super::*;
+    use crate::Clock;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    /// Reports each message, and waits until the report is taken.
+    struct Slow(SyncSender<usize>);
+
+    impl Sink for Slow {
+        fn name(&self) -> String {
+            "slow".to_owned()
+        }
+        fn begin(&mut self, _: &[Channel], _: Clock) -> io::Result<()> {
+            Ok(())
+        }
+        fn write(&mut self, _: &Channel, sample: &Sample<'_>) -> io::Result<()> {
+            self.0.send(sample.payload.len()).map_err(io::Error::other)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+        fn end(&mut self, _: &[(&'static str, u64)]) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn drops_and_counts_what_a_slow_sink_has_no_room_for() {
+        let (report, reports) = std::sync::mpsc::sync_channel(0);
+        let sink = Box::new(Slow(report));
+        let traffic = Traffic::new("slow");
+        let output = Output { sink, takes: vec![true], report: SinkReport::new("slow".into()), traffic };
+        let description = <crate::messages::Vector3 as crate::Message>::DESCRIPTION;
+        let channel = Channel { topic: "/slow", hz: None, capacity: 4, description };
+        let mut thread = OutputThread::start(output, vec![channel]).unwrap();
+        let payload = vec![0; MAX_QUEUED_BYTES / 4];
+        let sample = Sample { channel: 0, time_ns: 0, sequence: 0, payload: &payload };
+        for round in [1, 2] {
+            // Three of them are queued in one batch, the fourth in another, and there is no room
+            // for the fifth.
+            (0..3).for_each(|_| thread.write(&sample));
+            thread.send();
+            (0..2).for_each(|_| thread.write(&sample));
+            thread.send();
+            assert_eq!(thread.queue.dropped.load(Ordering::Relaxed), round);
+            assert!((0..4).all(|_| reports.recv_timeout(LIMIT) == Ok(payload.len())));
+            let end = Instant::now() + LIMIT;
+            while thread.queue.bytes.load(Ordering::Relaxed) > 0 {
+                assert!(Instant::now() < end, "the queue is still full");
+                thread::yield_now();
+            }
+        }
+        let report = thread.finish(&[]);
+        assert_eq!((report.written, report.dropped), (8, 2));
+    }
+}

@@ -215,3 +215,24 @@ impl<T: Message, const N: usize> Drop for Waiting<T, N> {
         self.topic.waits.store(false, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::private::Outgoing as _;
+    use super::*;
+    use crate::messages::Vector3;
+
+    #[test]
+    fn drains_all_queued_messages_at_once() {
+        static TOPIC: Topic<Vector3, 4> = Topic::new("/full");
+        let mut publisher = TOPIC.publisher().unwrap();
+        let mut source = TOPIC.connect(false).unwrap();
+        for x in [0.0, 1.0, 2.0, 3.0, 4.0] {
+            publisher.publish(Instant::from_ticks(0), Vector3 { x, y: 0.0, z: 0.0 });
+        }
+        let mut drained = vec![];
+        let mut take = |_, sequence, _: &[u8]| drained.push(sequence);
+        source.drain(&mut Encoder::default(), &Clock::of_virtual_time(), &mut take);
+        assert_eq!((drained, source.lost()), (vec![0, 1, 2, 3], 1));
+    }
+}

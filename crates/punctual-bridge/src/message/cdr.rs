@@ -317,6 +317,11 @@ mod tests {
     }
 
     #[test]
+    fn doubles_quotes_in_text() {
+        assert_eq!(Cell::Text("a \"b\"").to_string(), "\"a \"\"b\"\"\"");
+    }
+
+    #[test]
     fn round_trips_text() {
         let mut encoder = Encoder::default();
         let bytes = encoder.encode(0, &outer()).to_vec();

@@ -57,6 +57,23 @@ fn drops_client_that_does_not_read_answer_in_time() {
 }
 
 #[test]
+fn sends_a_long_answer_in_parts() {
+    let (mut near, mut far) = UnixStream::pair().unwrap();
+    far.set_nonblocking(true).unwrap();
+    set_socket_send_buffer_size(&far, 1).unwrap();
+    let answer: Vec<u8> = (0..100_000_u32).map(|at| (at % 251) as u8).collect();
+    let (mut sent, mut received, mut part) = (0, vec![], [0; 1000]);
+    while send(&mut far, &answer, &mut sent) {
+        let length = near.read(&mut part).unwrap();
+        received.extend_from_slice(&part[..length]);
+        assert!(answer.starts_with(&received), "a part was sent twice");
+    }
+    drop(far);
+    near.read_to_end(&mut received).unwrap();
+    assert!(received == answer, "{} of {} bytes, or others", received.len(), answer.len());
+}
+
+#[test]
 fn drops_overlong_request() {
     static GAINS: Tunable<Gains> = Tunable::new();
     let (server, now) = (server(&GAINS), Instant::now());

@@ -210,6 +210,13 @@ mod tests {
     }
 
     #[test]
+    fn range_has_two_ends() {
+        let range = |line| parameter(line).unwrap().range;
+        assert_eq!(range("kp\tf32\t\t0\t2\t1\t1"), Some(("0".into(), "2".into())));
+        assert_eq!(["kp\tf32\t\t0\t\t1\t1", "kp\tf32\t\t\t2\t1\t1"].map(range), [None, None]);
+    }
+
+    #[test]
     fn name_cannot_add_line() {
         let request = Request::Set(vec![("a\non".into(), "true".into())]);
         let read = Request::parse(request.text().as_bytes()).unwrap();

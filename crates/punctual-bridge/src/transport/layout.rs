@@ -290,7 +290,7 @@ mod tests {
     use super::*;
     use crate::Message;
     use crate::message::{Encoder, Sequence, Text};
-    use crate::messages::{DiagnosticArray, JointState, Vector3};
+    use crate::messages::{DiagnosticArray, Header, JointState, Vector3};
 
     #[derive(Clone, Copy, Message)]
     struct Padded {
@@ -298,6 +298,11 @@ mod tests {
         wide: Sequence<f64, 3>,
         flags: [bool; 3],
         last: u16,
+    }
+
+    #[derive(Clone, Copy, Message)]
+    struct Named {
+        name: Text<3>,
     }
 
     fn topics() -> Vec<TopicInfo> {
@@ -334,6 +339,7 @@ mod tests {
                 words[word].store(value, Ordering::Relaxed);
                 for topic in read(&words, seat).unwrap_or_default() {
                     let room = if topic.direction == Direction::Outgoing { words.len() } else { seat };
+                    assert!(topic.ring.is_multiple_of(RING_ALIGN), "{word} {value}: {topic:?}");
                     assert!(
                         topic.ring + topic.layout().unwrap().words() <= room,
                         "{word} {value}: {topic:?}"
@@ -358,6 +364,10 @@ mod tests {
             assert!(Encoder::default().encode(0, &shorter).len() <= max_bytes(Padded::DESCRIPTION));
         }
         assert_eq!(max_bytes(Vector3::DESCRIPTION), 28);
+        let named = Named { name: Text::new("abc").unwrap() };
+        assert_eq!(Encoder::default().encode(0, &named).len(), max_bytes(Named::DESCRIPTION));
+        // In the layout of ROS 1, a header has a sequence number, too.
+        assert_eq!(max_bytes(Header::<3>::DESCRIPTION), 4 + 4 + 8 + 4 + 3 + 1);
         let array = DiagnosticArray::<2, 3>::default();
         assert!(Encoder::default().encode(0, &array).len() < max_bytes(DiagnosticArray::<2, 3>::DESCRIPTION));
     }

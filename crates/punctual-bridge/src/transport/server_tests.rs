@@ -324,6 +324,24 @@ fn the_topics_file_cannot_be_changed_by_a_transport() {
 }
 
 #[test]
+fn takes_the_last_messages_of_a_transport_at_the_end() {
+    static WANTED: Incoming<Vector3> = Incoming::new("/wanted", ZERO);
+    let server = TransportServer::new("unit-last").subscribe(WANTED.subscribe().unwrap());
+    let mut server = server.start(&[]).unwrap();
+    let mut transport = attach(&mut server, "unit-last", "sender").unwrap();
+    transport.publisher("/wanted").unwrap().publish(&bytes(0.5)).unwrap();
+    assert_eq!(server.finish()[0].accepted, 1);
+    assert_eq!(WANTED.reader().unwrap().read().message.x, 0.5);
+}
+
+#[test]
+fn rejects_a_name_that_two_apps_have() {
+    let servers = [(); 2].map(|()| TransportServer::new("unit-twice").start(&[]).unwrap());
+    let error = Attachment::open("unit-twice", "reader").unwrap_err();
+    assert!(matches!(&error, AttachError::Several { found, .. } if found.len() == servers.len()), "{error}");
+}
+
+#[test]
 fn listens_at_a_path_and_replaces_the_socket_of_a_killed_app() {
     let directory = std::env::temp_dir().join(format!("punctual-unit-{}", std::process::id()));
     fs::create_dir(&directory).unwrap();

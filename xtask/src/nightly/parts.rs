@@ -63,14 +63,12 @@ pub(super) const PARTS: &[Part] = &[
     },
     Part {
         name: "features",
-        purpose: "tests with single features of punctual, and of BPF programs",
+        purpose: "every set of features of punctual, tests with single ones, and BPF programs",
         limit_min: 60,
         commands: &[
             "cargo test --locked -p punctual --no-default-features --features std",
             "cargo check --locked -p portable",
-            "cargo check --locked -p punctual --lib --no-default-features --features alloc,monitoring",
-            "cargo check --locked -p punctual --lib --no-default-features --features async,virtual-time",
-            "cargo check --locked -p punctual --lib --no-default-features --features async,guard,signals",
+            "bash .ci/features.sh",
             "cargo test --locked -p punctual-trace -p punctual-cli --features punctual-cli/bpf",
         ],
     },

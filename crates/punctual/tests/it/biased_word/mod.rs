@@ -9,12 +9,14 @@
 //! changes before it; and at the end, the word has to contain all changes. Each of the conditions
 //! that the proof in `process/port/linux/word` uses is then dropped, and the model has to find a violation.
 
+mod dropped;
 mod explore;
 mod machine;
 mod spare;
 
+use dropped::Dropped;
 use explore::{Verdict, explore};
-use machine::{Dropped, Machine, Role};
+use machine::{Machine, Role};
 use spare::Spare;
 
 use Role::{Anywhere, Elsewhere, Home};

@@ -153,3 +153,85 @@ pub(crate) fn panic_message(stderr: &str) -> Option<&str> {
     lines.find(|line| line.contains("panicked at"))?;
     lines.map(str::trim).find(|line| !line.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::PACKAGES;
+    use crate::cargo;
+
+    const NUMBERS: [&str; 6] = ["no", "one", "two", "three", "four", "five"];
+
+    /// Returns the number of preemptions that a comment states after `Bound:`.
+    fn stated(comment: &str) -> Option<usize> {
+        let (_, bound) = comment.split_once("Bound: ")?;
+        let (number, rest) = bound.split_once(' ')?;
+        let number = NUMBERS.iter().position(|name| *name == number)?;
+        rest.starts_with("preemption").then_some(number)
+    }
+
+    /// Returns what a file of models lacks: the bound in its head, or at a model that explores
+    /// another number of preemptions than the head states.
+    fn missing_bounds(text: &str) -> Vec<String> {
+        let lines_with = |prefix| text.lines().filter_map(move |line: &str| line.strip_prefix(prefix));
+        if lines_with("#[test]").next().is_none() {
+            return Vec::new();
+        }
+        let head: Vec<_> = lines_with("//!").collect();
+        let Some(of_file) = stated(&head.concat()) else { return vec!["no bound in the head".to_owned()] };
+        let mut missing = Vec::new();
+        let mut comment = String::new();
+        for (index, line) in text.lines().enumerate() {
+            if let Some(more) = line.strip_prefix("///") {
+                comment.push_str(more);
+            } else if line == "}" {
+                comment.clear();
+            }
+            let Some((bound, _)) = line.trim().strip_prefix("check(").and_then(|rest| rest.split_once(','))
+            else {
+                continue;
+            };
+            // A variable is the parameter of a function that several models call.
+            let Ok(bound) = bound.parse::<usize>() else { continue };
+            let expected = stated(&comment).unwrap_or(of_file);
+            if bound != expected {
+                missing.push(format!("line {}: explores {bound}, states {expected}", index + 1));
+            }
+        }
+        missing
+    }
+
+    #[test]
+    fn finds_missing_and_wrong_bounds() {
+        let model = "#[test]\nfn model() {\n    check(2, || {\n    });\n}\n";
+        assert_eq!(missing_bounds(&format!("//! Head.\n{model}")), ["no bound in the head"]);
+        let wrong = missing_bounds(&format!("//! Bound: three preemptions.\n{model}"));
+        assert_eq!(wrong, ["line 4: explores 2, states 3"]);
+        let own = format!("//! Bound: three preemptions.\n/// Bound: two preemptions.\n{model}");
+        assert!(missing_bounds(&own).is_empty());
+        assert!(missing_bounds("//! A file without models.\n").is_empty());
+    }
+
+    #[test]
+    fn each_model_states_its_preemption_bound() {
+        let mut missing = Vec::new();
+        for package in PACKAGES {
+            let directory = cargo::root().join("crates").join(package).join("tests/loom");
+            let mut models = 0;
+            for entry in fs::read_dir(&directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.extension() != Some("rs".as_ref()) {
+                    continue;
+                }
+                let text = fs::read_to_string(&path).unwrap();
+                models += text.matches("#[test]").count();
+                let name = path.strip_prefix(cargo::root()).unwrap_or(Path::new("")).display().to_string();
+                missing.extend(missing_bounds(&text).into_iter().map(|what| format!("{name}: {what}")));
+            }
+            assert!(models > 0, "{package} has no models in {}", directory.display());
+        }
+        assert!(missing.is_empty(), "add `Bound: …` and the reason:\n{}", missing.join("\n"));
+    }
+}

@@ -1,5 +1,10 @@
 //! Async tasks: a later poll sees the writes that a waker made before it woke the task, and one
 //! thread at a time uses an instance.
+//!
+//! Bound: three preemptions; the merge gate explores two. A wake is lost, or the storage gets a
+//! second user, if one thread changes the state between another's check of it and its own change.
+//! One preemption stops a thread there. A second stops the thread that interferes, before it has
+//! queued the node or left the storage. The third lets a third thread act in between.
 
 use std::sync::OnceLock;
 

@@ -6,6 +6,11 @@
 //! levels and each read of the ready ones, and calls the handler if the line is raised. Another
 //! thread raises it, so loom tries every point. The handler works like that of the bare port of
 //! `punctual`.
+//!
+//! Bound: three preemptions; the merge gate explores two. An interrupt at any point needs one
+//! preemption: the device raises the line, and the handler runs on the interrupted thread. A second
+//! separates two steps of the other CPU: the push of a job and its mark, or an arming and the
+//! raised line. The third lets the other CPU continue once more before the thread ends.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -339,6 +344,8 @@ fn handler_interrupts_spawns_and_locks() {
     });
 }
 
+/// Bound: two preemptions. One lets the device and one lets the other CPU act, each between two
+/// steps of the thread.
 #[test]
 fn remote_spawn_during_handler() {
     check(2, |arena| {
@@ -385,6 +392,8 @@ fn two_remote_spawns_during_job() {
     });
 }
 
+/// Bound: two preemptions. One lets the other CPU act between two steps of the thread, and one
+/// returns to the thread between the arming and the raised line.
 #[test]
 fn handler_runs_timers_of_another_cpu() {
     check(2, |arena| {

@@ -1,4 +1,8 @@
 //! Heartbeats: a reader of the running job sees all of one job, or none.
+//!
+//! Bound: three preemptions; the merge gate explores two. Parts of two jobs are read if the writer
+//! is stopped in one job, the reader between two of its reads, and the writer again in the next
+//! job. The last stop is needed only for a job that is partly written.
 
 use crate::support::{Arena, Started, check, start};
 use punctual_core::heartbeat::{Beat, Running};

@@ -1,5 +1,10 @@
 //! Idle, an ordinary thread, holds a ceiling that blocks a real-time worker's job: the worker lends
 //! its priority instead of only sleeping, and is released when idle leaves its critical section.
+//!
+//! Bound: three preemptions; the merge gate explores two. A boost or wake is lost if `idle` leaves
+//! its section between the worker's check of the level and its sleep: one preemption stops the
+//! worker there. A second stops `idle` between the end of the section and its check for waiting
+//! threads. The third lets `idle` enter its next section before the worker continues.
 
 use std::sync::OnceLock;
 
@@ -43,6 +48,9 @@ fn idle_holds_a_ceiling(boosts: bool, from_outside: bool, preemptions: usize) {
 
 /// Two workers lend to idle, which leaves its critical section and enters it again while the first
 /// worker passes the boost on. The second worker finds the boost in transit.
+///
+/// Bound: two preemptions. One stops the first worker while it has the boost, and one stops the
+/// second between its check and its sleep. The threads wait for each other at the other points.
 #[test]
 fn wakes_worker_that_saw_boost_in_transit() {
     check(2, |arena| {
@@ -76,6 +84,8 @@ fn worker_boosts_idle() {
     idle_holds_a_ceiling(true, false, 3);
 }
 
+/// Bound: two preemptions. One moves the spawn to any point of the critical section, and one stops
+/// the worker between its check and its sleep.
 #[test]
 fn worker_boosts_idle_for_foreign_job() {
     idle_holds_a_ceiling(true, true, 2);

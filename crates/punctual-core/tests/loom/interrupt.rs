@@ -1,5 +1,10 @@
 //! A timer handler that determines the next due time while another CPU arms a timer: either the
 //! handler sees the timer, or the arming thread sees that the handler's CPU would be too late.
+//!
+//! Bound: three preemptions; the merge gate explores two. A timer is late if it is armed after the
+//! handler has scanned its level and before the handler's next due time is visible. One preemption
+//! starts the handler, and a second stops it after the scan. The third stops the arming thread
+//! between its change of the timer and its check of the due time.
 
 use crate::support::{Arena, check, level, slots, worker};
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -1,5 +1,12 @@
 //! At most one thread runs jobs of a level, and every queued job is run exactly once, regardless of
 //! the thread that queues it, of the levels that block it, and of the rule that dispatches it.
+//!
+//! Bound: three preemptions; the merge gate explores two. A job is lost if a thread vacates its
+//! level, or its worker goes to sleep, on a word that lacks the mark, while the spawning thread
+//! omits the wake: one preemption between a check and the vacating or the sleep, and one between
+//! the push, the mark and the wake. The same two let two threads start one level, or a call
+//! overtake the queue. With two threads, the third allows each order, regardless of the first
+//! thread.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -55,6 +62,9 @@ fn thread_that_may_not_call_wakes_worker() {
 
 /// A job of level 1 spawns to level 2 and may run the job as a direct call; a foreign thread spawns
 /// to level 2 as well; and the level's own worker is active.
+///
+/// Bound: two preemptions. One before and one after the instruction that starts or ends the call; a
+/// third thread continues where another ends.
 #[test]
 fn call_races_foreign_spawn_and_worker() {
     check(2, |arena| {
@@ -117,6 +127,9 @@ fn calls_at_constant_levels_race_foreign_spawn_and_worker() {
 /// A foreign thread spawns a job of level 2 while a job of level 1 holds a ceiling above it. The
 /// worker of level 2 sees that the job cannot start and sleeps; the thread that lowers the level
 /// runs it.
+///
+/// Bound: two preemptions. One stops the foreign thread between its push and its mark, and one
+/// stops the worker between its check and its sleep.
 #[test]
 fn foreign_spawn_during_critical_section() {
     check(2, |arena| {
@@ -174,6 +187,9 @@ fn timer_expires_below_running_job() {
 
 /// The chain from level to level: a foreign thread spawns a job of level 2, which spawns one of
 /// level 1, which its own worker has to run.
+///
+/// Bound: two preemptions. The spawns follow each other, so each level has one check that can miss
+/// its job: one preemption between the check and the sleep of each worker.
 #[test]
 fn hands_lower_level_to_worker() {
     fn chain(p: &'static Model, l1: &'static Level, l2: &'static Level, workers: [&'static Worker; 2]) {
@@ -262,6 +278,9 @@ fn call_does_not_overtake_queue() {
 
 /// A thread of base 3 that is between two jobs, like one that has waited for an event, spawns to
 /// level 2. It must not run that job itself (rule 3): level 2's worker does.
+///
+/// Bound: two preemptions. One between the worker's check and its sleep, and one between the mark
+/// and the wake. The rejected call itself depends on no other thread.
 #[test]
 fn spawn_below_thread_goes_to_worker() {
     check(2, |arena| {

@@ -1,5 +1,11 @@
 //! Local levels: the level's worker runs each job, regardless of the thread that releases it, and
 //! none is lost; and one thread drops the message that an async task leaves there.
+//!
+//! Bound: three preemptions; the merge gate explores two. A job is lost if the level's worker goes
+//! to sleep between the spawning thread's push and its wake. A message is taken twice if the level
+//! ends between a poll's check and its claim. Each needs one preemption that stops the first thread
+//! in between, and one that stops the other before it has finished. The third allows each order,
+//! regardless of the first thread.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -219,6 +225,10 @@ fn last_job_of_a_level_excludes_the_ceiling() {
 }
 
 /// The last action at a local level locks as its jobs do.
+///
+/// Bound: two preemptions. The regions overlap if the job above starts between the section's check
+/// of the word and its change: one preemption stops the first thread there, and one stops the job
+/// in its region.
 #[test]
 fn last_job_of_a_level_locks() {
     check(2, |arena| {

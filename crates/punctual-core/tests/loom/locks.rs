@@ -1,6 +1,13 @@
 //! Mutual exclusion and freedom from deadlock: jobs of different levels that run in parallel, as
 //! they do without real-time privileges, lock the same resources, with plain waits or with priority
 //! inheritance.
+//!
+//! Bound: three preemptions; the merge gate explores two. Two jobs exclude each other unless one
+//! occupies a level between the other's check of the word and its change: one preemption. A waiting
+//! job is not woken, or lends to the wrong thread, if the holder vacates its level between the
+//! registration and the sleep: one preemption of the waiting job, and one of the holder between the
+//! change and its check for waiting threads. The third lets the holder begin its next job or
+//! section in between.
 
 use crate::support::{
     Arena, Model, ModelPort, Region, check, current, i_am, level, partition, start, worker,
@@ -192,6 +199,10 @@ fn enter<const LEVEL: u8>(
 }
 
 /// Two waiters at different levels below one holder, and the holder's job ends while they arrive.
+///
+/// Bound: two preemptions. One stops the holder between the end of its section and its check for
+/// waiting jobs, and one stops a waiting job between its check and its sleep. The third job arrives
+/// where another waits or ends. The models of two jobs explore three.
 fn three_jobs(boosts: bool, at_top: bool) {
     check(2, move |arena| {
         let Trio { partition, levels: [l1, l2, l3], workers: [w1, w2, w3] } = trio(arena, boosts);
@@ -239,7 +250,8 @@ fn three_boosting_jobs_exclude_each_other_at_the_top() {
 /// has passed the boost on. The other waiter finds the boost in transit. The third thread runs only
 /// once that waiter lends its priority as well.
 ///
-/// Bound: no preemption. The threads wait for each other at each point where they have to.
+/// Bound: one preemption. The defect needs none, because the threads wait for each other at each
+/// point that leads to it.
 #[test]
 fn waiter_that_saw_boost_in_transit_boosts_after_it() {
     check(1, move |arena| {

@@ -1,5 +1,10 @@
 //! A partition that polls: jobs that others push into its inboxes run once, highest level first, in
 //! order of arrival, and none is lost at the end.
+//!
+//! Bound: three preemptions; the merge gate explores two. A job is lost or overtaken if it is
+//! pushed between the poller's check of the inboxes and its next step: one preemption of the
+//! poller. A second stops the other thread between the push and the stop. The third allows each
+//! order, since the other thread is first.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -114,6 +119,9 @@ fn runs_jobs_spawned_before_the_stop() {
 }
 
 /// Two CPUs spawn at two levels.
+///
+/// Bound: two preemptions. One stops the poller between two checks, and one stops a spawning thread
+/// between its push and its end. The other spawns where one of them ends.
 #[test]
 fn runs_each_job_of_two_spawners_once() {
     check(2, |arena| {

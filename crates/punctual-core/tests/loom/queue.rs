@@ -1,5 +1,11 @@
 //! The queue of a level and its job slots: each thread's jobs leave the queue in the order in which
 //! it pushed them, and the arguments of each job are passed to one thread, once and completely.
+//!
+//! Bound: three preemptions; the merge gate explores two. The order of the queue breaks if a push
+//! falls between two steps of a removal, or the converse: one preemption stops the first thread,
+//! and one stops the other between its push and its mark. A timer or its arguments are lost or
+//! taken twice if a change falls between the scan's check of a node and its next step: again one in
+//! the scan and one in the change. The third allows each order, regardless of the first thread.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -78,6 +84,8 @@ fn passes_arguments_intact() {
     handed_over::<1>(3);
 }
 
+/// Bound: two preemptions. A slot that is written too early needs one, between the removal of the
+/// job and the read of its slot. The model of one slot explores three.
 #[test]
 fn passes_arguments_intact_in_two_slots() {
     handed_over::<2>(2);

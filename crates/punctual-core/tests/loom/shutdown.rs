@@ -1,5 +1,11 @@
 //! Stopping: every worker ends, regardless of the activity at the time, and every job has either
 //! run or is found afterwards, once.
+//!
+//! Bound: three preemptions; the merge gate explores two. A worker does not end, or a job is lost,
+//! if the stop falls between a worker's check of the partition and its sleep or end: one preemption
+//! of the worker. A second stops the thread that stops the partition between the mark and the wake,
+//! or the spawning thread between the push and the mark. The third allows each order, since the
+//! thread that stops is first.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -56,6 +62,9 @@ fn late_job_is_found() {
 
 /// A job of level 2 is released during a critical section, its worker sees that the partition is
 /// stopping while it cannot start the job, and then another thread runs it.
+///
+/// Bound: two preemptions. One stops the worker between its check of the level and its sleep, and
+/// one stops the other thread between the job and its wake.
 #[test]
 fn worker_ends_after_its_job_ran_elsewhere() {
     check(2, |arena| {

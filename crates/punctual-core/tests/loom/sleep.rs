@@ -1,5 +1,10 @@
 //! A worker that goes to sleep until its next timer is not too late for one armed concurrently:
 //! either it sees the timer, or the arming thread sees that the worker sleeps too long.
+//!
+//! Bound: three preemptions; the merge gate explores two. A wake for a timer is lost if the timer
+//! is armed after the worker's scan, and the worker publishes its wake-up time after the arming
+//! thread's check. That needs one preemption to start the worker, and one between its scan and its
+//! sleep. The third stops the arming thread between its change of the timer and its check.
 
 use std::sync::OnceLock;
 

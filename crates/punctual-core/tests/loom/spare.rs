@@ -1,5 +1,8 @@
 //! The spare slot of a task: it passes on with the level, has one owner at a time, and hides no free
 //! slot.
+//!
+//! Bound: three preemptions; the merge gate explores two. A wrong owner of the spare needs two, and
+//! a slot that seems to be missing needs one, as each model argues.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -124,7 +127,7 @@ fn is_handed_out_once() {
 /// One of the two slots is free throughout: first the spare, and after a job of the other slot has
 /// taken the spare, that other slot. Another thread, `idle` or a foreign one, finds it at any time.
 ///
-/// Bound: three preemptions. A refusal needs one: both changes lie between two looks of the other
+/// Bound: three preemptions. A refusal needs one: both changes lie between two checks of the other
 /// thread.
 fn is_found(idle: bool) {
     check(3, move |arena| {

@@ -1,5 +1,10 @@
 //! Starting: jobs released while `init` holds everything wait for its end, and the grids of
 //! periodic tasks start while their workers are awake already.
+//!
+//! Bound: three preemptions; the merge gate explores two. A release is lost, or counted as an
+//! overrun, if the worker reads the grid or the ready levels between two steps of the start. One
+//! preemption stops the starting thread there, and a second stops the worker between its two reads.
+//! The third lets the worker continue before the start has ended.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,5 +1,11 @@
 //! A critical section unwinds, and the protected value may be half changed: a job that starts
 //! because the level was vacated sees that the port was notified.
+//!
+//! Bound: three preemptions; the merge gate explores two. A job misses the notification if it
+//! starts between the vacating of the level and the notification: one preemption of the unwinding
+//! thread. In the model of released jobs, a second stops the worker between the release of the
+//! timer and the start of the job. The third allows each order, since the unwinding thread is
+//! first.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::OnceLock;

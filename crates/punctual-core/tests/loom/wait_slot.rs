@@ -1,5 +1,11 @@
 //! Wait slots: no event is lost, regardless of concurrent actions of the owner, and the waker has
 //! one user. loom checks the latter, since it monitors the waker's cell.
+//!
+//! Bound: three preemptions; the merge gate explores two. An event is lost, or the waker has two
+//! users, if the reactor fires between the owner's check of the slot and its change, or the owner
+//! ends the wait while the reactor uses the waker: one preemption of the first, and one of the
+//! other before it has freed the slot. The third lets a third thread begin the next wait in
+//! between.
 
 use std::sync::{Mutex, PoisonError};
 

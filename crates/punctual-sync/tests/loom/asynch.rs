@@ -1,4 +1,10 @@
 //! Models of the structures in `asynch`. `cargo test` without `--cfg loom` skips them.
+//!
+//! Bound: three preemptions; the merge gate explores two. A wake is lost if a permit, a message or
+//! a value arrives between a task's check and its registration, or if the notifier checks for
+//! waiting tasks before that registration: one preemption of the task, and one of the notifier
+//! between its change and its check. The same two let a writer reuse a node between a reader's two
+//! checks. The third allows each order, regardless of the first thread.
 
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -131,6 +137,8 @@ fn send_is_not_lost() {
     });
 }
 
+/// Bound: one preemption. It stops one task in its access or at its end; the other two run until
+/// they wait, which costs none. The model of two tasks explores three.
 #[test]
 fn three_accesses_exclude_each_other() {
     check(1, || {
@@ -227,6 +235,8 @@ fn reuses_node() {
     });
 }
 
+/// Bound: two preemptions. One stops the receiver between the removal of the message and the
+/// release of its node, and one stops the sender between its check and its sleep.
 #[test]
 fn reuses_only_node() {
     check(2, || {
@@ -245,6 +255,8 @@ fn reuses_only_node() {
     });
 }
 
+/// Bound: two preemptions. One stops a sender between its claim of a node and its push, and one
+/// stops the other in the same place.
 #[test]
 fn two_senders() {
     check(2, || {
@@ -277,6 +289,8 @@ fn dropped_receiver_releases_senders() {
     });
 }
 
+/// Bound: two preemptions. One stops the task that gives up, between its registration and its
+/// withdrawal, and one stops the receiver between the release of the permit and the wake.
 #[test]
 fn dropped_send_passes_permit_on() {
     check(2, || {
@@ -370,6 +384,9 @@ fn reader_sees_whole_values() {
 
 /// With the minimum number of nodes, a writer takes the one that another has just replaced, while a
 /// reader may be about to register on it.
+///
+/// Bound: two preemptions. One stops the reader between its check and its registration, and one
+/// stops a writer while it has a node.
 #[test]
 fn two_writers_use_nodes_again() {
     check(2, || {
@@ -441,6 +458,8 @@ fn task_polled_during_write_sees_it_or_is_woken() {
     });
 }
 
+/// Bound: two preemptions. One stops the reader between its check and its registration, and one
+/// stops a writer between its change and its wakes.
 #[test]
 fn two_writers_wake_reader() {
     check(2, || {

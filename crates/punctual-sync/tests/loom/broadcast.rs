@@ -1,5 +1,9 @@
 //! Models of a broadcast: every message that a reader gets is complete, and every other one is
 //! counted.
+//!
+//! Bound: three preemptions; the merge gate explores two. A torn message needs one preemption of
+//! the reader between its check of the tail and the end of its copy, and one of the writer in the
+//! message that overwrites it. The third starts the writer, since the reader is first.
 
 use std::ops::RangeInclusive;
 

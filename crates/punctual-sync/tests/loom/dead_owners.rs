@@ -1,5 +1,10 @@
 //! Models of the recovery after processes that die while using a structure in `shared`. `cargo
 //! test` without `--cfg loom` skips them.
+//!
+//! Bound: two preemptions. A token, unit or end is recovered twice if one process does so between
+//! the check and the change of the other: one preemption stops the first process there, and one
+//! stops the other before its recovery is complete. The death itself costs none: it precedes the
+//! recovery, or falls where its thread ends.
 
 use crate::model::{Region, check, lend, looks};
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -10,6 +15,9 @@ use punctual_sync::shared::{Barrier, BarrierError, Latest, Semaphore, TicketLock
 
 /// One process dies holding the lock, or while it waits for it. Two others pass the token on, each
 /// as if it were alone.
+///
+/// Bound: one preemption. It stops one process between its check of the dead owner and its
+/// recovery; the other recovers the lock in between.
 #[test]
 fn recovers_ticket_lock_of_dead_process_once() {
     check(1, || {
@@ -131,6 +139,9 @@ fn barrier_breaks_once_for_all() {
 }
 
 /// An end is taken over once, and its successor sees the dead process's writes.
+///
+/// Bound: three preemptions; the merge gate explores two. The third lets the dead process act
+/// between the two that take over.
 #[test]
 fn latest_writer_is_taken_over_once() {
     check(3, || {

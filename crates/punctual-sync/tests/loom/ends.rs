@@ -1,5 +1,9 @@
 //! Models of the state that outlasts a user of the structures in `asynch` and `shared`: slots,
 //! ends, peer numbers, and the order of waiters. `cargo test` without `--cfg loom` skips them.
+//!
+//! Bound: two preemptions. A slot leaks, a task is overtaken, or a value is taken twice if one
+//! thread acts between the other's check of a state and its change: one preemption stops the first
+//! thread there, and one stops the other before its action is complete.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -142,6 +146,8 @@ fn lock(lock: &TicketLock<(), 2>, process: u32) -> Result<(), TicketLockError> {
 }
 
 /// A model supports three processes.
+///
+/// Bound: no preemption. The model has one thread.
 #[test]
 fn reuses_numbers_of_dead_peers_after_last_reference() {
     check(0, || {
@@ -154,6 +160,7 @@ fn reuses_numbers_of_dead_peers_after_last_reference() {
     });
 }
 
+/// Bound: no preemption. The model has one thread.
 #[test]
 fn dead_previous_owner_keeps_its_number() {
     check(0, || {
@@ -166,6 +173,7 @@ fn dead_previous_owner_keeps_its_number() {
     });
 }
 
+/// Bound: no preemption. The model has one thread.
 #[test]
 fn dead_owner_keeps_its_number_until_handover() {
     check(0, || {

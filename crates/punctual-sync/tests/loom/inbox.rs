@@ -1,5 +1,11 @@
 //! Models of messages from many senders, and of the doorbell that wakes the receiver. `cargo test`
 //! without `--cfg loom` skips them.
+//!
+//! Bound: three preemptions; the merge gate explores two. A message is lost or torn if a drain
+//! falls between two steps of a send, or a send between two steps of a drain: one preemption for
+//! each. The doorbell stays silent if a message arrives between the receiver's check and its sleep,
+//! and the sender checks for a sleeping receiver before: one preemption of the receiver and one of
+//! the sender. The third allows each order with a second sender.
 
 use crate::model::{check, lend};
 use loom::thread::{spawn, yield_now};

@@ -4,6 +4,11 @@
 //!
 //! loom panics if two threads are in the region at once, or in turn without the second seeing the
 //! first one's writes. The kernel's model panics if every thread sleeps.
+//!
+//! Bound: three preemptions; the merge gate explores two. A second holder needs one preemption,
+//! between a thread's check of the owner and its change. A lost wake needs one of the waiting
+//! thread, between its registration and its sleep, and one of the owner, between the unlock and the
+//! check for waiting threads. The third lets the owner lock again in between.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -54,6 +59,8 @@ fn spinning_threads_enter_no_kernel() {
     });
 }
 
+/// Bound: four preemptions; the nightly run explores three, and the merge gate two. Either thread
+/// may be stopped between its arrival and its wait, and between its unlock and its next check.
 #[test]
 fn one_spins_and_one_sleeps() {
     check(4, |arena| {
@@ -66,6 +73,9 @@ fn one_spins_and_one_sleeps() {
 }
 
 /// While one thread holds the lock, one arrives to sleep and one to spin.
+///
+/// Bound: one preemption. It stops one thread between its check and its wait; the others run until
+/// they wait, which costs none. The models of two threads explore more.
 #[test]
 fn three_threads_take_turns() {
     check(1, |arena| {
@@ -94,6 +104,10 @@ fn more_threads_than_places() {
 }
 
 /// A thread that unlocks and locks again comes after the one that has been waiting.
+///
+/// Bound: four preemptions; the nightly run explores three, and the merge gate two. Barging needs
+/// one: the owner unlocks and locks again between two checks of the waiting thread. The others stop
+/// each thread once more.
 #[test]
 fn spinning_threads_are_served_in_order() {
     check(4, |arena| {
@@ -122,6 +136,9 @@ fn spinning_threads_are_served_in_order() {
 
 /// Locks that are nested in opposite orders: the kernel detects the cycle, one thread gets an
 /// error, and both locks stay usable.
+///
+/// Bound: two preemptions. The cycle needs one, after the first thread has locked its outer lock.
+/// One more stops the second thread before it waits.
 #[test]
 fn deadlock_is_an_error() {
     /// Across executions, so not one of loom's.

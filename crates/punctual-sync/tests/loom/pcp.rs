@@ -3,6 +3,12 @@
 //!
 //! loom panics if two threads access a mutex's value at once, or in turn without the second seeing
 //! the first one's writes. The kernel's model panics if every thread sleeps.
+//!
+//! Bound: four preemptions; the nightly run explores three, and the merge gate two. A second holder
+//! needs one, between a thread's test of the ceilings and its change of the word. A lost wake needs
+//! one of the waiting thread, between its registration and its sleep, and one of the holder,
+//! between the grant and the wake. The others let each thread lock or unlock a second, nested mutex
+//! in between.
 
 use punctual_sync::futex::model::{Arena, check, start};
 use punctual_sync::{Member, PcpGroup, PcpLockError, PcpMutex};
@@ -27,6 +33,8 @@ fn group(arena: &Arena) -> (&'static PcpGroup, impl Fn(u8) -> &'static Mutex) {
     (group, move |ceiling| arena.put(PcpMutex::new(group, ceiling, 0)))
 }
 
+/// Bound: five preemptions; the nightly run explores three, and the merge gate two. Two suffice for
+/// a lost wake, as above; the model has one mutex and is small enough for more.
 #[test]
 fn two_threads_exclude_each_other() {
     check(5, |arena| {
@@ -43,6 +51,9 @@ fn two_threads_exclude_each_other() {
     });
 }
 
+/// Bound: two preemptions. One stops the holder between the grant and the wake, and one stops a
+/// waiting thread between its registration and its sleep. The third thread arrives where another
+/// waits or ends.
 #[test]
 fn three_threads_take_turns() {
     check(2, |arena| {
@@ -139,6 +150,9 @@ fn nested_lower_mutex_keeps_ceiling() {
 
 /// Two groups are independent of each other, so their locks can form a cycle: the kernel detects
 /// it, and one thread gets an error instead of waiting. The mutex it gave up stays usable.
+///
+/// Bound: two preemptions. The cycle needs one, after the first thread has locked its outer mutex.
+/// One more stops the second thread before it waits.
 #[test]
 fn deadlock_across_two_groups_is_an_error() {
     check(2, |arena| {

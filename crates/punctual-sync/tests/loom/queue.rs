@@ -3,6 +3,12 @@
 //!
 //! The model's clock moves only when every thread sleeps, so an item received after its time means
 //! a missing wake of the receiver.
+//!
+//! Bound: three preemptions; the merge gate explores two. A late item needs one preemption of the
+//! receiver, between its check of the inbox and its sleep, and one of the sender, between the push
+//! and its check of the receiver. A place is used twice if the list returns to its former head
+//! between a sender's check and its change: one preemption, in which the receiver runs. The third
+//! allows each order, regardless of the first thread.
 
 use loom::sync::atomic::{AtomicU32, Ordering};
 use punctual_sync::futex::model::{check, start};
@@ -32,7 +38,7 @@ fn wakes_for_first_item() {
 /// One of the two places is free throughout: first the one that was returned, and after the receiver
 /// has returned the other and reused the first, that other. A sender finds it at any time.
 ///
-/// Bound: three preemptions. A refusal needs one: all changes lie between two looks of the sender.
+/// Bound: three preemptions. A refusal needs one: all changes lie between two checks of the sender.
 #[test]
 fn sender_finds_a_place_while_one_is_free() {
     check(3, |arena| {
@@ -87,6 +93,9 @@ fn wakes_for_earlier_item() {
 
 /// The receiver goes to sleep repeatedly while one thread sends an earlier item and another an
 /// immediate one.
+///
+/// Bound: two preemptions. One stops the receiver between its check and its sleep, and one stops a
+/// sender between its push and its check. The other sends where one of them waits or ends.
 #[test]
 fn keeps_items_of_two_senders() {
     check(2, |arena| {
@@ -105,6 +114,8 @@ fn keeps_items_of_two_senders() {
     });
 }
 
+/// Bound: two preemptions. One stops the receiver while it reverses the items, and one stops a
+/// sender between its two items.
 #[test]
 fn each_senders_items_stay_in_order() {
     check(2, |arena| {
@@ -226,6 +237,7 @@ fn item_races_deadline() {
     });
 }
 
+/// Bound: two preemptions, although the model has one thread and so none.
 #[test]
 fn receives_item_before_deadline() {
     check(2, |arena| {

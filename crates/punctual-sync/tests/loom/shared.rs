@@ -1,5 +1,11 @@
 //! Models of the structures in `shared`, except for messages. `cargo test` without `--cfg loom`
 //! skips them.
+//!
+//! Bound: three preemptions; the merge gate explores two. A wake is lost if the change falls
+//! between a thread's check and its sleep: one preemption of the waiting thread, and one of the
+//! other between the change and its check for sleeping threads. A torn value or a second owner
+//! needs one of the reader or the taker in the middle, and one of the other before it has finished.
+//! The third allows each order, regardless of the first thread.
 
 use crate::model::{Region, check, lend, looks};
 use loom::sync::atomic::{AtomicBool, Ordering};
@@ -133,6 +139,8 @@ fn ring_changes_hands() {
     });
 }
 
+/// Bound: three preemptions. A missing acquire in the reader, the seed `latest-read-relaxed`,
+/// passes with two: the merge gate does not detect it in this model.
 #[test]
 fn latest_is_complete() {
     check(3, || {
@@ -188,6 +196,8 @@ fn flag_wakes_sleepers() {
 }
 
 /// All waiters continue, although one was woken first.
+///
+/// Bound: two preemptions, one for each waiting thread: between its check and its sleep.
 #[test]
 fn flag_wakes_two_sleepers() {
     check(2, || {
@@ -290,6 +300,8 @@ fn ticket_lock_excludes() {
     });
 }
 
+/// Bound: two preemptions. One stops a thread that gives up, between its last check and its
+/// withdrawal, and one stops the holder between its check of the next ticket and the handover.
 #[test]
 fn ticket_lock_keeps_its_token() {
     check(2, || {
@@ -355,6 +367,9 @@ fn semaphore_passes_unit_on() {
     });
 }
 
+/// Bound: two preemptions. One stops a thread between its check and its claim of the unit, and one
+/// stops the holder between the return and the wake. The third thread arrives where another waits
+/// or ends.
 #[test]
 fn semaphore_excludes() {
     check(2, || {
@@ -373,6 +388,9 @@ fn semaphore_excludes() {
 }
 
 /// A thread that was notified of a unit and has given up does not leave those behind it asleep.
+///
+/// Bound: two preemptions. One stops the thread that gives up, between its time-out and its
+/// withdrawal, and one stops the signaler between its choice and the wake.
 #[test]
 fn semaphore_passes_wake_on() {
     check(2, || {
@@ -467,6 +485,9 @@ fn latest_reader_is_not_starved() {
 
 /// A slot that a reader offered without having taken another is written only after the reader has
 /// finished with it. Offering is cheap, so few preemptions lead there.
+///
+/// Bound: two preemptions. One stops the reader while it takes a slot, and one stops the writer
+/// between two values. The yields cause the other switches.
 #[test]
 fn latest_slot_is_given_away_after_reading() {
     check(2, || {
@@ -496,6 +517,9 @@ fn latest_slot_is_given_away_after_reading() {
 }
 
 /// All waiters continue, although one was woken first.
+///
+/// Bound: one preemption. It stops one waiting thread between its check and its sleep; the other
+/// runs until it sleeps, while the last to arrive yields.
 #[test]
 fn barrier_wakes_all_sleepers() {
     check(1, || {

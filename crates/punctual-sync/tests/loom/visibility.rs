@@ -1,6 +1,11 @@
 //! Models of visibility: every path through `Flag` and `Barrier` that ends a wait orders it after
 //! the cause, including paths on which no thread actually waits; and a thread that takes over sees
 //! the state that the dead one was given.
+//!
+//! Bound: two preemptions. A missing ordering needs none or one: loom returns older values, and
+//! reports the access, in every execution in which the wait ends after its cause. One preemption
+//! moves the cause to a given check of the waiting thread, and one returns to that thread before
+//! the other has ended.
 
 use crate::model::{Region, check, lend, looks};
 use loom::sync::atomic::{AtomicBool, Ordering};
@@ -120,6 +125,7 @@ fn repaired_barrier_publishes_writes_before_repair() {
     });
 }
 
+/// Bound: no preemption. The model has one thread.
 #[test]
 fn barrier_rejects_process_beyond_its_capacity() {
     // A model supports three processes.

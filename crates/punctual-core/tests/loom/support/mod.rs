@@ -127,7 +127,20 @@ impl Model {
 }
 
 /// Explores every execution of `model` with at most `preemptions` preemptions, or with the value of
-/// `LOOM_MAX_PREEMPTIONS` if that is lower.
+/// `LOOM_MAX_PREEMPTIONS` if that is lower: two in the merge gate, and three in `cargo xtask loom`
+/// and so in the nightly run.
+///
+/// Each model states its bound after `Bound:`, at the model or in the head of its file, with the
+/// reason. The general argument: a preemption is a switch away from a thread that could continue. A
+/// switch away from a thread that waits, yields or has ended is free, and so is a load that returns
+/// an older value. An invariant of the protocols breaks if one or two steps of one thread fall
+/// between two steps of another, for example a mark and a wake between a check and a sleep. Two
+/// preemptions allow each order of these four steps in which the running thread is first, and three
+/// allow all of them. Musuvathi and Qadeer (PLDI 2007) found that most concurrency bugs need at
+/// most two.
+///
+/// `tests/seeds.toml` is the evidence: `cargo xtask loom` requires that each model detects its
+/// seeded bugs within its bound, and with at most three preemptions.
 pub(crate) fn check(preemptions: usize, model: impl Fn(&Arena) + Sync + Send + 'static) {
     // One at a time: loom maps and unmaps a stack for each thread of each execution, and in two
     // threads of one process that takes ten times as long.

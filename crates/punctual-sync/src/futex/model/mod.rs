@@ -66,7 +66,8 @@ fn address(word: &AtomicU32) -> usize {
 }
 
 /// Explores every execution of `model` with at most `preemptions` preemptions, or with the value of
-/// `LOOM_MAX_PREEMPTIONS` if that is lower. The model's first thread is thread 1.
+/// `LOOM_MAX_PREEMPTIONS` if that is lower: two in the merge gate, and three in the nightly run.
+/// The model's first thread is thread 1.
 pub fn check(preemptions: usize, model: impl Fn(&Arena) + Sync + Send + 'static) {
     // One at a time: loom maps and unmaps a stack for each thread of each execution, and in two threads of one
     // process that takes ten times as long.

@@ -12,7 +12,11 @@ use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};
 
 /// Explores every execution of `model` with at most `preemptions` preemptions, or with the value of
-/// `LOOM_MAX_PREEMPTIONS` if that is lower.
+/// `LOOM_MAX_PREEMPTIONS` if that is lower: two in the merge gate, and three in `cargo xtask loom`
+/// and so in the nightly run.
+///
+/// Each model states its bound after `Bound:`, at the model or in the head of its file, with the
+/// reason. The general argument is at `check` in `tests/loom/support` of `punctual-core`.
 pub(crate) fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     // One at a time: loom maps and unmaps a stack for each thread of each execution, and in two threads of one
     // process that takes ten times as long.

@@ -188,8 +188,12 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(10);
 
-    /// Reports each message, and waits until the report is taken.
-    struct Slow(SyncSender<usize>);
+    /// Reports each message, waits until the report is received, and fails without a receiver.
+    /// Reports each flush without waiting.
+    struct Slow {
+        messages: SyncSender<usize>,
+        flushes: Sender<()>,
+    }
 
     impl Sink for Slow {
         fn name(&self) -> String {
@@ -199,9 +203,11 @@ mod tests {
             Ok(())
         }
         fn write(&mut self, _: &Channel, sample: &Sample<'_>) -> io::Result<()> {
-            self.0.send(sample.payload.len()).map_err(io::Error::other)
+            self.messages.send(sample.payload.len()).map_err(io::Error::other)
         }
         fn flush(&mut self) -> io::Result<()> {
+            // Most tests do not receive it.
+            let _ = self.flushes.send(());
             Ok(())
         }
         fn end(&mut self, _: &[(&'static str, u64)]) -> io::Result<()> {
@@ -209,15 +215,45 @@ mod tests {
         }
     }
 
-    #[test]
-    fn drops_and_counts_what_a_slow_sink_has_no_room_for() {
-        let (report, reports) = std::sync::mpsc::sync_channel(0);
-        let sink = Box::new(Slow(report));
+    /// Returns the output of a [`Slow`] sink, and its reports of messages and flushes.
+    fn slow() -> (Output, Receiver<usize>, Receiver<()>) {
+        let (messages, written) = std::sync::mpsc::sync_channel(0);
+        let (flushes, flushed) = channel();
+        let sink = Box::new(Slow { messages, flushes });
         let traffic = Traffic::new("slow");
         let output = Output { sink, takes: vec![true], report: SinkReport::new("slow".into()), traffic };
+        (output, written, flushed)
+    }
+
+    fn topic() -> Channel {
         let description = <crate::messages::Vector3 as crate::Message>::DESCRIPTION;
-        let channel = Channel { topic: "/slow", hz: None, capacity: 4, description };
-        let mut thread = OutputThread::start(output, vec![channel]).unwrap();
+        Channel { topic: "/slow", hz: None, capacity: 4, description }
+    }
+
+    #[test]
+    fn shows_missed_messages_as_lost() {
+        let (mut output, written, _) = slow();
+        drop(written);
+        let sample = Sample { channel: 0, time_ns: 0, sequence: 0, payload: &[] };
+        (0..3).for_each(|_| output.write(&topic(), &sample));
+        assert_eq!(output.report.missed, 3);
+        output.count(4);
+        let shown = format!("{:?}", output.traffic);
+        assert!(shown.contains("carried: 0, lost: 7,"), "{shown}");
+    }
+
+    #[test]
+    fn flushes_a_sink_on_a_separate_thread() {
+        let (output, _, flushed) = slow();
+        let thread = OutputThread::start(output, vec![topic()]).unwrap();
+        assert_eq!(flushed.recv_timeout(LIMIT), Ok(()));
+        assert_eq!(thread.finish(&[]).error, None);
+    }
+
+    #[test]
+    fn drops_and_counts_what_a_slow_sink_has_no_room_for() {
+        let (output, written, _) = slow();
+        let mut thread = OutputThread::start(output, vec![topic()]).unwrap();
         let payload = vec![0; MAX_QUEUED_BYTES / 4];
         let sample = Sample { channel: 0, time_ns: 0, sequence: 0, payload: &payload };
         for round in [1, 2] {
@@ -228,7 +264,7 @@ mod tests {
             (0..2).for_each(|_| thread.write(&sample));
             thread.send();
             assert_eq!(thread.queue.dropped.load(Ordering::Relaxed), round);
-            assert!((0..4).all(|_| reports.recv_timeout(LIMIT) == Ok(payload.len())));
+            assert!((0..4).all(|_| written.recv_timeout(LIMIT) == Ok(payload.len())));
             let end = Instant::now() + LIMIT;
             while thread.queue.bytes.load(Ordering::Relaxed) > 0 {
                 assert!(Instant::now() < end, "the queue is still full");

@@ -56,7 +56,12 @@ fn maps_all(map: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
     use super::*;
 
     #[test]
@@ -65,6 +70,71 @@ mod tests {
         for map in ["", "         0       1000          1\n", "0 0 65534\n65534 100000 1\n"] {
             assert!(!maps_all(map), "{map}");
         }
+    }
+
+    /// Set in a process in a user namespace in which no user has an ID.
+    const CHILD: &str = "PUNCTUAL_TEST_CHILD";
+
+    fn is_child() -> bool {
+        std::env::var_os(CHILD).is_some()
+    }
+
+    /// Runs a test again in a user namespace in which no user has an ID.
+    fn run_without_ids(test: &str) {
+        let mut child = Command::new("/proc/self/exe");
+        child.args(["--exact", test]).env(CHILD, "");
+        // SAFETY: the closure does not allocate, and only makes a system call, which is
+        // async-signal-safe.
+        unsafe {
+            child.pre_exec(|| match libc::unshare(libc::CLONE_NEWUSER) {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            });
+        }
+        let output = match child.output_within(TEST_LIMIT) {
+            // The kernel or a container may not permit it.
+            Err(error) if error.kind() != io::ErrorKind::TimedOut => {
+                let need = test_skip::Need::System("user namespaces");
+                return test_skip::skip(need, format_args!("{test}: {error}"));
+            }
+            output => output.unwrap(),
+        };
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    }
+
+    /// Calls `f` as another user, who owns the sockets that it creates: as user 65534 if this process
+    /// is root. Otherwise runs `test` again in a user namespace in which no user has an ID, so every
+    /// user is another one, and returns `None`.
+    pub(crate) fn as_another_user<T: Send + 'static>(
+        test: &str,
+        f: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        if is_child() {
+            return Some(f());
+        }
+        if !rustix::process::geteuid().is_root() {
+            run_without_ids(test);
+            return None;
+        }
+        // The owner of a socket is the user of the thread that created it.
+        let theirs = std::thread::spawn(|| {
+            let user = rustix::process::Uid::from_raw(OVERFLOW);
+            rustix::thread::set_thread_res_uid(user, user, user).expect("root may become any user");
+            f()
+        });
+        Some(theirs.join().unwrap())
+    }
+
+    #[test]
+    fn rejects_users_without_an_id() {
+        if !is_child() {
+            return run_without_ids("peer::tests::rejects_users_without_an_id");
+        }
+        let (one, _other) = UnixStream::pair().unwrap();
+        let peer = Peer::of(&one).unwrap();
+        assert_eq!(peer.user, rustix::process::geteuid().as_raw());
+        assert!(!peer.is_own(), "others have the same ID");
     }
 
     #[test]

@@ -246,3 +246,29 @@ fn to_io(error: McapError) -> io::Error {
         other => io::Error::other(other),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Message;
+    use crate::messages::Vector3;
+
+    #[test]
+    fn counts_messages_since_the_last_flush() {
+        let path = std::env::temp_dir().join(format!("punctual-pending-{}.mcap", std::process::id()));
+        let mut recording = Recording::create(&path).unwrap();
+        let description = Vector3::DESCRIPTION;
+        let channel = Channel { topic: "/angles", hz: None, capacity: 4, description };
+        recording.begin(&[channel], Clock::of_virtual_time()).unwrap();
+        let sample = Sample { channel: 0, time_ns: 0, sequence: 0, payload: &[0; 28] };
+        for _ in 0..2 {
+            recording.write(&channel, &sample).unwrap();
+            recording.write(&channel, &sample).unwrap();
+            assert_eq!(recording.pending, 2);
+            recording.flush().unwrap();
+            assert_eq!(recording.pending, 0);
+        }
+        recording.end(&[]).unwrap();
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -105,6 +105,13 @@ impl Clock {
         Self { offset_ns: 0, is_virtual: true }
     }
 
+    /// Returns a clock whose times are those of `CLOCK_MONOTONIC`, as if the system clock had been
+    /// set since it was created.
+    #[cfg(test)]
+    pub(crate) const fn outdated() -> Self {
+        Self { offset_ns: 0, is_virtual: false }
+    }
+
     /// Adopts the present difference if the system clock was set; returns the step in ns.
     pub(crate) fn follow(&mut self) -> Option<i64> {
         let now = self.offset_now_ns();

@@ -331,6 +331,7 @@ mod tests {
         sequence.clear();
         assert_eq!((sequence.len(), sequence.push(4), sequence[0]), (0, Ok(()), 4));
         assert!(Sequence::<u8, 2>::from_slice(&[1, 2, 3]).is_err());
+        assert_eq!(*Sequence::<u8, 3>::from_slice(&[1, 2]).unwrap(), [1, 2]);
         assert_eq!(Text::<4>::new("äöü"), Err(NoRoom { room: 4 }));
         assert_eq!(&*Text::<4>::new("äö").unwrap(), "äö");
         assert_eq!(&*Text::<4>::new("a\0b").unwrap(), "a");

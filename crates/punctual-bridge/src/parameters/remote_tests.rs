@@ -6,6 +6,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 use super::super::protocol::MAX_BYTES;
 use super::*;
+use crate::peer::tests::as_another_user;
 
 #[test]
 fn finds_sockets_that_listen_in_the_list_of_the_kernel() {
@@ -30,6 +31,34 @@ garbage
     for (socket, app) in names {
         assert_eq!(app_of(socket, SOCKETS), app, "{socket}");
     }
+}
+
+#[test]
+fn lists_app_of_another_user_once() {
+    let test = "parameters::remote::tests::lists_app_of_another_user_once";
+    let theirs = as_another_user(test, || remote("unit-others", PATIENCE));
+    let Some((_listener, remote)) = theirs else { return };
+    let mut remotes = Remotes::default();
+    for _ in 0..2 {
+        remotes.look(&remote.socket);
+    }
+    assert_eq!(remotes.found, []);
+    assert_eq!(remotes.others, [Other { app: "unit-others".into(), user: 65534 }]);
+}
+
+#[test]
+fn sends_no_request_to_another_user() {
+    let test = "parameters::remote::tests::sends_no_request_to_another_user";
+    let theirs = as_another_user(test, || remote("unit-replaced", Duration::from_millis(20)));
+    let Some((listener, remote)) = theirs else { return };
+    assert!(matches!(remote.list(), Err(RequestError::Gone(_))));
+    let mut request = Vec::new();
+    // The connection was made and closed, so neither call waits.
+    listener.set_nonblocking(true).unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_nonblocking(true).unwrap();
+    stream.read_to_end(&mut request).unwrap();
+    assert_eq!(request, b"");
 }
 
 /// Returns an app at a socket of this name.
@@ -86,10 +115,14 @@ fn lists_running_apps() {
         error.starts_with("no running app of this user has parameters to set; theirs belongs to user 7"),
         "{error}"
     );
-    let found = vec![app("arm", u32::MAX), app("arm", u32::MAX - 1), app("leg", u32::MAX - 2)];
+    let this = app("foot", std::process::id());
+    let found = vec![app("arm", u32::MAX), app("arm", u32::MAX - 1), app("leg", u32::MAX - 2), this];
     let some = Remotes { found, others: vec![other] };
     assert_eq!(some.named("leg").unwrap().process(), u32::MAX - 2);
     assert_eq!(some.named(&u32::MAX.to_string()).unwrap().app(), "arm");
+    let program = std::env::current_exe().unwrap();
+    let program = program.file_name().unwrap().to_str().unwrap();
+    assert_eq!(some.named(program).unwrap().app(), "foot");
     let error = some.named("arm").unwrap_err().to_string();
     let expected =
         "arm (process 4294967295) and arm (process 4294967294) match arm: specify a process number";

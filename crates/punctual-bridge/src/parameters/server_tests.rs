@@ -11,6 +11,7 @@ use super::super::protocol::{MAX_BYTES, Request, receive};
 use super::super::tests::Gains;
 use super::super::{Parameters, Tunable, TunableReader, Tuning};
 use super::*;
+use crate::peer::tests::as_another_user;
 
 /// A server whose thread is not used: the tests access its store.
 struct Served {
@@ -151,20 +152,11 @@ fn abandoned_request_changes_nothing() {
 
 #[test]
 fn another_user_is_not_even_read() {
-    use rustix::process::Uid;
-
     static GAINS: Tunable<Gains> = Tunable::new();
-    if !rustix::process::geteuid().is_root() {
-        return test_skip::skip(test_skip::Need::Root, "requests of another user");
-    }
+    let test = "parameters::server::tests::another_user_is_not_even_read";
+    let theirs = as_another_user(test, || UnixStream::pair().unwrap());
+    let Some((mut near, far)) = theirs else { return };
     let mut served = Served::new(&GAINS);
-    // The owner of a socket is the user of the thread that created it.
-    let theirs = std::thread::spawn(|| {
-        let nobody = Uid::from_raw(65534);
-        rustix::thread::set_thread_res_uid(nobody, nobody, nobody).expect("root may become anybody");
-        UnixStream::pair().unwrap()
-    });
-    let (mut near, far) = theirs.join().unwrap();
     near.write_all(set(&[("pan.kp", "2.5")]).as_bytes()).unwrap();
     near.shutdown(Shutdown::Write).unwrap();
     let before = served.server.report().strangers;
@@ -234,6 +226,21 @@ fn rejects_invalid_assignments_without_locking_store() {
     let refused = served.server.set(&[(Name(&served.server.store), "1")]).unwrap_err();
     assert!(refused.to_string().starts_with("there is no parameter unknown"), "{refused}");
     assert_eq!(served.server.report().refused, 1);
+}
+
+#[test]
+fn second_file_keeps_values_of_the_first() {
+    static GAINS: Tunable<Gains> = Tunable::new();
+    let mut tuning = Tuning::new(&GAINS);
+    let name = format!("punctual-second-file-{}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    for text in ["pan.kp = 2.5\n", "on = true\n"] {
+        std::fs::write(&path, text).unwrap();
+        tuning = tuning.file(&path).unwrap();
+    }
+    std::fs::remove_file(&path).unwrap();
+    let given = tuning.start("unit-test").unwrap().parameters();
+    assert_eq!((given.pan.kp, given.on), (2.5, true));
 }
 
 #[test]

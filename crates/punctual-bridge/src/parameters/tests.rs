@@ -23,7 +23,7 @@ pub(super) struct Gains {
     #[parameter(default = 0.5, range = 0.25..=1.0)]
     gain: f32,
     #[parameter(default = false)]
-    on: bool,
+    pub(super) on: bool,
 }
 
 const NAMES: [&str; 6] = ["pan.kp", "pan.offset", "tilt.kp", "tilt.offset", "gain", "on"];

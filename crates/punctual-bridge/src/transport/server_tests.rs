@@ -1,6 +1,9 @@
 use std::os::fd::AsFd;
+use std::process::Command;
 use std::sync::mpsc::channel;
 use std::thread;
+
+use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 use super::super::layout::seat;
 use super::super::memory::Access;
@@ -9,6 +12,7 @@ use super::*;
 use crate::Incoming;
 use crate::message::Encoder;
 use crate::messages::Vector3;
+use crate::peer::tests::as_another_user;
 
 const ZERO: Vector3 = Vector3 { x: 0.0, y: 0.0, z: 0.0 };
 
@@ -209,10 +213,25 @@ fn refuses_transports_without_a_seat_or_with_a_name_in_use() {
 #[test]
 fn the_number_of_remembered_names_is_bounded() {
     let mut server = TransportServer::new("unit-names").max_seats(1).start(&[]).unwrap();
+    let _attached = attach(&mut server, "unit-names", "attached").unwrap();
     for number in 0..1_000 {
         server.remember(&format!("transport-{number}"));
     }
     assert_eq!(server.names.len(), MAX_NAMES + 1);
+    let report = &server.finish()[0];
+    assert_eq!((report.name.as_str(), report.attached), ("attached", 1), "it is not forgotten");
+}
+
+#[test]
+fn transports_of_other_users_are_closed() {
+    let mut server = TransportServer::new("unit-users").start(&[]).unwrap();
+    let name = server.listener.socket.local_addr().unwrap();
+    let connect = move || UnixStream::connect_addr(&name).unwrap();
+    let test = "transport::server::tests::transports_of_other_users_are_closed";
+    let Some(theirs) = as_another_user(test, connect) else { return };
+    server.supervise(Instant::now());
+    assert_eq!((server.pending.len(), server.refused.count), (0, 1));
+    assert!(socket::has_ended(&theirs));
 }
 
 #[test]
@@ -261,6 +280,28 @@ fn a_stopped_transport_is_reported_until_it_continues() {
     let report = server.seats[0].report(&server.rings);
     assert_eq!(report.taken, taken);
     assert_eq!(report.taken + report.lost, 1_000);
+}
+
+#[test]
+fn warns_once_about_a_stopped_transport() {
+    const CHILD: &str = "PUNCTUAL_TEST_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        let mut server = TransportServer::new("unit-warns").start(&[]).unwrap();
+        let transport = attach(&mut server, "unit-warns", "slow").unwrap();
+        transport.beat();
+        let now = Instant::now();
+        for ms in [0, 500, 510, 520] {
+            server.supervise(now + Duration::from_millis(ms));
+        }
+        assert!(server.seats[0].silent_since.is_some());
+        return;
+    }
+    let test = "transport::server::tests::warns_once_about_a_stopped_transport";
+    let mut child = Command::new("/proc/self/exe");
+    let output = child.args(["--exact", test]).env(CHILD, "").output_within(TEST_LIMIT).unwrap();
+    let warnings = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{warnings}");
+    assert_eq!(warnings.matches("has not responded").count(), 1, "{warnings}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::env;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::transport::Attachment;
@@ -101,6 +101,26 @@ fn a_process_discovers_and_prints_topics() {
     let report = bridge.finish();
     assert!(report.is_complete(), "{report}");
     assert_eq!((report.transports[0].name.as_str(), report.transports[0].taken), ("print-topics", 4));
+}
+
+#[test]
+fn a_transport_reads_release_times_of_both_clocks() {
+    static NUMBERS: Topic<Vector3, 16> = Topic::new("/numbers");
+    let app = name("times");
+    let bridge = Bridge::new().topic(&NUMBERS).transports(TransportServer::new(&app)).start().unwrap();
+    let mut transport = Attachment::open(&app, "reader").unwrap();
+    let released = punctual::now();
+    NUMBERS.publisher().unwrap().publish(released, ZERO);
+    let end = Instant::now() + LIMIT;
+    let mut times = None;
+    while times.is_none() {
+        assert!(transport.wait(LIMIT) && Instant::now() < end);
+        transport.read(|_, message| times = Some((message.released_ns, message.time_ns)));
+    }
+    let (released_ns, time_ns) = times.unwrap();
+    assert_eq!(released_ns, released.as_ticks());
+    assert!(time_ns > released_ns, "the system clock counts from 1970");
+    assert!(bridge.finish().is_complete());
 }
 
 #[test]

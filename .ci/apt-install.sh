@@ -20,7 +20,8 @@ if ! command -v apt-get >/dev/null; then
     exit 1
 fi
 
-# Another apt may be at work, on a machine that has just started its own updates. `install` waits for it by itself.
+# Another apt may be at work, on a machine that has just started its own updates. `install` waits
+# for it by itself.
 for attempt in {1..30}; do
     status=0
     said=$("${as_root[@]}" env LC_ALL=C apt-get update -qq 2>&1) || status=$?

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Installs the system packages that building and testing Punctual needs, where they are missing; with --bare those for
-# programs without an operating system, with --valgrind that one.
+# Installs the system packages that building and testing Punctual needs, where they are missing;
+# with --bare those for programs without an operating system, with --valgrind that one.
 #
 # This is the one list of system packages; the Rust toolchain comes from rustup.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 
-# QEMU, with the Raspberry Pi 4 from version 9 on, and a compiler that can build the standard library from its sources,
-# which rustup's does not need where `rustup target add` has been run.
+# QEMU, with the Raspberry Pi 4 from version 9 on, and a compiler that can build the standard
+# library from its sources, which rustup's does not need where `rustup target add` has been run.
 bare() {
     local packages=()
     has_raspberry_pi_4() { qemu-system-aarch64 -machine help 2>/dev/null | grep -q '^raspi4b '; }
@@ -30,7 +30,8 @@ bare() {
     [ ${#packages[@]} = 0 ] || bash "$here/apt-install.sh" "run programs on bare boards" "${packages[@]}"
 }
 
-# Debian 12 has QEMU 7; its backports, from where its other packages come, have a newer one. Takes root, for a file of our own.
+# Debian 12 has QEMU 7; its backports, from where its other packages come, have a newer one. Takes
+# root, for a file of our own.
 add_backports() {
     local file=/etc/apt/sources.list.d/punctual-backports.list from
     sources() { apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' 2>/dev/null; }
@@ -57,11 +58,12 @@ case "${1-}" in
     ;;
 esac
 
-# A C toolchain: rustc links through cc and against the C library's start files. libFuzzer, which the readers of traces
-# are fuzzed with, is C++.
+# A C toolchain: rustc links through cc and against the C library's start files. libFuzzer, which
+# the readers of traces are fuzzed with, is C++.
 packages=(gcc g++ libc6-dev)
 
-# Asks for what the packages are for instead of for their names, so any distribution and any compiler will do.
+# Asks for what the packages are for instead of for their names, so any distribution and any
+# compiler will do.
 links_programs() {
     local directory status=0
     directory=$(mktemp -d)

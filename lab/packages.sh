@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs missing system packages for the lab; with --build also those for building a kernel, with --arm64 those for
-# guests and boards with 64-bit ARM.
+# Installs missing system packages for the lab; with --build also those for building a kernel, with
+# --arm64 those for guests and boards with 64-bit ARM.
 #
 # The only list of packages: `<program or file> <package>`. `cargo xtask lab` also reads it.
 set -euo pipefail
@@ -58,7 +58,8 @@ if command -v busybox >/dev/null && ldd "$(command -v busybox)" >/dev/null 2>&1;
 fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 
-# QEMU's packages must have the same version: if the common one is from backports, for bare boards, so must be the others.
+# QEMU's packages must have the same version: if the common one is from backports, for bare boards,
+# so must be the others.
 from=()
 if dpkg-query -W -f '${Version}' qemu-system-common 2>/dev/null | grep -q '~bpo'; then
     from=(-t "$(. /etc/os-release && echo "$VERSION_CODENAME")-backports")

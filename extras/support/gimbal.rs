@@ -25,9 +25,9 @@ pub(crate) fn app() {
     std::fs::remove_file(report).expect("it is written");
 }
 
-/// Runs the gimbal, its transport and a peer until the peer ends; `app` is the ignored test that calls
-/// [`app`]. Then waits until the transport prints `last`. Returns the output of the peer and of the
-/// gimbal.
+/// Runs the gimbal, its transport and a peer until the peer ends; `app` is the ignored test that
+/// calls [`app`]. Then waits until the transport prints `last`. Returns the output of the peer and
+/// of the gimbal.
 pub(crate) fn run(
     app: &str,
     transport: &mut Command,

@@ -36,8 +36,8 @@ fn run(words: &[String]) -> Result<(), String> {
         .map_err(|error| format!("{directory}: {error}"))
 }
 
-/// Writes a package with these apps, one module each, into `directory`, whose old sources are removed.
-/// `workspace` is the root of Punctual's workspace.
+/// Writes a package with these apps, one module each, into `directory`, whose old sources are
+/// removed. `workspace` is the root of Punctual's workspace.
 fn write_package(directory: &Path, workspace: &Path, models: &[Model]) -> io::Result<()> {
     let sources = directory.join("src");
     match fs::remove_dir_all(&sources) {
@@ -63,7 +63,8 @@ fn write_package(directory: &Path, workspace: &Path, models: &[Model]) -> io::Re
     Ok(())
 }
 
-/// Returns the manifest. Its profiles are those of the workspace, so that dependencies are compiled once.
+/// Returns the manifest. Its profiles are those of the workspace, so that dependencies are compiled
+/// once.
 fn manifest(workspace: &Path) -> String {
     let path = |name: &str| format!("{:?}", workspace.join(name));
     format!(

@@ -48,8 +48,9 @@ pub(crate) enum Action {
 /// The machine to boot, and its files.
 #[derive(Args, Debug)]
 pub(crate) struct Boot {
-    /// Kernel to boot: `rt` is Debian's PREEMPT_RT image, `stock` its default one, `rt-arm64` its PREEMPT_RT image for
-    /// 64-bit ARM; `rt-probe` is built by the lab, with tracers and simulated devices; `rt-lockstat` adds lock statistics
+    /// Kernel to boot: `rt` is Debian's PREEMPT_RT image, `stock` its default one, `rt-arm64` its
+    /// PREEMPT_RT image for 64-bit ARM; `rt-probe` is built by the lab, with tracers and simulated
+    /// devices; `rt-lockstat` adds lock statistics
     #[arg(long, value_name = "NAME", default_value = "rt", value_parser = Flavour::named)]
     pub(crate) kernel: Flavour,
 

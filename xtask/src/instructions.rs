@@ -13,9 +13,9 @@
 //! (`Config::rseq`). Valgrind does not support them, so `--cfg=punctual_counted` compiles a thread
 //! record into the program that replaces the kernel's.
 //!
-//! Two more rows are the bytes of code that each further task adds to an app. They must not grow with
-//! the number of tasks. `--compile-time` prints the CPU time of builds, which a load on the machine
-//! changes, and compares nothing.
+//! Two more rows are the bytes of code that each further task adds to an app. They must not grow
+//! with the number of tasks. `--compile-time` prints the CPU time of builds, which a load on the
+//! machine changes, and compares nothing.
 //!
 //! The counts are exact, so the tolerance is 0, but only for the compiler that the file names. With
 //! another compiler nothing is compared, and a line of output reports this.

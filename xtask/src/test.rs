@@ -1,9 +1,9 @@
 //! `cargo xtask test`: all tests of the workspace, with their results counted.
 //!
-//! cargo-nextest runs the tests if it is installed: `.config/nextest.toml` groups them, limits their
-//! time, and runs failed tests once more. `cargo test` then runs the documentation tests, which
-//! cargo-nextest does not support. Without cargo-nextest, `cargo test` runs all tests, once. The
-//! last line is `N passed, N failed`.
+//! cargo-nextest runs the tests if it is installed: `.config/nextest.toml` groups them, limits
+//! their time, and runs failed tests once more. `cargo test` then runs the documentation tests,
+//! which cargo-nextest does not support. Without cargo-nextest, `cargo test` runs all tests, once.
+//! The last line is `N passed, N failed`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -34,8 +34,8 @@ mod tests {
 
     use super::*;
 
-    /// Cargo would otherwise look for the keys that a transport inherits in the main workspace, if an
-    /// app depends on both by path.
+    /// Cargo would otherwise look for the keys that a transport inherits in the main workspace, if
+    /// an app depends on both by path.
     #[test]
     fn main_workspace_excludes_others() {
         let read = |path| fs::read_to_string(path).ok()?.parse::<toml::Table>().ok();

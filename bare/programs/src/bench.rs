@@ -236,8 +236,8 @@ impl Report {
         print!("\"observed\": \"{observed} (in each of {runs} runs)\", \"why\": []}}");
     }
 
-    /// Prints the check of a property of the board: the observation and whether it is as expected, or
-    /// the reason for a missing observation.
+    /// Prints the check of a property of the board: the observation and whether it is as expected,
+    /// or the reason for a missing observation.
     pub fn property(&mut self, property: &Property<'_>, observed: Result<(&dyn fmt::Display, bool), &str>) {
         self.next();
         let Property { slug, rule, expected } = property;

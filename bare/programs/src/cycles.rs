@@ -33,8 +33,8 @@ pub fn enable() {
     }
 }
 
-/// Returns the frequency of the counter in Hz: on counted time, each instruction takes a nanosecond.
-/// `None` if the firmware does not report that of the cores.
+/// Returns the frequency of the counter in Hz: on counted time, each instruction takes a
+/// nanosecond. `None` if the firmware does not report that of the cores.
 #[must_use]
 pub fn frequency() -> Option<u32> {
     if cfg!(feature = "semihosting") {

@@ -59,7 +59,8 @@ fn print_level() {
     }
 }
 
-/// Returns whether an address is in a page that the program has [forbidden](crate::memory::GuardPage::forbid).
+/// Returns whether an address is in a page that the program has
+/// [forbidden](crate::memory::GuardPage::forbid).
 fn is_guard_of_thread(address: usize) -> bool {
     address >= layout::stacks_end() && arch::mmu::is_forbidden(address)
 }

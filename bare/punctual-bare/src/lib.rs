@@ -40,8 +40,8 @@
 //! * [`time::now`] returns the time since power-on; every interrupt is disabled at its
 //!   [controller](interrupt).
 //! * [`print!`] writes to the first UART, at 115200 baud.
-//! * On a Raspberry Pi, the ARM cores run at full speed. [`board::Conditions`] shows the clocks that
-//!   the firmware reports.
+//! * On a Raspberry Pi, the ARM cores run at full speed. [`board::Conditions`] shows the clocks
+//!   that the firmware reports.
 //! * System errors (asynchronous aborts on ARMv7) are not masked, except by an interrupt until its
 //!   handler unmasks interrupts.
 //!

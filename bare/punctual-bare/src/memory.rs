@@ -34,7 +34,8 @@ pub fn take(layout: Layout) -> Option<NonNull<u8>> {
 }
 
 /// A page of 4 KiB that nothing can access, neither through this value, because its content is
-/// private, nor otherwise after [`forbid`](Self::forbid): the guard below a stack that lies above it.
+/// private, nor otherwise after [`forbid`](Self::forbid): the guard below a stack that lies above
+/// it.
 #[cfg(not(feature = "amp"))]
 #[repr(C, align(4096))]
 pub struct GuardPage(UnsafeCell<[u8; PAGE]>);
@@ -76,8 +77,8 @@ impl GuardPage {
             layout::is_paged(address) && address >= layout::stacks_start(),
             "{address:#x} is not mapped by pages: large statics have to lie behind the stacks"
         );
-        // SAFETY: the page is in the range mapped by pages. It is a `GuardPage` forever, because the
-        // reference is static, and no code accesses the content of one.
+        // SAFETY: the page is in the range mapped by pages. It is a `GuardPage` forever, because
+        // the reference is static, and no code accesses the content of one.
         unsafe { arch::mmu::forbid(address) };
     }
 }

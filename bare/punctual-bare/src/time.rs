@@ -66,9 +66,9 @@ pub(crate) unsafe fn init() {
 ///
 /// Let `10⁹ / frequency` be `p / q` in lowest terms. The multiplier is `p`, and the reciprocal is
 /// `2⁶⁴ / q`, rounded up by less than 1. So the product exceeds `counts × p / q` by less than
-/// `counts × p / 2⁶⁴`, and the integer part is exact while that is at most `1 / q`: for at least six
-/// years at 19.2 MHz, and longer at the other frequencies of boards. Later, and at a frequency for
-/// which `p` is too large, it is exact or one nanosecond more.
+/// `counts × p / 2⁶⁴`, and the integer part is exact while that is at most `1 / q`: for at least
+/// six years at 19.2 MHz, and longer at the other frequencies of boards. Later, and at a frequency
+/// for which `p` is too large, it is exact or one nanosecond more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     multiplier: u32,

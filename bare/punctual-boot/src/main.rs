@@ -1,9 +1,9 @@
 //! Receives a program over the UART, by XMODEM or XMODEM-1K with CRC or checksum, and enters it.
 //!
 //! `cargo xtask load` appends a trailer with the length, the CRC-32 and the board of the image. The
-//! loader enters only an image that equals its trailer; from other senders, such as `sx -k` of lrzsz,
-//! it accepts images without one and prints a warning. `cargo xtask bare test punctual-boot lrzsz`
-//! tests both senders in QEMU, which does not model caches.
+//! loader enters only an image that equals its trailer; from other senders, such as `sx -k` of
+//! lrzsz, it accepts images without one and prints a warning. `cargo xtask bare test punctual-boot
+//! lrzsz` tests both senders in QEMU, which does not model caches.
 #![no_std]
 #![no_main]
 

@@ -5,9 +5,9 @@ use rpi_registers::Block;
 use rpi_registers::interfaces::{ReadWriteable, Readable, Writeable};
 use rpi_registers::local::{LOCAL_TIMER, Local};
 
-/// Counts per microsecond, times ten: 38.4 MHz, both edges of the crystal's clock, which the firmware
-/// cannot change. *ARM Quad A7 core*, 4.11. Not for the BCM2711: it has another crystal, and its
-/// document does not name the frequency.
+/// Counts per microsecond, times ten: 38.4 MHz, both edges of the crystal's clock, which the
+/// firmware cannot change. *ARM Quad A7 core*, 4.11. Not for the BCM2711: it has another crystal,
+/// and its document does not name the frequency.
 const COUNTS_PER_TEN_MICROS: u32 = 384;
 
 /// The longest period, in microseconds.

@@ -2,10 +2,10 @@
 //! and memory.
 //!
 //! *Mailbox property interface*,
-//! <https://github.com/raspberrypi/firmware/wiki/Mailbox-property-interface>; the tags that it lacks
-//! are those of `include/soc/bcm2835/raspberrypi-firmware.h` in Linux. Firmware versions differ in
-//! the tags that they know: a question that the firmware does not answer is an
-//! [`Unknown`](Error::Unknown) error, never a zero.
+//! <https://github.com/raspberrypi/firmware/wiki/Mailbox-property-interface>;
+//! the tags that it lacks are those of `include/soc/bcm2835/raspberrypi-firmware.h` in Linux.
+//! Firmware versions differ in the tags that they know: a question that the firmware does not
+//! answer is an [`Unknown`](Error::Unknown) error, never a zero.
 
 use core::fmt;
 use core::ops::Range;
@@ -222,11 +222,12 @@ impl<T: Transport> Firmware<T> {
         if rate == 0 { Err(Error::Unknown) } else { Ok(rate) }
     }
 
-    /// Returns the frequency of a clock in Hz: as measured, or if this firmware does not measure, as
-    /// last set.
+    /// Returns the frequency of a clock in Hz: as measured, or if this firmware does not measure,
+    /// as last set.
     ///
     /// The frequency last set may differ from the actual one: the firmware returns what was
-    /// requested even if it has limited the clock. <https://github.com/raspberrypi/firmware/issues/1521>
+    /// requested even if it has limited the clock.
+    /// <https://github.com/raspberrypi/firmware/issues/1521>
     ///
     /// # Errors
     /// See [`Error`].
@@ -245,8 +246,8 @@ impl<T: Transport> Firmware<T> {
         self.rate(0x0003_0004, clock)
     }
 
-    /// Requests a frequency of a clock in Hz. For the ARM clock, the firmware also adjusts the other
-    /// clocks and the voltage. [`clock_rate`](Self::clock_rate) returns the result.
+    /// Requests a frequency of a clock in Hz. For the ARM clock, the firmware also adjusts the
+    /// other clocks and the voltage. [`clock_rate`](Self::clock_rate) returns the result.
     ///
     /// # Errors
     /// See [`Error`].
@@ -360,9 +361,9 @@ mod tests {
         assert_eq!(Firmware::new(&mut record).ask(0x1_0007, [0, 0], 2), Ok([0, 1]));
     }
 
-    /// QEMU before version 9 marks every tag as answered, with a length of 0 if it does not know the
-    /// tag; firmware leaves the code of the request (`vcmailbox(7)`: "the response bit will not be
-    /// set").
+    /// QEMU before version 9 marks every tag as answered, with a length of 0 if it does not know
+    /// the tag; firmware leaves the code of the request (`vcmailbox(7)`: "the response bit will not
+    /// be set").
     #[test]
     fn properties_that_the_firmware_does_not_know_are_unknown_rather_than_zero() {
         for code in [0, 0x8000_0000] {

@@ -7,8 +7,8 @@ register_structs! {
     /// A, p. 90; P, 5.2. In registers with one bit per pin, bit 0 of the first word is pin 0, and
     /// that of the second pin 32.
     pub GPIO {
-        /// Function select, three bits for each of ten pins: 0 input, 1 output, 4 to 7 alternate functions 0 to 3, 3 and
-        /// 2 alternate functions 4 and 5. A, pp. 91–94.
+        /// Function select, three bits for each of ten pins: 0 input, 1 output, 4 to 7 alternate
+        /// functions 0 to 3, 3 and 2 alternate functions 4 and 5. A, pp. 91–94.
         (0x00 => pub gpfsel: [ReadWrite<u32>; 6]),
         (0x18 => _reserved0),
         /// Output set: a one sets the pin. A, p. 95.
@@ -46,7 +46,8 @@ register_structs! {
         /// Pull-up/down clock: the pins to which `gppud` applies. Not on the BCM2711. A, p. 101.
         (0x98 => pub gppudclk: [ReadWrite<u32>; 2]),
         (0xA0 => _reserved11),
-        /// Pull-up/down, two bits for each of sixteen pins: 0 off, 1 up, 2 down. Only on the BCM2711. P, 5.2.
+        /// Pull-up/down, two bits for each of sixteen pins: 0 off, 1 up, 2 down. Only on the
+        /// BCM2711. P, 5.2.
         (0xE4 => pub gpio_pup_pdn_cntrl_reg: [ReadWrite<u32>; 4]),
         (0xF4 => @END),
     }

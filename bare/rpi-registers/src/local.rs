@@ -1,4 +1,5 @@
-//! The local peripherals of the cores: their timers, mailboxes and interrupts. Q, pp. 7–17; P, 6.5.2.
+//! The local peripherals of the cores: their timers, mailboxes and interrupts. Q, pp. 7–17; P,
+//! 6.5.2.
 
 use core::fmt;
 

@@ -16,8 +16,8 @@ register_structs! {
         (0x00 => pub cs: ReadWrite<u32, CS::Register>),
         /// Data. A, p. 155.
         (0x04 => pub fifo: ReadWrite<u32>),
-        /// The divisor of the core clock: a power of two, or 0 for 65536. A, p. 156, with its errata: it is rounded down to an
-        /// even number.
+        /// The divisor of the core clock: a power of two, or 0 for 65536. A, p. 156, with its
+        /// errata: it is rounded down to an even number.
         (0x08 => pub clk: ReadWrite<u32>),
         /// Bytes to transfer by DMA. A, p. 156.
         (0x0C => pub dlen: ReadWrite<u32>),

@@ -45,8 +45,8 @@
 //! | a CPU that is only partly available | Shin & Lee 2003, Mok et al. 2001 | exact for the supply |
 //! | the global executor, without shared resources | Bertogna & Cirinei 2007 | sufficient |
 //!
-//! Time is continuous. A response is measured from the nominal release, so it includes the task's own
-//! jitter. A task whose behavior no published analysis covers has no bound, and
+//! Time is continuous. A response is measured from the nominal release, so it includes the task's
+//! own jitter. A task whose behavior no published analysis covers has no bound, and
 //! [`NoBound`](bound::NoBound) states the reason.
 
 pub mod arrival;

@@ -38,7 +38,8 @@ pub struct Options {
     /// Samples per row; by default 4096, or 256 if quick.
     pub samples: Option<u32>,
     /// The duration of each mode of the hourglass, by default 10 s, or 2 s if quick; twice that of
-    /// each window of the suite `periods`; and of the endurance suite, by default an hour, or 2 s if quick.
+    /// each window of the suite `periods`; and of the endurance suite, by default an hour, or 2 s
+    /// if quick.
     pub hourglass: Option<Duration>,
     /// A period to hold, in addition to those of the suite `periods`.
     pub period: Option<Duration>,

@@ -109,8 +109,8 @@ pub(crate) fn answers(answers: &[Answer], footnotes: &mut Footnotes) -> Table {
     table
 }
 
-/// Returns the groups in which a peer has the lower median, with both, and the number of groups that
-/// have a peer.
+/// Returns the groups in which a peer has the lower median, with both, and the number of groups
+/// that have a peer.
 pub(crate) fn faster_peers(groups: &[Group<'_>]) -> (Vec<String>, usize) {
     let fastest = |group: &Group<'_>, own: bool| {
         let rows = group.rows.iter().filter(|row| row.is_meaningful() && row.nominal_ns.is_none());

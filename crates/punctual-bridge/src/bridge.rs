@@ -407,7 +407,8 @@ mod tests {
         let thread = Some(std::thread::spawn(move || helper.run(&ends)));
         let running = Running { over, thread };
         assert_eq!(reports.recv_timeout(LIMIT), Ok(None), "the sink is flushed");
-        // The helper follows the clock in the same round, and takes messages at the start of a round.
+        // The helper follows the clock in the same round, and takes messages at the start of a
+        // round.
         let released = punctual::now();
         TOPIC.publisher().unwrap().publish(released, Vector3 { x: 0.0, y: 0.0, z: 0.0 });
         let end = Instant::now() + LIMIT;

@@ -94,9 +94,9 @@
 //! # Transports
 //!
 //! A [`TransportServer`] admits transports: separate processes, such as nodes of ROS, that read the
-//! outgoing topics and publish on the incoming ones through shared memory. An app therefore contains
-//! no network stack, and a transport that hangs or crashes does not affect it. [`transport`] is the
-//! interface for writing one.
+//! outgoing topics and publish on the incoming ones through shared memory. An app therefore
+//! contains no network stack, and a transport that hangs or crashes does not affect it.
+//! [`transport`] is the interface for writing one.
 //!
 //! [`Recording`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Recording.html
 //! [`parameters`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/parameters/

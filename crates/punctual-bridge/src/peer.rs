@@ -103,9 +103,9 @@ pub(crate) mod tests {
         assert!(output.status.success() && text.contains("1 passed"), "{text}");
     }
 
-    /// Calls `f` as another user, who owns the sockets that it creates: as user 65534 if this process
-    /// is root. Otherwise runs `test` again in a user namespace in which no user has an ID, so every
-    /// user is another one, and returns `None`.
+    /// Calls `f` as another user, who owns the sockets that it creates: as user 65534 if this
+    /// process is root. Otherwise runs `test` again in a user namespace in which no user has an ID,
+    /// so every user is another one, and returns `None`.
     pub(crate) fn as_another_user<T: Send + 'static>(
         test: &str,
         f: impl FnOnce() -> T + Send + 'static,

@@ -54,7 +54,8 @@ impl SinkReport {
 impl Report {
     /// Returns `true` if every message was delivered to every sink.
     ///
-    /// Losses of transports do not count, since slow peers and faults of other processes cause them.
+    /// Losses of transports do not count, since slow peers and faults of other processes cause
+    /// them.
     pub fn is_complete(&self) -> bool {
         let is_whole = |sink: &SinkReport| sink.dropped == 0 && sink.error.is_none();
         self.topics.iter().all(|topic| topic.lost == 0) && self.sinks.iter().all(is_whole)

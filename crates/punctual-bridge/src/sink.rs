@@ -8,8 +8,8 @@ use punctual::Instant;
 use crate::message::Description;
 
 /// A destination of messages, called on the helper thread of a [`Bridge`](crate::Bridge), or with
-/// transports on a separate thread: it may allocate and block. While it does, messages are queued in
-/// their topics or for this thread.
+/// transports on a separate thread: it may allocate and block. While it does, messages are queued
+/// in their topics or for this thread.
 ///
 /// After an error or a panic, it gets no more messages, and missed ones are counted. Only an error
 /// of [`ErrorKind::WouldBlock`](io::ErrorKind::WouldBlock) from [`write`](Self::write) means that
@@ -139,8 +139,8 @@ impl Clock {
 /// Smaller changes are gradual corrections, as by NTP, which sets the clock for larger ones.
 const MIN_STEP_NS: u64 = 128_000_000;
 
-/// Returns the step of the system clock between these differences of the two clocks, in ns, if it was
-/// set.
+/// Returns the step of the system clock between these differences of the two clocks, in ns, if it
+/// was set.
 const fn step_ns(before: u64, now: u64) -> Option<i64> {
     let step = now.wrapping_sub(before).cast_signed();
     if step.unsigned_abs() >= MIN_STEP_NS { Some(step) } else { None }

@@ -25,8 +25,9 @@ struct Stamped<T> {
 ///
 /// The helper polls every 10 ms, every millisecond with transports, and later if a sink is slow. So
 /// `N` determines how long that may take without a loss: `rate × pause`. If the queue is full, a
-/// message is lost and counted: the sequence numbers ([`Sample::sequence`](crate::Sample::sequence))
-/// have a gap, and the [`Report`](crate::Report) contains the number of losses.
+/// message is lost and counted: the sequence numbers
+/// ([`Sample::sequence`](crate::Sample::sequence)) have a gap, and the [`Report`](crate::Report)
+/// contains the number of losses.
 ///
 /// ```
 /// use punctual_bridge::{Message, Topic};

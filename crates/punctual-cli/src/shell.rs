@@ -73,7 +73,8 @@ pub(crate) fn completions(arguments: &Completions, command: &mut Command) -> Exi
 /// Flags whose values are names of tasks.
 const TASK_FLAGS: [&str; 2] = ["task", "without"];
 
-/// Makes a script for bash, zsh or fish complete the values of [`TASK_FLAGS`] by asking the command.
+/// Makes a script for bash, zsh or fish complete the values of [`TASK_FLAGS`] by asking the
+/// command.
 fn with_task_names(shell: Shell, script: &str) -> String {
     match shell {
         Shell::Bash => {
@@ -162,7 +163,8 @@ fn task_names(words: &[OsString]) -> BTreeSet<String> {
     names.into_iter().map(|name| Printable(&name).to_string()).collect()
 }
 
-/// Returns the names of the threads and tasks of a recording, or of the tasks of a model or task set.
+/// Returns the names of the threads and tasks of a recording, or of the tasks of a model or task
+/// set.
 fn tasks_of_file(file: &Path) -> Vec<String> {
     #[derive(Deserialize)]
     struct Named {

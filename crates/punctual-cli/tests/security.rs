@@ -1,8 +1,8 @@
 //! Commands next to an unprivileged attacker, user 65534 if the commands run as root. SECURITY.md
 //! lists these tests.
 //!
-//! Without root, the attacker is another process of the same user, and the tests check what does not
-//! depend on the user.
+//! Without root, the attacker is another process of the same user, and the tests check what does
+//! not depend on the user.
 
 mod support;
 #[path = "support/watched.rs"]

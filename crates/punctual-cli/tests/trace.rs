@@ -25,8 +25,8 @@ use xtask_support::schema::Schema;
 /// Environment variable of this program: the thread and the number of jobs to run, instead of
 /// testing.
 const JOBS: &str = "PUNCTUAL_TEST_JOBS";
-/// Returns the name of these threads in one test. It contains the process number, because recordings
-/// contain the threads of all processes; the kernel keeps 15 letters.
+/// Returns the name of these threads in one test. It contains the process number, because
+/// recordings contain the threads of all processes; the kernel keeps 15 letters.
 fn worker(test: &str) -> String {
     format!("{test} {:x}", std::process::id())
 }

@@ -64,7 +64,8 @@ impl Jobs {
     /// Runs the job of `node`.
     ///
     /// # Safety
-    /// As for [`Run`]; the node is one of a level whose nodes these functions [serve](Self::are_of).
+    /// As for [`Run`]; the node is one of a level whose nodes these functions
+    /// [serve](Self::are_of).
     #[inline]
     pub(crate) unsafe fn run(&self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
         // SAFETY: the table has a function for each node, including this one, or a single one at

@@ -279,7 +279,8 @@ impl Level {
     /// Queues a node without an atomic instruction.
     ///
     /// # Safety
-    /// `node` is one of the level's, and the calling thread occupies this level by running a job of it.
+    /// `node` is one of the level's, and the calling thread occupies this level by running a job of
+    /// it.
     #[inline]
     pub(crate) unsafe fn push_own(&self, node: u32) {
         // SAFETY: this thread occupies the level and the node is one of the level's, by this
@@ -469,13 +470,15 @@ impl Level {
         key
     }
 
-    /// Disarms `node`, whose index is `index`, if it is still armed under `key`; returns whether it was.
+    /// Disarms `node`, whose index is `index`, if it is still armed under `key`; returns whether it
+    /// was.
     #[inline]
     pub(crate) fn disarm(&self, node: &Node, index: u32, key: u32) -> bool {
         self.note(node, index, node.disarm(key))
     }
 
-    /// Moves `node`, whose index is `index`, to `time` if it is still armed under `key`; returns whether it was.
+    /// Moves `node`, whose index is `index`, to `time` if it is still armed under `key`; returns
+    /// whether it was.
     pub(crate) fn rearm(&self, node: &Node, index: u32, key: u32, time: Instant) -> bool {
         let first = node.rearm(key, time.as_ticks(), self.queue.timers.order());
         self.note(node, index, first)

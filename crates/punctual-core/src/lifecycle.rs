@@ -22,8 +22,8 @@ impl<P: Port> Partition<P> {
     /// the ready levels.
     ///
     /// # Safety
-    /// The worker has called [`hold_all_jobs`](Self::hold_all_jobs) and has not ended it, and this thread has left all
-    /// critical sections that it has entered since.
+    /// The worker has called [`hold_all_jobs`](Self::hold_all_jobs) and has not ended it, and this
+    /// thread has left all critical sections that it has entered since.
     pub unsafe fn go(&'static self, me: CurrentWorker, start: Instant) {
         self.lay_grids(start);
         self.lower(me, MAX_LEVEL);
@@ -77,10 +77,12 @@ impl<P: Port> Partition<P> {
     /// No thread takes part in the partition and none spawns into it.
     pub unsafe fn reset(&self) {
         for level in self.levels() {
-            // SAFETY: no thread takes part in the partition or spawns into it, by this function's contract.
+            // SAFETY: no thread takes part in the partition or spawns into it, by this function's
+            // contract.
             unsafe { level.reset() };
         }
-        // SAFETY: no thread takes part in the partition or spawns into it, by this function's contract.
+        // SAFETY: no thread takes part in the partition or spawns into it, by this function's
+        // contract.
         unsafe { self.word_cell().reset() };
         self.dispatch.reset();
         self.stopping.store(false, Ordering::Relaxed);

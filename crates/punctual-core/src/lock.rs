@@ -106,10 +106,11 @@ impl<T> Resource<T> {
     /// Drops the value.
     ///
     /// # Safety
-    /// The storage is filled, no reference to the value exists, and it is filled again before its next
-    /// use.
+    /// The storage is filled, no reference to the value exists, and it is filled again before its
+    /// next use.
     pub unsafe fn empty(&self) {
-        // SAFETY: the storage is filled and no reference to the value exists, by this function's contract.
+        // SAFETY: the storage is filled and no reference to the value exists, by this function's
+        // contract.
         self.0.with_mut(|cell| unsafe { (*cell).assume_init_drop() });
     }
 
@@ -121,7 +122,8 @@ impl<T> Resource<T> {
     #[inline(always)]
     #[expect(clippy::mut_from_ref, reason = "exclusiveness comes from the ceiling protocol, see Safety")]
     pub unsafe fn get_mut(&self) -> &mut T {
-        // SAFETY: the storage is filled and no other reference to the value exists, by this function's contract.
+        // SAFETY: the storage is filled and no other reference to the value exists, by this
+        // function's contract.
         self.0.with_mut(|cell| unsafe { (*cell).assume_init_mut() })
     }
 
@@ -132,7 +134,8 @@ impl<T> Resource<T> {
     /// this one. If other threads have shared access during this time, the type is `Sync`.
     #[inline(always)]
     pub unsafe fn get(&self) -> &T {
-        // SAFETY: the storage is filled and no exclusive reference to the value exists, by this function's contract.
+        // SAFETY: the storage is filled and no exclusive reference to the value exists, by this
+        // function's contract.
         self.0.with(|cell| unsafe { (*cell).assume_init_ref() })
     }
 }

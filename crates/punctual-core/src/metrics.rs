@@ -119,8 +119,8 @@ impl Quantity {
             self.sum.store(u64::MAX, Relaxed);
         }
         // SAFETY: by this function's contract, other threads read the word at most, so there is no
-        // data race. The compiler merges the load with the comparison, which it does with no load of
-        // an atomic.
+        // data race. The compiler merges the load with the comparison, which it does with no load
+        // of an atomic.
         if value > unsafe { self.max.as_ptr().read() } {
             self.max.store(value, Relaxed);
         }

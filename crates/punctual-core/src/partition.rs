@@ -2,10 +2,10 @@
 //!
 //! # Why at most one thread uses a resource
 //!
-//! A thread *occupies* a level from the step that adds it to the occupied levels until the step that
-//! removes it. A thread runs a job of level `l` while it occupies `l`, and enters a critical section
-//! of ceiling `c > l` by occupying `c` as well. Let a thread's own level be the highest it occupies.
-//! Two rules, each of which takes effect at one instant:
+//! A thread *occupies* a level from the step that adds it to the occupied levels until the step
+//! that removes it. A thread runs a job of level `l` while it occupies `l`, and enters a critical
+//! section of ceiling `c > l` by occupying `c` as well. Let a thread's own level be the highest it
+//! occupies. Two rules, each of which takes effect at one instant:
 //!
 //! * **Start**: a job of level `l` starts only if `l` is above every occupied level.
 //! * **Raise**: a thread occupies a ceiling `c` above its own level only if its own level is the
@@ -29,10 +29,10 @@
 //! sleeps for a reason outside the protocol.
 //!
 //! *No lost job.* A job is queued before its level is marked ready. A thread that vacates a level
-//! serves each ready level above the remaining level, and observes every mark that was set before. A
-//! thread that marks a level later finds the lower level of the partition, and serves the level or
-//! wakes a thread that does. A job that is queued by a job of its own level needs no mark: the thread
-//! checks the queue before it vacates the level.
+//! serves each ready level above the remaining level, and observes every mark that was set before.
+//! A thread that marks a level later finds the lower level of the partition, and serves the level
+//! or wakes a thread that does. A job that is queued by a job of its own level needs no mark: the
+//! thread checks the queue before it vacates the level.
 //!
 //! None of this depends on priorities, on CPUs, or on jobs not suspending themselves. Priorities
 //! decide *when* things happen, and the bounds of response-time analysis hold for jobs that do not
@@ -41,8 +41,8 @@
 //! # Dispatch variants
 //!
 //! The module `dispatch` lists the properties that the proof above requires of the steps. The three
-//! variants prove them, each on its own page: threads that [share a word](SharedWord), a thread that
-//! [polls](Partition::poll), and [one thread](OneThread) with its interrupt handlers.
+//! variants prove them, each on its own page: threads that [share a word](SharedWord), a thread
+//! that [polls](Partition::poll), and [one thread](OneThread) with its interrupt handlers.
 //!
 //! The loom models in `tests/loom` check these claims for each variant.
 
@@ -163,7 +163,8 @@ impl<P: Port> Partition<P> {
         self.word.0.swap(from.raw(), to.raw(), order).map_err(Word::from_raw)
     }
 
-    // ---- occupying and vacating ---------------------------------------------------------------------
+    // ---- occupying and vacating
+    // ---------------------------------------------------------------------
 
     /// [`raise`](Self::raise), unless this thread already occupies the ceiling or a level above it.
     /// Returns whether it raised the level.
@@ -244,7 +245,8 @@ impl<P: Port> Partition<P> {
         VariantOf::<P>::start(self, me, level, unless_ready)
     }
 
-    // ---- the dispatch rules -------------------------------------------------------------------------
+    // ---- the dispatch rules
+    // -------------------------------------------------------------------------
 
     /// Rule 1: occupies `level` for a job that the calling thread runs at once, on the spawner's
     /// stack.
@@ -268,14 +270,14 @@ impl<P: Port> Partition<P> {
 
     /// [`preempt`](Self::preempt) at a constant level, in fewer instructions.
     ///
-    /// May return `None` although `preempt` would not, so the caller tries that next: if this thread
-    /// polls, if it is the level's worker, or if [`WordCell::set_unless`] fails without need.
-    /// [`finish_at`](Preemption::finish_at) ends the preemption.
+    /// May return `None` although `preempt` would not, so the caller tries that next: if this
+    /// thread polls, if it is the level's worker, or if [`WordCell::set_unless`] fails without
+    /// need. [`finish_at`](Preemption::finish_at) ends the preemption.
     ///
     /// # Safety
     /// As for [`preempt`](Self::preempt), and `level` has the number of `L`. Unless the word needs
-    /// no [token](WordCell::token), this thread has [joined](Self::join) the partition as `me` after
-    /// the partition was last reset.
+    /// no [token](WordCell::token), this thread has [joined](Self::join) the partition as `me`
+    /// after the partition was last reset.
     #[inline(always)]
     pub unsafe fn preempt_at<L: ConstLevel>(
         &'static self,

@@ -2,8 +2,8 @@
 //!
 //! A periodic task is released at `start + offset + n * period`, regardless of earlier lateness:
 //! the grid does not drift. A release that finds the previous job unfinished *at that grid point*
-//! is an overrun; it is always counted, and the declared [`OnOverrun`] decides how it is handled, by
-//! one of the [reactions](Reaction) of the executor.
+//! is an overrun; it is always counted, and the declared [`OnOverrun`] decides how it is handled,
+//! by one of the [reactions](Reaction) of the executor.
 //!
 //! Only one thread, the level's worker, uses these functions, except for [`Periodic::completed`],
 //! which the thread that ran the job calls.

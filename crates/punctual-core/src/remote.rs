@@ -1,9 +1,9 @@
 //! Layout of the memory in which an app on a CPU without Linux shows its figures to Linux.
 //!
 //! The app is the only writer, except for [`Header::wants_jobs`]. The area begins with the app's
-//! name and counts, followed by a [`Row`] for each of the first [`ROWS`] tasks. A [ring](Area::jobs)
-//! of [`Job`]s holds the jobs that Linux is to mark in its trace; jobs that find the ring full are
-//! counted in [`Header::lost`].
+//! name and counts, followed by a [`Row`] for each of the first [`ROWS`] tasks. A
+//! [ring](Area::jobs) of [`Job`]s holds the jobs that Linux is to mark in its trace; jobs that find
+//! the ring full are counted in [`Header::lost`].
 //!
 //! Each word is an atomic with one writer, so a job takes loads and stores alone, and a reader sees
 //! whole words, of which a count may be one job ahead of a histogram. Neither side trusts the
@@ -237,7 +237,8 @@ impl Row {
     /// Real-time safety: some dozens of loads and stores.
     ///
     /// # Safety
-    /// The calling thread occupies the task's level: no other thread writes the row during the call.
+    /// The calling thread occupies the task's level: no other thread writes the row during the
+    /// call.
     #[inline]
     pub unsafe fn record(&self, job: &Job) {
         let figures = &self.figures;

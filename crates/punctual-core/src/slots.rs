@@ -62,7 +62,8 @@ pub struct Slots<A, const N: usize, const W: usize> {
 // arguments move between threads: `A: Send`.
 unsafe impl<A: Send, const N: usize, const W: usize> Sync for Slots<A, N, W> {}
 
-/// Identifies one armed job: its node, which belongs to one task's slots, and the arming of that node.
+/// Identifies one armed job: its node, which belongs to one task's slots, and the arming of that
+/// node.
 ///
 /// Other slots reject the handle:
 ///
@@ -221,12 +222,13 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     }
 
     /// [`put_from`](Self::put_from) from a job of the level, in the spare slot or the only one;
-    /// `None` if that is not free. Without a release, [`take`](Self::take) returns an arbitrary time.
+    /// `None` if that is not free. Without a release, [`take`](Self::take) returns an arbitrary
+    /// time.
     ///
     /// # Safety
     /// As for [`put_from`](Self::put_from). The calling thread, `me`, has
-    /// [joined](crate::Partition::join) the partition of the level, whose cell is `cell`, and runs a
-    /// job of the level.
+    /// [joined](crate::Partition::join) the partition of the level, whose cell is `cell`, and runs
+    /// a job of the level.
     #[inline(always)]
     pub unsafe fn put_in_spare(
         &self,
@@ -365,8 +367,8 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     pub unsafe fn take(&self, node: u32) -> (A, u64) {
         // Read before the slot is freed, so that the level may be a constant.
         let level = self.level;
-        // SAFETY: the node is one of this task's, by this function's contract, and popping it hands its slot over to the
-        // thread that popped it.
+        // SAFETY: the node is one of this task's, by this function's contract, and popping it hands
+        // its slot over to the thread that popped it.
         unsafe {
             // Before the slot is freed: its next owner writes the time.
             let release = level.node_unchecked(node).time();

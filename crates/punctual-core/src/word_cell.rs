@@ -165,8 +165,8 @@ pub unsafe trait WordCell: Debug + Sync {
         self.fetch_and(!u64::from(M::BIT), Ordering::Release) & M::WORK != 0
     }
 
-    /// Replaces `from` in `number` with 0, on a thread of the partition. Returns whether it has; may
-    /// fail without need.
+    /// Replaces `from` in `number` with 0, on a thread of the partition. Returns whether it has;
+    /// may fail without need.
     ///
     /// # Safety
     /// As for [`set_unless`](Self::set_unless).

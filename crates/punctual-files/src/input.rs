@@ -29,7 +29,8 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
-/// Reads a regular file of at most `limit` bytes whose path another process has chosen. Never waits.
+/// Reads a regular file of at most `limit` bytes whose path another process has chosen. Never
+/// waits.
 ///
 /// # Errors
 /// See [`read`]. [`InvalidInput`](io::ErrorKind::InvalidInput) if it is not a regular file.

@@ -1,13 +1,15 @@
 //! Files that privileged programs create safely in directories of other users.
 //!
-//! A program that runs as root must assume that another user can write the directory in which it creates a file. That user
-//! may plant a symbolic link, a FIFO or a directory under the name, or exchange one while the program runs. This crate
-//! therefore
+//! A program that runs as root must assume that another user can write the directory in which it
+//! creates a file. That user may plant a symbolic link, a FIFO or a directory under the name, or
+//! exchange one while the program runs. This crate therefore
 //!
-//! * resolves a path once, to the descriptor of a directory, and follows a symbolic link on the way only if it belongs to root
-//!   or to the caller;
-//! * creates files relative to that descriptor, with `O_EXCL | O_NOFOLLOW` and mode 0600, under a temporary name;
-//! * gives a file its name by `renameat` when it is complete, which replaces a link instead of following it.
+//! * resolves a path once, to the descriptor of a directory, and follows a symbolic link on the way
+//!   only if it belongs to root or to the caller;
+//! * creates files relative to that descriptor, with `O_EXCL | O_NOFOLLOW` and mode 0600, under a
+//!   temporary name;
+//! * gives a file its name by `renameat` when it is complete, which replaces a link instead of
+//!   following it.
 //!
 //! ```
 //! use std::io::Write;
@@ -24,8 +26,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! [`Owned`] answers the question whether the process that made a directory still runs: its owner holds a lock on the
-//! directory, which the kernel releases when the owner dies, in any PID namespace.
+//! [`Owned`] answers the question whether the process that made a directory still runs: its owner
+//! holds a lock on the directory, which the kernel releases when the owner dies, in any PID
+//! namespace.
 //!
 //! [`read`], [`read_text`] and [`read_regular`] read files of other people with a limit.
 

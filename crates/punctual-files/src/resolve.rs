@@ -39,7 +39,8 @@ pub(crate) fn is_trusted(stat: &Stat) -> bool {
 /// Resolves a path.
 ///
 /// # Errors
-/// A component does not exist, cannot be searched, or is a link that belongs to neither root nor the caller.
+/// A component does not exist, cannot be searched, or is a link that belongs to neither root nor
+/// the caller.
 pub(crate) fn resolve(path: &Path) -> io::Result<Found> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let start = |absolute: bool| {

@@ -20,7 +20,8 @@ pub struct Server<P: Port> {
     home: P::Home,
 }
 
-// SAFETY: accessed with interrupts masked, on the one core or thread that the port lets in (see `Port`).
+// SAFETY: accessed with interrupts masked, on the one core or thread that the port lets in (see
+// `Port`).
 unsafe impl<P: Port> Sync for Server<P> {}
 
 impl<P: Port> Server<P> {
@@ -113,7 +114,8 @@ pub struct Callback<P: Port> {
     home: P::Home,
 }
 
-// SAFETY: accessed with interrupts masked, on the one core or thread that the port lets in (see `Port`).
+// SAFETY: accessed with interrupts masked, on the one core or thread that the port lets in (see
+// `Port`).
 unsafe impl<P: Port> Sync for Callback<P> {}
 
 impl<P: Port> Callback<P> {

@@ -11,7 +11,8 @@ pub struct InterruptSlot<P: Port> {
     subscriber: Cell<Option<Subscriber<P>>>,
 }
 
-// SAFETY: accessed with interrupts masked, on the one core or thread that the port lets in (see `Port`).
+// SAFETY: accessed with interrupts masked, on the one core or thread that the port lets in (see
+// `Port`).
 unsafe impl<P: Port> Sync for InterruptSlot<P> {}
 
 pub(crate) enum Subscriber<P: Port> {

@@ -39,7 +39,8 @@ pub struct Kernel<P: Port> {
     slice: Cell<u64>,
 }
 
-// SAFETY: the crate accesses it with interrupts masked, on the one core or thread that the port lets in (see `Port`).
+// SAFETY: the crate accesses it with interrupts masked, on the one core or thread that the port
+// lets in (see `Port`).
 unsafe impl<P: Port> Sync for Kernel<P> {}
 
 /// Masks interrupts as long as it exists; the caller may access the kernel and the given object.

@@ -32,7 +32,8 @@ pub struct RawMutex<P: Port> {
     home: P::Home,
 }
 
-// SAFETY: accessed with interrupts masked, on the one core or thread that the port lets in (see `Port`).
+// SAFETY: accessed with interrupts masked, on the one core or thread that the port lets in (see
+// `Port`).
 unsafe impl<P: Port> Sync for RawMutex<P> {}
 
 impl<P: Port> RawMutex<P> {

@@ -20,7 +20,8 @@ pub struct Semaphore<P: Port> {
     home: P::Home,
 }
 
-// SAFETY: accessed with interrupts masked, on the one core or thread that the port lets in (see `Port`).
+// SAFETY: accessed with interrupts masked, on the one core or thread that the port lets in (see
+// `Port`).
 unsafe impl<P: Port> Sync for Semaphore<P> {}
 
 impl<P: Port> Semaphore<P> {

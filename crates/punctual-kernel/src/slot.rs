@@ -78,7 +78,8 @@ pub struct ThreadSlot<P: Port> {
     pub(crate) joiners: WaitQueue<P>,
 }
 
-// SAFETY: the crate accesses it with interrupts masked, on the one core or thread that the port lets in (see `Port`).
+// SAFETY: the crate accesses it with interrupts masked, on the one core or thread that the port
+// lets in (see `Port`).
 unsafe impl<P: Port> Sync for ThreadSlot<P> {}
 
 impl<P: Port> ThreadSlot<P> {

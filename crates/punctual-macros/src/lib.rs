@@ -1,5 +1,5 @@
-//! The `#[punctual::app]` attribute, which `punctual` re-exports. Depend on that crate: generated code
-//! names its items, and only it follows semantic versioning.
+//! The `#[punctual::app]` attribute, which `punctual` re-exports. Depend on that crate: generated
+//! code names its items, and only it follows semantic versioning.
 //!
 //! Expansion runs in stages: `parse` resolves the `#[cfg]`s of the module and builds a `model` of
 //! it, `analyse` derives the ceilings, `check` enforces the rules, `generate` writes the code. Each

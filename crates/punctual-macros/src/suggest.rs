@@ -48,8 +48,8 @@ pub(crate) fn left_out(name: &Ident) -> String {
     format!("a `#[cfg]` removes `{name}` from this build; give this entry the same `#[cfg]`")
 }
 
-/// Returns the number of insertions, deletions, replacements and exchanges of neighbors that turn `a`
-/// into `b` (optimal string alignment).
+/// Returns the number of insertions, deletions, replacements and exchanges of neighbors that turn
+/// `a` into `b` (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
     let [a, b] = [a, b].map(|name| name.chars().collect::<Vec<_>>());
     // The distances of the beginnings of `a` and `b` with these lengths.

@@ -16,7 +16,8 @@ const EDITIONS: [&str; 4] = ["2015", "2018", "2021", "2024"];
 /// Limit for a check of Punctual from scratch on a slow machine.
 const LIMIT: Duration = Duration::from_secs(1800);
 
-/// The parts of an app that have the same form in every edition. `GEN` stands for a name that is a keyword since 2024.
+/// The parts of an app that have the same form in every edition. `GEN` stands for a name that is a
+/// keyword since 2024.
 const APP: &str = "
     use punctual::prelude::*;
 

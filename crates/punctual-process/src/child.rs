@@ -26,7 +26,8 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for a child that has exceeded its limit to end at SIGINT, and then at SIGTERM.
 const END_GRACE: Duration = Duration::from_secs(2);
 
-/// Limit for a child that a test starts: none takes longer than some seconds, except on a very busy machine.
+/// Limit for a child that a test starts: none takes longer than some seconds, except on a very busy
+/// machine.
 pub const TEST_LIMIT: Duration = Duration::from_secs(300);
 
 /// Commands whose children end within a limit.
@@ -37,8 +38,8 @@ pub trait BoundedCommand {
     /// Runs the command without input, and captures standard output and standard error.
     ///
     /// # Errors
-    /// The command cannot be started. `TimedOut` if the child has not ended within `limit`, or a descendant holds its output
-    /// open; the child is ended first.
+    /// The command cannot be started. `TimedOut` if the child has not ended within `limit`, or a
+    /// descendant holds its output open; the child is ended first.
     fn output_within(&mut self, limit: Duration) -> io::Result<Output>;
 
     /// Runs the command without input, and captures standard output alone.
@@ -50,7 +51,8 @@ pub trait BoundedCommand {
     /// Runs the command.
     ///
     /// # Errors
-    /// The command cannot be started. `TimedOut` if the child has not ended within `limit`; it is ended first.
+    /// The command cannot be started. `TimedOut` if the child has not ended within `limit`; it is
+    /// ended first.
     fn status_within(&mut self, limit: Duration) -> io::Result<ExitStatus>;
 }
 
@@ -95,11 +97,12 @@ pub trait BoundedChild: Sized {
     /// Reads the child's output and waits for its end, as [`Child::wait_with_output`].
     ///
     /// # Errors
-    /// `TimedOut` if the child has not ended within `limit`, or a descendant holds its output open; the child is ended first.
+    /// `TimedOut` if the child has not ended within `limit`, or a descendant holds its output open;
+    /// the child is ended first.
     fn output_within(self, limit: Duration) -> io::Result<Output>;
 
-    /// Ends the child: by SIGINT, after `grace` by SIGTERM, and after another `grace` by SIGKILL. `None` if the kernel has
-    /// not removed the process within 10 s of SIGKILL.
+    /// Ends the child: by SIGINT, after `grace` by SIGTERM, and after another `grace` by SIGKILL.
+    /// `None` if the kernel has not removed the process within 10 s of SIGKILL.
     ///
     /// # Errors
     /// As [`Child::try_wait`].

@@ -20,8 +20,8 @@ impl Kernel {
     #[must_use]
     pub fn running() -> Self {
         let mut names = std::mem::MaybeUninit::<libc::utsname>::zeroed();
-        // SAFETY: `names` is valid for writes; all-zero, the value after a refused call, is valid and
-        // means empty strings.
+        // SAFETY: `names` is valid for writes; all-zero, the value after a refused call, is valid
+        // and means empty strings.
         let names = unsafe {
             libc::uname(names.as_mut_ptr());
             names.assume_init()

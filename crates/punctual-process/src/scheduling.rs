@@ -102,9 +102,9 @@ impl Scheduling {
 
 /// Calls `reap`, which waits for a process or thread that has ended, without a real-time policy.
 ///
-/// The kernel then removes the entries of the process from the cache of `/proc`, and repeats until no
-/// other thread uses them. On the CPU of a real-time thread, an ordinary reader of `/proc` would never
-/// finish, and the system call never return.
+/// The kernel then removes the entries of the process from the cache of `/proc`, and repeats until
+/// no other thread uses them. On the CPU of a real-time thread, an ordinary reader of `/proc` would
+/// never finish, and the system call never return.
 ///
 /// The policy of the calling thread is restored afterwards, if the kernel permits it.
 pub fn without_real_time<T>(reap: impl FnOnce() -> T) -> T {
@@ -144,7 +144,8 @@ pub fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
 /// # Errors
 /// The thread does not exist, or the kernel refuses the policy.
 pub fn set_policy_of(thread: i32, policy: i32, priority: i32) -> io::Result<()> {
-    // The kernel's `struct sched_param` is one int. musl's has further members, which the kernel does not read.
+    // The kernel's `struct sched_param` is one int. musl's has further members, which the kernel
+    // does not read.
     // SAFETY: the kernel reads one int, from `priority`.
     match unsafe { libc::syscall(libc::SYS_sched_setscheduler, thread, policy, &raw const priority) } {
         0 => Ok(()),

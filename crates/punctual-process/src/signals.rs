@@ -1,7 +1,7 @@
 //! Signal dispositions and masks, which a process inherits from its parent.
 //!
-//! A signal that the parent ignores stays ignored across `exec`: `nohup` ignores SIGHUP, a shell ignores SIGINT and
-//! SIGQUIT for a background job of a script, and some CI runners ignore both.
+//! A signal that the parent ignores stays ignored across `exec`: `nohup` ignores SIGHUP, a shell
+//! ignores SIGINT and SIGQUIT for a background job of a script, and some CI runners ignore both.
 
 use std::io;
 

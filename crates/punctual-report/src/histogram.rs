@@ -101,8 +101,8 @@ impl Histogram {
         plot.finish(&Mark::titled(label))
     }
 
-    /// Returns the count of zeros, and the count of each bar, by its number from 1 ns on; bars below
-    /// number `lowest` count toward that one.
+    /// Returns the count of zeros, and the count of each bar, by its number from 1 ns on; bars
+    /// below number `lowest` count toward that one.
     fn bars(&self, lowest: f64) -> (u64, BTreeMap<i32, u64>) {
         let (mut zeros, mut bars) = (0_u64, BTreeMap::<i32, u64>::new());
         for &(upper, count) in &self.buckets {

@@ -3,7 +3,8 @@
 //!
 //!     cargo bench -p punctual-sync --bench sync
 //!
-//! Absolute times are not comparable between machines: compare the figures of one group with each other.
+//! Absolute times are not comparable between machines: compare the figures of one group with each
+//! other.
 
 #[path = "support/locks.rs"]
 mod locks;

@@ -1,6 +1,7 @@
 //! Instants and durations: unsigned 64-bit nanoseconds on `CLOCK_MONOTONIC`.
 //!
-//! Both are `fugit` types, the same as in the rest of Punctual, so `100.micros()` and checked arithmetic work.
+//! Both are `fugit` types, the same as in the rest of Punctual, so `100.micros()` and checked
+//! arithmetic work.
 //!
 //! ```
 //! use punctual_sync::{Duration, now};

@@ -302,7 +302,8 @@ fn lock_is_reacquired() {
     );
 }
 
-/// The place of the dead holder's ticket is free before the token is passed on: another takes it for its own ticket.
+/// The place of the dead holder's ticket is free before the token is passed on: another takes it
+/// for its own ticket.
 #[test]
 fn ticket_drawn_before_recovery_is_kept() {
     kill_at_every_step::<TicketLock<Pair, 2>, _>(

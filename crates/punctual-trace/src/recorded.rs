@@ -50,7 +50,8 @@ pub enum Source {
     Futexes,
     /// Entry and exit of the scheduler.
     Scheduler,
-    /// `sys_enter_sched_yield` and `sys_exit_sched_yield`, which end jobs of SCHED_DEADLINE threads.
+    /// `sys_enter_sched_yield` and `sys_exit_sched_yield`, which end jobs of SCHED_DEADLINE
+    /// threads.
     Yields,
 }
 

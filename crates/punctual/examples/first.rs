@@ -1,6 +1,7 @@
 //! A first app: a periodic task measures, a higher one controls, a lower one prints.
 //!
-//! `control` is above `sample`, so it has run when its `spawn` returns. `log` is below and runs when `sample` has ended.
+//! `control` is above `sample`, so it has run when its `spawn` returns. `log` is below and runs
+//! when `sample` has ended.
 //!
 //! one-cpu: `control` has run before the next sample is taken
 

@@ -1,7 +1,8 @@
 //! A `#[lock_free]` resource is a plain `&mut` in every task that uses it.
 //!
-//! That is sound because all of them run at one level, so none can preempt another; the macro checks it.
-//! `bar`, spawned by `foo`, waits until `foo` has ended. `baz` may preempt either, but does not use it.
+//! That is sound because all of them run at one level, so none can preempt another; the macro
+//! checks it. `bar`, spawned by `foo`, waits until `foo` has ended. `baz` may preempt either, but
+//! does not use it.
 
 #[punctual::app]
 mod app {

@@ -40,9 +40,10 @@ impl Config {
     ///
     /// The variables are those of the settings: `PUNCTUAL_CPU`, `PUNCTUAL_STACK`, `PUNCTUAL_REPORT`
     /// and so on; `docs/book/src/reference/environment.md` lists them with their values. They
-    /// override the attribute `#[app(..)]`; `PUNCTUAL_CPU`, `PUNCTUAL_STACK`, `PUNCTUAL_METRICS` and
-    /// `PUNCTUAL_RSEQ` always override the program as well. With `PUNCTUAL_MODEL`, the app writes its
-    /// [model](crate::model) as JSON instead of running, and ends the process with status 0.
+    /// override the attribute `#[app(..)]`; `PUNCTUAL_CPU`, `PUNCTUAL_STACK`, `PUNCTUAL_METRICS`
+    /// and `PUNCTUAL_RSEQ` always override the program as well. With `PUNCTUAL_MODEL`, the app
+    /// writes its [model](crate::model) as JSON instead of running, and ends the process with
+    /// status 0.
     ///
     /// An invalid value is an error when the app is run.
     pub fn from_env() -> Self {

@@ -101,9 +101,9 @@
 //!
 //! All are on by default, and `std` enables two that boards choose: `alloc`, for boards with an
 //! allocator, adds the standard library's additions to the prelude of `core`, such as `Vec`, to the
-//! module of an app, and the buckets of the histograms to the report; `virtual-time` lets an app run
-//! in virtual time, and end after a time limit. Features only add: a package that compiles with some
-//! compiles with more.
+//! module of an app, and the buckets of the histograms to the report; `virtual-time` lets an app
+//! run in virtual time, and end after a time limit. Features only add: a package that compiles with
+//! some compiles with more.
 //!
 //! | feature | without it |
 //! |---|---|
@@ -177,7 +177,8 @@ pub use task::spawn_error::{FullTask, SpawnError, TooLate};
 
 /// The usual imports of an app module.
 ///
-/// [`Mutex`] for `lock`, the same for tuples of up to 16 resources, `100.micros()` and `Duration::micros(100)`.
+/// [`Mutex`] for `lock`, the same for tuples of up to 16 resources, `100.micros()` and
+/// `Duration::micros(100)`.
 pub mod prelude {
     pub use punctual_core::several::{Lock2, Lock3, Lock4, Lock5, Lock6, Lock7, Lock8};
     pub use punctual_core::several::{Lock9, Lock10, Lock11, Lock12, Lock13, Lock14, Lock15, Lock16};

@@ -1,8 +1,8 @@
 //! Drops datagrams that would let the memory of rustdds grow.
 //!
 //! rustdds keeps a record of about 1 KiB for each sender that it has ever heard, whether or not the
-//! sender is a participant, and reserves the bytes that a fragment announces, up to 4 GiB. It has no
-//! setting for either. A participant announces itself before anything else, so the filter
+//! sender is a participant, and reserves the bytes that a fragment announces, up to 4 GiB. It has
+//! no setting for either. A participant announces itself before anything else, so the filter
 //!
 //! * accepts a new sender only if its datagram names the participant of that sender,
 //! * admits [`BURST`] new senders at once, and then one per [`REFILL_INTERVAL`],

@@ -1,7 +1,7 @@
 //! The network interfaces of this machine.
 //!
-//! rustdds reads them once, when it creates a participant. An interface that comes up later, such as
-//! one with an address from DHCP or a wireless one after a boot, requires another participant.
+//! rustdds reads them once, when it creates a participant. An interface that comes up later, such
+//! as one with an address from DHCP or a wireless one after a boot, requires another participant.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;

@@ -39,9 +39,9 @@ pub(crate) const ERROR_PAUSE: Duration = Duration::from_millis(50);
 /// dropped and counted. Only DDS knows whether a peer has received a sent message: a peer that is
 /// more than 64 messages behind may find a gap, which is not counted.
 ///
-/// When a network interface comes up later, as by DHCP after a boot, the node reconnects in order to
-/// use it: it appears to its peers as a new one, and exchanges no messages with them until they have
-/// found each other again. Local nodes (`ROS_LOCALHOST_ONLY`) do not reconnect.
+/// When a network interface comes up later, as by DHCP after a boot, the node reconnects in order
+/// to use it: it appears to its peers as a new one, and exchanges no messages with them until they
+/// have found each other again. Local nodes (`ROS_LOCALHOST_ONLY`) do not reconnect.
 pub(crate) struct Ros2 {
     // Dropped first, because they use the node.
     subscribers: Vec<Waiting<Readers>>,

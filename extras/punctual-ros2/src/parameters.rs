@@ -40,7 +40,8 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Provides the parameters of the app with this process number. It may start to serve them later.
+    /// Provides the parameters of the app with this process number. It may start to serve them
+    /// later.
     pub(crate) fn new(process: u32) -> Self {
         Self { process, found: Arc::default() }
     }

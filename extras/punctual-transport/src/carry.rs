@@ -11,8 +11,8 @@ use crate::{App, AppTopic, Network, Notice, print};
 
 /// The pause before another attempt to attach.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// The time for which an app may refuse a restarted worker, because it has not yet noticed the death
-/// of the previous one.
+/// The time for which an app may refuse a restarted worker, because it has not yet noticed the
+/// death of the previous one.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time limit for joining and leaving the network.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);

@@ -1,7 +1,8 @@
 //! A program that carries the topics of a Punctual app over a network.
 //!
 //! The network library runs in a worker process with limited memory. It may hang, abort or exhaust
-//! its memory: the program restarts a worker that dies, and the app reports and counts what happens.
+//! its memory: the program restarts a worker that dies, and the app reports and counts what
+//! happens.
 //!
 //! ```no_run
 //! use std::convert::Infallible;

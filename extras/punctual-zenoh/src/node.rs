@@ -30,8 +30,8 @@ const ATTACHED: usize = 12;
 /// a gap where messages were lost.
 ///
 /// A blocked peer blocks this process. The app reports this, and counts the messages that it
-/// overwrites in that time. After 5 s Zenoh closes the connection to such a peer. Messages in flight may
-/// be lost when either side ends; only the sequence numbers show how many.
+/// overwrites in that time. After 5 s Zenoh closes the connection to such a peer. Messages in
+/// flight may be lost when either side ends; only the sequence numbers show how many.
 pub(crate) struct Zenoh {
     _subscribers: Vec<Subscriber<()>>,
     /// For each topic, the publisher if the app publishes it.

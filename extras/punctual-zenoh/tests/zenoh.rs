@@ -1,5 +1,5 @@
-//! The transport between an app and a Zenoh node in another process, on loopback in a separate network
-//! namespace.
+//! The transport between an app and a Zenoh node in another process, on loopback in a separate
+//! network namespace.
 
 #[path = "../../support/alone.rs"]
 mod alone;

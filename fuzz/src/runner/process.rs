@@ -1,5 +1,5 @@
-//! The process of a run: its privileges and limits, and the wait for its end, which takes longer on a
-//! busy machine.
+//! The process of a run: its privileges and limits, and the wait for its end, which takes longer on
+//! a busy machine.
 
 use std::collections::HashMap;
 use std::fs;

@@ -102,7 +102,8 @@ mod port {
                 .open(path)
                 .map_err(|error| format!("{path}: {error}; load parport_pc and ppdev"))?;
             request(&port, CLAIM, &mut [])?;
-            // The driver may have triggered an interrupt while probing: a missed edge is not repeated.
+            // The driver may have triggered an interrupt while probing: a missed edge is not
+            // repeated.
             request(&port, READ_STATUS, &mut [0])?;
             request(&port, TAKE_INTERRUPTS, &mut [0; 4])?;
             Ok((Self::Kernel(port.try_clone()?), Source::Kernel(port)))

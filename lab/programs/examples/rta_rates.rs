@@ -5,9 +5,9 @@
 //!
 //! `PUNCTUAL_PROFILE=FILE` selects the file for the observations.
 //!
-//! Releases are at multiples of 500 µs. Each job of `slow` enters its critical section a little later
-//! than the previous one, so that a release eventually coincides with the start of the section; all
-//! its jobs take the same time.
+//! Releases are at multiples of 500 µs. Each job of `slow` enters its critical section a little
+//! later than the previous one, so that a release eventually coincides with the start of the
+//! section; all its jobs take the same time.
 
 use std::process::ExitCode;
 

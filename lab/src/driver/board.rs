@@ -1,8 +1,8 @@
 //! `--host user@board`: the same programs and cases on a real machine, over ssh.
 //!
 //! Nothing is installed there. The programs are in a directory in the machine's `/tmp`, or in its
-//! `TMPDIR`, which is removed afterwards, even if the run is interrupted. ssh never asks for a password: a key must be
-//! set up.
+//! `TMPDIR`, which is removed afterwards, even if the run is interrupted. ssh never asks for a
+//! password: a key must be set up.
 
 use std::env;
 use std::ffi::OsStr;

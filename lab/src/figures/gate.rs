@@ -182,8 +182,8 @@ impl Kind {
 /// In five builds, four of them with a different function order and one with another feature, in
 /// guests with different memory sizes, the median of our rows varied by at most 1.0 %, with
 /// hackbench by 7.1 %; the mean by 1.0 and 1.3 %; the 99th percentile of paths by 0.9 %, of waits
-/// for events by 26.6 %, with hackbench by 2.5 %; the minimum by 0.4, 14.3 and 13.3 %. A single tick
-/// in a row determines its maximum.
+/// for events by 26.6 %, with hackbench by 2.5 %; the minimum by 0.4, 14.3 and 13.3 %. A single
+/// tick in a row determines its maximum.
 struct Bounds {
     within: f64,
     slack: f64,

@@ -342,8 +342,8 @@ pub(super) fn pipe(command: &mut Command, input: impl Into<Stdio>, interrupt: &I
     if status.success() { Ok(()) } else { Err(format!("{status} from {command:?}").into()) }
 }
 
-/// Unpacks the files of a package that match one of the patterns `parts`, or all files without patterns,
-/// below `tree`.
+/// Unpacks the files of a package that match one of the patterns `parts`, or all files without
+/// patterns, below `tree`.
 pub(super) fn unpack_package(deb: &Path, tree: &Path, parts: &[&str], interrupt: &Interrupt) -> Result {
     let [dpkg, tar] = tools::require(["dpkg-deb", "tar"])?;
     let mut dpkg = Command::new(dpkg).arg("--fsys-tarfile").arg(deb).stdout(Stdio::piped()).spawn()?;

@@ -1,9 +1,9 @@
-//! Skips of tests, or of parts of them, that need something the machine lacks, and the lock of tests
-//! that need the machine to themselves.
+//! Skips of tests, or of parts of them, that need something the machine lacks, and the lock of
+//! tests that need the machine to themselves.
 //!
 //! The test harness has no state between passed and failed, and it hides the output of tests that
-//! pass. [`skip`] prints a line past the harness, and appends it to a file of `cargo xtask test`, which
-//! counts the lines by need.
+//! pass. [`skip`] prints a line past the harness, and appends it to a file of `cargo xtask test`,
+//! which counts the lines by need.
 
 use std::env;
 use std::fmt;

@@ -29,8 +29,8 @@ pub(super) fn run(board: Board, output: &Path) -> Result {
     Ok(())
 }
 
-/// Returns the JSON in the output of a board, and checks it against the line with its checksum. Other
-/// output, for example of a boot loader, may precede and follow it.
+/// Returns the JSON in the output of a board, and checks it against the line with its checksum.
+/// Other output, for example of a boot loader, may precede and follow it.
 pub(super) fn extract(printed: &str) -> Result<String> {
     const BEGINNING: &str = "{\"format\": \"punctual-bench\"";
     const CHECKSUM: &str = "\nchecksum: ";

@@ -1,9 +1,9 @@
 //! Errata of processors that an image has to work around.
 //!
 //! Cortex-A53 erratum 835769: a 64-bit multiply-accumulate directly after a load or a store may
-//! compute a wrong result. As GNU ld does with `--fix-cortex-a53-835769`, which lld lacks, each such
-//! instruction becomes a branch to a copy of it, followed by a branch back. So `core`, which other
-//! compilers have built, is covered as well.
+//! compute a wrong result. As GNU ld does with `--fix-cortex-a53-835769`, which lld lacks, each
+//! such instruction becomes a branch to a copy of it, followed by a branch back. So `core`, which
+//! other compilers have built, is covered as well.
 
 use super::board::Board;
 use super::elf::Elf;
@@ -59,8 +59,8 @@ fn affected(elf: &Elf) -> Vec<u64> {
         .collect()
 }
 
-/// MADD, MSUB, SMADDL, SMSUBL, UMADDL and UMSUBL of 64 bits that add to a register. *Arm Architecture
-/// Reference Manual for A-profile architecture*, C4.1, "Data-processing (3 source)".
+/// MADD, MSUB, SMADDL, SMSUBL, UMADDL and UMSUBL of 64 bits that add to a register. *Arm
+/// Architecture Reference Manual for A-profile architecture*, C4.1, "Data-processing (3 source)".
 fn is_multiply_accumulate(instruction: u32) -> bool {
     let operation = instruction >> 21 & 0b111;
     let accumulator = instruction >> 10 & 0x1F;

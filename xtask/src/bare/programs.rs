@@ -16,10 +16,10 @@
 //! //! json: punctual-bench          prints JSON as `punctual bench --json`; rows and rules are compared
 //! ```
 //!
-//! `input/` contains the input of a program. In an expected output, a line that starts with the name
-//! of a board and a colon applies to that board, and `{at most N}` stands for a number. Addresses and
-//! registers are ignored, and of a backtrace only the functions that the expected output names are
-//! compared.
+//! `input/` contains the input of a program. In an expected output, a line that starts with the
+//! name of a board and a colon applies to that board, and `{at most N}` stands for a number.
+//! Addresses and registers are ignored, and of a backtrace only the functions that the expected
+//! output names are compared.
 
 use std::fs;
 use std::path::Path;

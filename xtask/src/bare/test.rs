@@ -161,8 +161,8 @@ fn build<'a>(board: Board, programs: &[&'a Program]) -> Result<Vec<(&'a Program,
     Ok(built)
 }
 
-/// Sends `hello` to the boot loader, and waits for its greeting. Before that, the loader rejects the
-/// image if it declares more bytes than there is room for, or if it is for another board.
+/// Sends `hello` to the boot loader, and waits for its greeting. Before that, the loader rejects
+/// the image if it declares more bytes than there is room for, or if it is for another board.
 fn load_and_run(board: Board) -> Result {
     let image = hello(board)?;
     let another = Board::all().iter().copied().find(|other| *other != board).ok_or("there is one board")?;

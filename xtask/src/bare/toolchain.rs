@@ -204,8 +204,8 @@ fn debian(target: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Returns a sysroot with `core` and `alloc` for a target. `cargo`, which can build them from source,
-/// does so once for each compiler; all checkouts of the user share the result.
+/// Returns a sysroot with `core` and `alloc` for a target. `cargo`, which can build them from
+/// source, does so once for each compiler; all checkouts of the user share the result.
 fn sysroot(cargo: &mut Command, target: &str) -> Result<PathBuf> {
     let version = Command::new(DEBIAN_RUSTC).arg("-vV").output_within(TOOL_LIMIT)?;
     let mut hash = fnv::FnvHasher::default();

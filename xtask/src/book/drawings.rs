@@ -159,7 +159,8 @@ fn check_modules(sources: &Path, drawing: &str, problems: &mut Vec<String>) -> R
     Ok(())
 }
 
-/// Returns the modules that the code names by paths from `crate`, except in macros for other crates.
+/// Returns the modules that the code names by paths from `crate`, except in macros for other
+/// crates.
 fn named_modules(text: &str) -> impl Iterator<Item = &str> {
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     code.flat_map(|line| {

@@ -3,6 +3,7 @@
 //!
 //! mdBook itself ignores a missing included file, anchor or link, so [`pages`] checks these first.
 
+mod columns;
 mod drawings;
 mod pages;
 mod variables;
@@ -43,6 +44,7 @@ pub(crate) fn run(options: &Options) -> Result {
 
 fn check() -> Result {
     let mut problems = pages::problems(cargo::root())?;
+    problems.extend(columns::problems(cargo::root())?);
     problems.extend(variables::problems(cargo::root())?);
     problems.extend(drawings::problems(cargo::root())?);
     match problems.is_empty() {

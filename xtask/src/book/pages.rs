@@ -15,9 +15,6 @@ const DOCTESTS: [&str; 1] = ["guides/kernel.md"];
 /// The directories of the repository, with which paths in code style begin.
 const DIRECTORIES: [&str; 8] = ["bare/", "crates/", "demos/", "docs/", "extras/", "fuzz/", "lab/", "xtask/"];
 
-/// The maximum line width of the README, which is also read as plain text.
-const COLUMNS: usize = 100;
-
 /// Returns every problem of the pages in the tree at `root`, one per line.
 pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
     let book = root.join("docs/book/src");
@@ -37,14 +34,6 @@ pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
     let readme = Page::read(root, root.join("README.md"))?;
     readme.check_listings(&mut problems);
     readme.check_links(&mut problems)?;
-    let long = |line: &&str| line.chars().count() > COLUMNS;
-    problems.extend(
-        readme
-            .text
-            .lines()
-            .filter(long)
-            .map(|line| format!("README.md: more than {COLUMNS} columns: {line}")),
-    );
     let oldest = oldest_rust(&fs::read_to_string(root.join("Cargo.toml"))?)?;
     for manifest in ["bare/Cargo.toml", "extras/Cargo.toml"] {
         let other = oldest_rust(&fs::read_to_string(root.join(manifest))?)?;

@@ -92,7 +92,8 @@ pub mod {MODULE} {{
 
     static STATE: OnceLock<State> = OnceLock::new();
 
-    /// Reads the environment before `main`: afterwards the switch may be asked where nothing may allocate.
+    /// Reads the environment before `main`: afterwards the switch may be asked where nothing may
+    /// allocate.
     #[used]
     #[unsafe(link_section = ".init_array")]
     static INIT: extern "C" fn() = {{
@@ -106,7 +107,8 @@ pub mod {MODULE} {{
         fn mmap(at: *mut u8, size: usize, rights: i32, flags: i32, file: i32, offset: i64) -> *mut u8;
     }}
 
-    /// Maps the file, so that what a fork reaches is seen, and costs as little as what a thread does.
+    /// Maps the file, so that what a fork reaches is seen, and costs as little as what a thread
+    /// does.
     fn map(path: self::std::ffi::OsString) -> &'static [AtomicU8; COUNT] {{
         let file = File::options().read(true).write(true).open(path).expect("the file for reached mutations is there");
         file.set_len(COUNT as u64).expect("it can be made so long");

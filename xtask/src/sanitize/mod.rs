@@ -207,8 +207,8 @@ fn reports(outcome: &Outcome) -> Vec<&str> {
 /// The packages that Miri can interpret. `punctual` uses parts of Linux that Miri does not support.
 const MIRI_PACKAGES: [&str; 2] = ["punctual-core", "punctual-sync"];
 
-/// Tests of these packages that Miri cannot interpret: they start processes, read other processes in
-/// `/proc`, or use priority-inheritance futexes.
+/// Tests of these packages that Miri cannot interpret: they start processes, read other processes
+/// in `/proc`, or use priority-inheritance futexes.
 const MIRI_SKIPPED: [&str; 5] = [
     "shared::owner::process::",
     "tests::panics_if_it_cannot_",
@@ -221,8 +221,8 @@ const MIRI_SKIPPED: [&str; 5] = [
 /// which is not a defect of these packages.
 const MIRI_FLAGS: &str = "-Zmiri-ignore-leaks -Zmiri-permissive-provenance";
 
-/// Runs unit tests under Miri, an interpreter that detects undefined behavior and data races that no
-/// ordinary run shows.
+/// Runs unit tests under Miri, an interpreter that detects undefined behavior and data races that
+/// no ordinary run shows.
 pub(crate) fn miri() -> Result {
     for package in MIRI_PACKAGES {
         let mut command = cargo::command();

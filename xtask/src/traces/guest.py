@@ -20,9 +20,11 @@ UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6}
 
 # QEMU's name for the thread that is the guest's only CPU.
 THREAD = "CPU 0/TCG"
-# The minimum numbers of events and pauses, so that it is not accidental that each event is within a run of the thread.
+# The minimum numbers of events and pauses, so that it is not accidental that each event is within a
+# run of the thread.
 EVENTS, PAUSES = 1000, 100
-# Times shifted beyond the tolerance must be detected as wrong: by a multiple of the tolerance, plus a number of ns.
+# Times shifted beyond the tolerance must be detected as wrong: by a multiple of the tolerance, plus
+# a number of ns.
 TIMES, MORE = 2, 100_000
 
 
@@ -38,7 +40,8 @@ def read(lines):
         if cpu == 0:
             events.append(time)
         elif match[5] == "sched_switch" and (switch := SWITCH.search(match[6])):
-            # The previous thread has run since the last switch there, regardless of its next thread: some kernels omit switches.
+            # The previous thread has run since the last switch there, regardless of its next
+            # thread: some kernels omit switches.
             if switch[1] == THREAD:
                 runs.append((since.get(cpu, 0), time))
             since[cpu] = time

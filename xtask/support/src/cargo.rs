@@ -57,8 +57,8 @@ pub fn metadata_of(command: &mut Command) -> Result<Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// Runs a `cargo test` command, and fails if one of its filters matches no test: a renamed test must
-/// not disappear from a check unnoticed.
+/// Runs a `cargo test` command, and fails if one of its filters matches no test: a renamed test
+/// must not disappear from a check unnoticed.
 pub fn test(command: &mut Command) -> Result {
     if has_tests(command)? {
         process::succeed(command)
@@ -67,8 +67,8 @@ pub fn test(command: &mut Command) -> Result {
     }
 }
 
-/// Builds the tests of a `cargo test` command, and returns whether there are any, and some for each of
-/// its filters. The filters follow `--`, among options without values.
+/// Builds the tests of a `cargo test` command, and returns whether there are any, and some for each
+/// of its filters. The filters follow `--`, among options without values.
 pub fn has_tests(command: &Command) -> Result<bool> {
     let mut list = Command::new(command.get_program());
     list.args(command.get_args());
@@ -93,7 +93,8 @@ pub fn has_tests(command: &Command) -> Result<bool> {
     Ok(are_matched(&arguments, &String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Returns whether a list of tests has some for each filter in the arguments of a `cargo test` command.
+/// Returns whether a list of tests has some for each filter in the arguments of a `cargo test`
+/// command.
 fn are_matched(arguments: &[impl AsRef<str>], listed: &str) -> bool {
     let arguments = arguments.iter().map(AsRef::as_ref);
     let mut filters =

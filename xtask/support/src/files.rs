@@ -10,8 +10,8 @@ pub fn read(path: &Path) -> Result<String> {
     Ok(fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?)
 }
 
-/// Returns the files below a directory with one of these extensions, by path, except build products.
-/// A directory that does not exist has none.
+/// Returns the files below a directory with one of these extensions, by path, except build
+/// products. A directory that does not exist has none.
 pub fn below(directory: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     let (mut found, mut open) = (Vec::new(), vec![directory.to_owned()]);
     while let Some(directory) = open.pop() {

@@ -152,7 +152,8 @@ fn drain(pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     receiver
 }
 
-/// Passes on the lines of `pipe` by a thread that ends with it, so that a reader can bound its wait.
+/// Passes on the lines of `pipe` by a thread that ends with it, so that a reader can bound its
+/// wait.
 pub fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {

@@ -1,6 +1,7 @@
 //! The part of JSON Schema 2020-12 that the schemas in `docs/` use.
 //!
-//! A keyword or a pattern beyond this part is an error of the schema and panics; no constraint is ignored.
+//! A keyword or a pattern beyond this part is an error of the schema and panics; no constraint is
+//! ignored.
 
 use serde_json::{Map, Value};
 
@@ -161,8 +162,9 @@ fn is_of_type(value: &Value, of: &Value) -> bool {
     }
 }
 
-/// Matches an anchored pattern of literal characters, digits `[0-9]` with an optional count `{n}`, and alternatives of
-/// literal texts `(a|b)`. Without `$` at its end, the pattern may match a prefix.
+/// Matches an anchored pattern of literal characters, digits `[0-9]` with an optional count `{n}`,
+/// and alternatives of literal texts `(a|b)`. Without `$` at its end, the pattern may match a
+/// prefix.
 fn matches_pattern(mut text: &str, pattern: &str) -> bool {
     let mut pattern = pattern.strip_prefix('^').expect("the pattern is anchored");
     while !pattern.is_empty() && pattern != "$" {

@@ -151,8 +151,8 @@ fn check_counters(report: &mut Report, timer: timer::Timer) {
 /// Number of bytes that the UART sends to itself.
 const LOOPED: u32 = 16;
 
-/// Sends bytes to itself inside the UART of the console; returns how many arrive. They also leave the
-/// UART, so this must precede the report.
+/// Sends bytes to itself inside the UART of the console; returns how many arrive. They also leave
+/// the UART, so this must precede the report.
 fn loop_uart(uart: &Block<UART>) -> u32 {
     console::flush();
     while !uart.fr.is_set(FR::RXFE) {

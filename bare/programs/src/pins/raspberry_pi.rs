@@ -83,8 +83,8 @@ fn write(offset: usize, ones: u32) {
     unsafe { ((raspberry_pi::map().gpio() + offset) as *mut u32).write_volatile(ones) };
 }
 
-/// Returns why no edges can be made at the stimulus: they come from the response, by a wire. Must be
-/// called after [`stimulus_and_response`].
+/// Returns why no edges can be made at the stimulus: they come from the response, by a wire. Must
+/// be called after [`stimulus_and_response`].
 ///
 /// # Errors
 /// Returns the reason.

@@ -1,4 +1,5 @@
-//! The virtual timer of the core. *Arm Architecture Reference Manual for A-profile architecture*, D12.
+//! The virtual timer of the core. *Arm Architecture Reference Manual for A-profile architecture*,
+//! D12.
 
 use aarch64_cpu::asm::barrier;
 use aarch64_cpu::registers::{CNTFRQ_EL0, CNTV_CTL_EL0, CNTV_CVAL_EL0, CNTVCT_EL0, Readable, Writeable};

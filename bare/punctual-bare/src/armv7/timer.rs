@@ -1,4 +1,5 @@
-//! The virtual timer of the core. *ARM Architecture Reference Manual, ARMv7-A and ARMv7-R edition*, B8.
+//! The virtual timer of the core. *ARM Architecture Reference Manual, ARMv7-A and ARMv7-R edition*,
+//! B8.
 
 use core::arch::asm;
 

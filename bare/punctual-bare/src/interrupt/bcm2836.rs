@@ -128,8 +128,8 @@ impl Controller for Bcm2836 {
             return Some(TIMER);
         }
         if source & MAILBOX != 0 {
-            // SAFETY: the register exists on these boards, and only this core clears it. A later ring
-            // sets it again.
+            // SAFETY: the register exists on these boards, and only this core clears it. A later
+            // ring sets it again.
             unsafe { MAILBOX_CLEAR.wrapping_add(4 * core).write_volatile(u32::MAX) };
             arch::data_barrier();
             return Some(BELL);
@@ -155,8 +155,8 @@ impl Controller for Bcm2836 {
     fn end(_: u32) {}
 
     fn enable(number: u32) {
-        // SAFETY: the registers exist on these boards. A register in which written ones enable can be
-        // written at any time. The timers' register has no other bit in use.
+        // SAFETY: the registers exist on these boards. A register in which written ones enable can
+        // be written at any time. The timers' register has no other bit in use.
         unsafe {
             match number {
                 TIMER => TIMER_CONTROL.wrapping_add(arch::core() as usize).write_volatile(VIRTUAL_TIMER),

@@ -63,7 +63,8 @@ pub struct Pwcet {
     pub block: usize,
     /// Number of block maxima.
     pub blocks: usize,
-    /// |Z| of the number of runs above and below the median (Wald & Wolfowitz): tests that jobs are independent.
+    /// Absolute Z of the number of runs above and below the median (Wald & Wolfowitz): tests that
+    /// jobs are independent.
     pub runs: Test,
     /// Distance between the distributions of the first and the second half (Kolmogorov & Smirnov):
     /// tests that jobs are identically distributed.

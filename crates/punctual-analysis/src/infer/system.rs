@@ -491,8 +491,8 @@ mod tests {
         assert!(found.unbounded[0].1.contains("the duration of `timer, CPU 0` is unknown"));
     }
 
-    /// A job of 300 waits for nine tenths of the period. Sums between powers of two are upper limits,
-    /// so the usual wait is 10 instead of 5.
+    /// A job of 300 waits for nine tenths of the period. Sums between powers of two are upper
+    /// limits, so the usual wait is 10 instead of 5.
     #[test]
     fn rare_long_wait_is_a_separate_source() {
         let mut one = thread("one", 20, 0, (1_000, 200));

@@ -124,7 +124,8 @@ fn check_complete(tasks: &[ModelTask], profile: &Profile) -> Result<()> {
     in_profile(&[Step::Key("tasks")], what, fix)
 }
 
-/// Names of the tasks that were measured and had no job, unless that is all of them: then nothing is known of the app.
+/// Names of the tasks that were measured and had no job, unless that is all of them: then nothing
+/// is known of the app.
 fn without_jobs(model: &Model, profile: &Profile) -> Vec<String> {
     let had_none = |task: &&ModelTask| {
         profile.tasks.iter().any(|measured| measured.name == task.name && measured.jobs == Some(0))

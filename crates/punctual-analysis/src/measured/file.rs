@@ -45,8 +45,8 @@ pub(super) enum ModelExecutor {
     Global,
 }
 
-/// A declared task. Further keys do not affect the analysis; one that does changes the version of the
-/// schema.
+/// A declared task. Further keys do not affect the analysis; one that does changes the version of
+/// the schema.
 #[derive(Debug, Deserialize)]
 pub(super) struct ModelTask {
     pub(super) name: String,

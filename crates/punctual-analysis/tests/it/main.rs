@@ -1,4 +1,5 @@
-//! The analysis against textbooks, an exhaustive oracle, a simulation, and the executor in virtual time.
+//! The analysis against textbooks, an exhaustive oracle, a simulation, and the executor in virtual
+//! time.
 #![allow(missing_docs)]
 
 #[path = "../support/mod.rs"]

@@ -1,5 +1,5 @@
-//! Nested critical sections on several partitions: compares the bounds with a simulation that shares
-//! no code with the analysis.
+//! Nested critical sections on several partitions: compares the bounds with a simulation that
+//! shares no code with the analysis.
 //!
 //! Each partition has one CPU under the Stack Resource Policy. A request for a resource of several
 //! partitions raises the partition above all levels and spins in order of arrival.

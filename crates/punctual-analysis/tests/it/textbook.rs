@@ -38,8 +38,8 @@ fn played(tasks: &[(u64, u64)]) -> Vec<u64> {
     bounds
 }
 
-/// Audsley, Burns, Richardson, Tindell, Wellings 1993; Burns & Wellings, *Real-Time Systems and Programming Languages*, 4th ed.,
-/// table 11.7.
+/// Audsley, Burns, Richardson, Tindell, Wellings 1993; Burns & Wellings, *Real-Time Systems and
+/// Programming Languages*, 4th ed., table 11.7.
 #[test]
 fn burns_wellings_three_tasks() {
     assert_eq!(played(&[(7, 3), (12, 3), (20, 5)]), [3, 6, 20]);
@@ -51,8 +51,8 @@ fn burns_wellings_full_utilization() {
     assert_eq!(played(&[(20, 5), (40, 10), (80, 40)]), [5, 15, 80]);
 }
 
-/// Lehoczky, Sha, Ding, "The Rate Monotonic Scheduling Algorithm: Exact Characterization and Average Case Behavior", RTSS 1989,
-/// the worked example.
+/// Lehoczky, Sha, Ding, "The Rate Monotonic Scheduling Algorithm: Exact Characterization and
+/// Average Case Behavior", RTSS 1989, the worked example.
 #[test]
 fn lehoczky_sha_ding() {
     assert_eq!(played(&[(100, 40), (150, 40), (350, 100)]), [40, 80, 300]);
@@ -75,8 +75,9 @@ fn lehoczky_either_order() {
     assert_eq!(played(&[(140, 52), (100, 52)]), [52, 108]);
 }
 
-/// Liu & Layland, "Scheduling Algorithms for Multiprogramming in a Hard-Real-Time Environment", JACM 20(1), 1973, section 4: two
-/// tasks at the bound of utilisation, T = 2 and 5, C = 1 and 1, and then C₂ raised to 2, which just fits.
+/// Liu & Layland, "Scheduling Algorithms for Multiprogramming in a Hard-Real-Time Environment",
+/// JACM 20(1), 1973, section 4: two tasks at the bound of utilisation, T = 2 and 5, C = 1 and 1,
+/// and then C₂ raised to 2, which just fits.
 #[test]
 fn liu_layland_two_tasks() {
     assert_eq!(played(&[(2, 1), (5, 1)]), [1, 2]);
@@ -95,7 +96,8 @@ fn davis_second_message_is_worst() {
     assert_eq!(punctual_analysis::first_miss(&system, None), Some(2));
 }
 
-/// Buttazzo, *Hard Real-Time Computing Systems*, 3rd ed., section 4.5.2: the response-time test of four tasks.
+/// Buttazzo, *Hard Real-Time Computing Systems*, 3rd ed., section 4.5.2: the response-time test of
+/// four tasks.
 #[test]
 fn buttazzo_four_tasks() {
     assert_eq!(played(&[(4, 1), (5, 1), (6, 2), (11, 1)]), [1, 2, 4, 10]);
@@ -137,7 +139,8 @@ fn burns_wellings_deadline_monotonic() {
     assert!(punctual_analysis::assign::assign(&monotonic).is_schedulable);
 }
 
-/// J. W. S. Liu, *Real-Time Systems*, 2000, section 6.5.2: time-demand functions of four tasks. In hundredths of the book's unit.
+/// J. W. S. Liu, *Real-Time Systems*, 2000, section 6.5.2: time-demand functions of four tasks. In
+/// hundredths of the book's unit.
 #[test]
 fn liu_time_demand() {
     assert_eq!(played(&[(300, 100), (500, 150), (700, 125), (900, 50)]), [100, 250, 475, 900]);

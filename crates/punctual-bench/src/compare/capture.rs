@@ -1,5 +1,5 @@
-//! Runs in the captured output of a board, which ends them with a checksum: a serial line may lose or
-//! change bytes.
+//! Runs in the captured output of a board, which ends them with a checksum: a serial line may lose
+//! or change bytes.
 
 /// The beginning of a run, as boards print it.
 const BEGINNING: &str = "{\"format\": \"punctual-bench\"";

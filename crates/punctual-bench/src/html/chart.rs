@@ -11,8 +11,8 @@ use crate::grouping::{Group, colour};
 use crate::model::{Published, Row};
 use crate::stats::Distribution;
 
-/// The class and the width of a drawing, and the left end of its axis, right of the names. The style
-/// sheet shows one of the two.
+/// The class and the width of a drawing, and the left end of its axis, right of the names. The
+/// style sheet shows one of the two.
 const LAYOUTS: [(&str, f64, f64); 2] = [("wide", 1060.0, 190.0), ("narrow", 336.0, 104.0)];
 const RIGHT: f64 = 26.0;
 /// The width of a label of the axis with the space around it.

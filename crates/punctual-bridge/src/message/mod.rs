@@ -61,8 +61,8 @@ pub trait Value: Sized {
     /// The encoding.
     const KIND: Kind;
 
-    /// Zeros, `false`, empty texts and sequences, and the time [of the release]: the initial message
-    /// of a `static`, or of some of its fields.
+    /// Zeros, `false`, empty texts and sequences, and the time [of the release]: the initial
+    /// message of a `static`, or of some of its fields.
     ///
     /// ```
     /// use punctual_bridge::message::{Sequence, Text, Value};

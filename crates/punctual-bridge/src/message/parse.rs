@@ -34,8 +34,8 @@ pub enum ParseError {
 /// definition and those of the messages in it, as [`Dialect::Ros2`](super::Dialect::Ros2) writes
 /// them.
 ///
-/// Definitions do not contain capacities, so those of sequences and texts are 0. The result is never
-/// freed; calls with the same arguments return the same description.
+/// Definitions do not contain capacities, so those of sequences and texts are 0. The result is
+/// never freed; calls with the same arguments return the same description.
 ///
 /// # Errors
 /// [`ParseError`].

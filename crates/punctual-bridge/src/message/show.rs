@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::cdr::Bytes;
 use super::{Description, Kind};
 
-/// Returns the values of a message in CDR, in the notation of `ros2 topic pub`: `{x: 0.5, y: -0.25}`.
-/// `None` if the bytes are those of another message.
+/// Returns the values of a message in CDR, in the notation of `ros2 topic pub`: `{x: 0.5, y:
+/// -0.25}`. `None` if the bytes are those of another message.
 pub fn show(description: &Description, payload: &[u8]) -> Option<String> {
     let mut text = String::new();
     fields(description, &mut Bytes::of(payload)?, &mut text)?;

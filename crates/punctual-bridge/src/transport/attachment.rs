@@ -86,8 +86,8 @@ pub enum AttachError {
 ///
 /// A transport that does not call [`read`](Self::read) or [`wait`](Self::wait) for half a second is
 /// reported by the app as stopped. One that is started again under the same name continues with the
-/// messages that its predecessor has not read, as far as they have not been overwritten. Messages of
-/// the last reading before a kill can arrive again.
+/// messages that its predecessor has not read, as far as they have not been overwritten. Messages
+/// of the last reading before a kill can arrive again.
 pub struct Attachment {
     topics: Arc<[TopicInfo]>,
     /// The reader and the counts of each outgoing topic. Dropped before the memory.
@@ -350,9 +350,9 @@ pub struct IncomingPublisher {
 }
 
 impl IncomingPublisher {
-    /// Publishes a message: CDR with its header. The app takes it within about a millisecond, checks
-    /// it, and counts it. Of more than 63 messages in this time, the oldest ones are lost and
-    /// counted by the app.
+    /// Publishes a message: CDR with its header. The app takes it within about a millisecond,
+    /// checks it, and counts it. Of more than 63 messages in this time, the oldest ones are lost
+    /// and counted by the app.
     ///
     /// # Errors
     /// [`TooLong`].

@@ -52,10 +52,10 @@ impl Mapping {
 
     /// Returns the words.
     pub(super) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping has at least this many words, is aligned to a page, and exists as long
-        // as `self`. The file cannot become shorter, so every access succeeds. Other processes may
-        // change the words at any time, as is permitted for atomics; in a mapping for reading, no
-        // code of this crate stores to them, and loads are relaxed ones of one machine word.
+        // SAFETY: the mapping has at least this many words, is aligned to a page, and exists as
+        // long as `self`. The file cannot become shorter, so every access succeeds. Other processes
+        // may change the words at any time, as is permitted for atomics; in a mapping for reading,
+        // no code of this crate stores to them, and loads are relaxed ones of one machine word.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 

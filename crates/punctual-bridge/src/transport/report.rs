@@ -4,8 +4,8 @@ use std::fmt;
 
 /// Counts of the messages of all transports that have attached under one name.
 ///
-/// `taken` and `lost` are claims of the transport, which the app does not trust, limited to the number
-/// of published messages. The other counts are the app's.
+/// `taken` and `lost` are claims of the transport, which the app does not trust, limited to the
+/// number of published messages. The other counts are the app's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransportReport {

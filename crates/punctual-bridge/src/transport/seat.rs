@@ -158,7 +158,8 @@ impl Seat {
         let report = self.report(outgoing);
         let lost = report.lost.wrapping_add(report.incoming_lost);
         let (told, at) = self.told;
-        // A transport updates its position and its counts one after the other, so the sum may decrease.
+        // A transport updates its position and its counts one after the other, so the sum may
+        // decrease.
         let new = lost.saturating_sub(told);
         if new > 0 && at.is_none_or(|at| now.duration_since(at) >= NOTICE_INTERVAL) {
             warn(format_args!("the transport {self}: {new} more messages lost: {report}"));
@@ -189,8 +190,8 @@ impl Seat {
         report
     }
 
-    /// Returns the positions that a successor continues at. They exclude overwritten messages, which
-    /// the report of this transport counts.
+    /// Returns the positions that a successor continues at. They exclude overwritten messages,
+    /// which the report of this transport counts.
     pub(super) fn positions(&self, outgoing: &[Option<Ring>]) -> Vec<u64> {
         let position = |(index, ring): (usize, &Option<Ring>)| {
             let overwritten = ring.as_ref().map_or(0, |ring| self.overwritten(index, ring));
@@ -207,8 +208,8 @@ impl Seat {
         outgoing.iter().enumerate().map(waiting).sum()
     }
 
-    /// Returns the number of messages that have been overwritten, but that the transport has not yet
-    /// counted.
+    /// Returns the number of messages that have been overwritten, but that the transport has not
+    /// yet counted.
     fn overwritten(&self, index: usize, ring: &Ring) -> u64 {
         self.behind(index, ring).saturating_sub(ring.capacity() - 1)
     }

@@ -58,9 +58,9 @@ const MAX_NAMES: usize = 16;
 /// process that may open that socket can attach: other users, systemd units, and containers.
 ///
 /// A transport is not trusted. It can read the outgoing topics, and publish on the incoming ones,
-/// whose messages are decoded and checked like those of any sender. It can neither change the topics
-/// file, nor delay a task: tasks never access memory that a transport can write. A transport that
-/// stops, floods or dies is reported within a second, and counted in [`TransportReport`].
+/// whose messages are decoded and checked like those of any sender. It can neither change the
+/// topics file, nor delay a task: tasks never access memory that a transport can write. A transport
+/// that stops, floods or dies is reported within a second, and counted in [`TransportReport`].
 pub struct TransportServer {
     name: String,
     path: Option<PathBuf>,
@@ -440,8 +440,8 @@ impl Drop for Listener {
     }
 }
 
-/// Lets the group connect to the socket at a path. Another user who can write the directory may have
-/// replaced it since it was bound, so it follows no link and changes no other file.
+/// Lets the group connect to the socket at a path. Another user who can write the directory may
+/// have replaced it since it was bound, so it follows no link and changes no other file.
 fn admit_group(path: &Path) -> io::Result<()> {
     let socket = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let stat = rustix::fs::fstat(&socket)?;

@@ -93,7 +93,8 @@ mod app {
         cx.local.numbers.publish(punctual::now(), Number { number: 1 });
     }
 
-    /// Ends this app alone: a call of `shutdown` outside of jobs ends the apps of other tests as well.
+    /// Ends this app alone: a call of `shutdown` outside of jobs ends the apps of other tests as
+    /// well.
     #[task]
     fn end(_: end::Context) {
         punctual::shutdown();

@@ -13,8 +13,9 @@ use crate::parse::{self, only_cpu, time};
 
 /// Benchmark this machine and kernel for real-time work
 ///
-/// Compares Punctual with POSIX primitives and predecessor crates. Run it as root or with CAP_SYS_NICE: rows measured without real-time
-/// priorities are marked as such. All changes to the system are undone at the end.
+/// Compares Punctual with POSIX primitives and predecessor crates. Run it as root or with
+/// CAP_SYS_NICE: rows measured without real-time priorities are marked as such. All changes to the
+/// system are undone at the end.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -35,8 +35,8 @@ svg .job { fill: var(--text); opacity: 0.75; }
 
 /// Height of a row of a drawing.
 const ROW: f64 = 24.0;
-/// The class and the width of a drawing, and the left end of its bars, right of the names. The style
-/// sheet shows one of the two.
+/// The class and the width of a drawing, and the left end of its bars, right of the names. The
+/// style sheet shows one of the two.
 const LAYOUTS: [(&str, f64, f64); 2] = [("wide", 1080.0, 150.0), ("narrow", 352.0, 100.0)];
 /// Maximum number of parts that are drawn: more would be indistinguishable.
 const MAX_PARTS: usize = 4_000;

@@ -249,8 +249,8 @@ impl Analyzer {
     }
 }
 
-/// Returns the threads that may run the jobs, in addition to those with `known` IDs. Only marks show
-/// which thread runs a task of a Punctual app.
+/// Returns the threads that may run the jobs, in addition to those with `known` IDs. Only marks
+/// show which thread runs a task of a Punctual app.
 fn select(tasks: &[String], known: Select) -> Select {
     Select {
         tids: tasks.iter().filter_map(|name| number(name)).chain(known.tids).collect(),

@@ -58,8 +58,9 @@ pub(crate) fn run(arguments: &Record) -> Result<u8, Failure> {
     record(arguments, Stdio::inherit(), None)
 }
 
-/// Records, with the command's output going to `command_output`. Calls `running` with the process of
-/// the command once it has started, and then prints no summary, because the caller reads the file.
+/// Records, with the command's output going to `command_output`. Calls `running` with the process
+/// of the command once it has started, and then prints no summary, because the caller reads the
+/// file.
 pub(crate) fn record(
     arguments: &Record,
     command_output: Stdio,

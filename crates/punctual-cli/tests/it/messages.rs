@@ -1,5 +1,5 @@
-//! The commands that messages print: each is in a table with a rehearsal, which runs the same program
-//! with the same options and changes nothing outside of a scratch directory.
+//! The commands that messages print: each is in a table with a rehearsal, which runs the same
+//! program with the same options and changes nothing outside of a scratch directory.
 
 use std::collections::BTreeSet;
 use std::fs;

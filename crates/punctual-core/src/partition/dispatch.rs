@@ -12,8 +12,8 @@
 //!
 //! * **Start** and **Raise** take effect at one instant, and only if their condition holds then.
 //! * **Vacate**: the resulting word shows every ready mark that was set before the level was
-//!   vacated. A thread that marks a level afterwards finds the level vacated, or wakes a thread that
-//!   does.
+//!   vacated. A thread that marks a level afterwards finds the level vacated, or wakes a thread
+//!   that does.
 //! * **No overtaking**: a direct call starts only if no job of its level is queued.
 //! * **Timers**: a timer is armed before its timekeeper sleeps, or wakes it.
 
@@ -83,11 +83,12 @@ pub trait Dispatch: Debug + Sync + Sized {
     /// Returns `true` if the thread of `me` releases due jobs of `level` between jobs.
     fn keeps_time(me: CurrentWorker, level: &Level) -> bool;
 
-    /// Marks `level` ready, whose inbox has received a job from a foreign thread, and wakes a thread
-    /// if necessary.
+    /// Marks `level` ready, whose inbox has received a job from a foreign thread, and wakes a
+    /// thread if necessary.
     fn announce<P: PortOf<Self>>(partition: &Partition<P>, level: &'static Level);
 
-    /// Wakes the timekeeper of `level` if it sleeps until after `time`, for which a timer was armed.
+    /// Wakes the timekeeper of `level` if it sleeps until after `time`, for which a timer was
+    /// armed.
     fn armed<P: PortOf<Self>>(partition: &Partition<P>, level: &'static Level, time: Instant);
 
     /// Returns `true` if a thread checks the inboxes without being woken.

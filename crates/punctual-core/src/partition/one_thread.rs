@@ -25,12 +25,12 @@
 //!   found.
 //! * *No overtaking: a mark is cleared after the level is occupied.* A job that a handler queues
 //!   between the two is marked and cannot start there; it is in the queue, which the thread checks
-//!   after it has cleared the mark. In the reverse order the handler would run its job ahead of those
-//!   already queued.
+//!   after it has cleared the mark. In the reverse order the handler would run its job ahead of
+//!   those already queued.
 //! * *Which thread.* There is one, so it may call and serve every level, local ones included.
-//! * *Timers.* A handler, not the thread, releases due jobs. A CPU that arms a timer sets the bit of
-//!   its level in `timed`, executes a fence and reads the [alarm](crate::alarm); the handler hides
-//!   the alarm, executes a fence and reads `timed`. One of the two sees the other's write.
+//! * *Timers.* A handler, not the thread, releases due jobs. A CPU that arms a timer sets the bit
+//!   of its level in `timed`, executes a fence and reads the [alarm](crate::alarm); the handler
+//!   hides the alarm, executes a fence and reads `timed`. One of the two sees the other's write.
 //!
 //! A level started as a direct call keeps a mark that another CPU set after the check: the level is
 //! served once more when it is vacated, and may be empty by then.
@@ -173,7 +173,8 @@ impl<P: PortOf<OneThread>> Partition<P> {
         self.dispatch.timed.fetch_or(((1_u64 << self.levels.len()) - 1) as u32, Ordering::Relaxed);
     }
 
-    /// Occupies `level` for a job of an interrupt handler, if it goes before every job that is ready.
+    /// Occupies `level` for a job of an interrupt handler, if it goes before every job that is
+    /// ready.
     #[inline(always)]
     pub(crate) fn occupy_first(&self, me: CurrentWorker, level: u8) -> bool {
         let held = me.held();

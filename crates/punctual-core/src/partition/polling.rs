@@ -2,23 +2,23 @@
 //!
 //! The thread checks the clock, the inbox of every level and the word in a loop, and runs the ready
 //! jobs, highest level first. It sees spawns of other threads and releases by the clock between two
-//! jobs: only its own spawns preempt a running job, as on any worker. Whether a partition polls is a
-//! choice for a run, so polling is a mode of the shared word, without a type.
+//! jobs: only its own spawns preempt a running job, as on any worker. Whether a partition polls is
+//! a choice for a run, so polling is a mode of the shared word, without a type.
 //!
 //! # Proof
 //!
-//! The thread changes the word as any thread of the partition does, so *Start*, *Raise* and *Vacate*
-//! hold. The differences are:
+//! The thread changes the word as any thread of the partition does, so *Start*, *Raise* and
+//! *Vacate* hold. The differences are:
 //!
 //! * *No lost job.* Other threads only push their jobs; they do not mark the level ready. The
-//!   polling thread does that when it finds a job in an inbox, so the word stays in the cache of its
-//!   CPU. A push is complete when it is visible, and every inbox is checked once more after the
-//!   thread has seen that the partition is stopping. Jobs pushed later stay in the inbox, as in other
-//!   partitions.
+//!   polling thread does that when it finds a job in an inbox, so the word stays in the cache of
+//!   its CPU. A push is complete when it is visible, and every inbox is checked once more after the
+//!   thread has seen that the partition is stopping. Jobs pushed later stay in the inbox, as in
+//!   other partitions.
 //! * *No overtaking.* A job in the inbox has no mark. So a direct call also requires that the inbox
 //!   is empty. Only this thread calls, so a job that is pushed after that check is the later one.
-//! * *Which thread.* The thread is a worker of base 0 and the only one that runs jobs, so it may run
-//!   every level, local ones included. No thread ever has to be woken.
+//! * *Which thread.* The thread is a worker of base 0 and the only one that runs jobs, so it may
+//!   run every level, local ones included. No thread ever has to be woken.
 //! * *Timers.* The thread is the timekeeper of every level and checks the clock between two jobs
 //!   instead of announcing a wake-up time.
 
@@ -52,8 +52,8 @@ impl Polling {
         self.0.store(false, Ordering::Relaxed);
     }
 
-    /// Returns `true` if the polling thread may call a job of `level`. Jobs in the inbox are queued,
-    /// although the level is not marked ready.
+    /// Returns `true` if the polling thread may call a job of `level`. Jobs in the inbox are
+    /// queued, although the level is not marked ready.
     #[inline(always)]
     pub(super) fn may_call(level: &Level) -> bool {
         !level.has_inbox()

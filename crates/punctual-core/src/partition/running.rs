@@ -85,8 +85,8 @@ impl<P: Port> Preemption<P> {
         }
     }
 
-    /// [`finish`](Self::finish) of a preemption by [`preempt_at`](Partition::preempt_at) of the same
-    /// level.
+    /// [`finish`](Self::finish) of a preemption by [`preempt_at`](Partition::preempt_at) of the
+    /// same level.
     #[inline(always)]
     pub fn finish_at<L: ConstLevel>(self, end: Stamp) {
         VariantOf::<P>::finish_at::<P, L>(self, end);

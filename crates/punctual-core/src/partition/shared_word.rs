@@ -6,14 +6,14 @@
 //! [`WordCell`], which is linearizable: each operation takes effect at one instant.
 //!
 //! * *Start* and *Raise* are a compare-and-swap each. It fails if the word has changed since its
-//!   condition was checked. For levels that are constants, the module `masked` does both by one test
-//!   and one change with constant masks.
-//! * *Vacate* is an atomic AND. The word that it returns, less the bit, is the word at that instant.
-//!   A thread that marks a level ready is therefore ordered before or after it: before, the returned
-//!   word has the mark, and the thread that vacates the level serves it; after, the marking thread
-//!   finds the level vacated in the word that its atomic OR returns, and serves the level or wakes
-//!   its worker. If the level was marked already, another thread is responsible for it and has not
-//!   served it yet.
+//!   condition was checked. For levels that are constants, the module `masked` does both by one
+//!   test and one change with constant masks.
+//! * *Vacate* is an atomic AND. The word that it returns, less the bit, is the word at that
+//!   instant. A thread that marks a level ready is therefore ordered before or after it: before,
+//!   the returned word has the mark, and the thread that vacates the level serves it; after, the
+//!   marking thread finds the level vacated in the word that its atomic OR returns, and serves the
+//!   level or wakes its worker. If the level was marked already, another thread is responsible for
+//!   it and has not served it yet.
 //! * *No overtaking.* A job is queued before its level is marked, and the mark is cleared in the
 //!   step that occupies the level. So a job that was queued on another thread is marked until a
 //!   thread occupies the level, and a direct call does not start while the level is marked. The
@@ -25,8 +25,8 @@
 //! * *Timers.* A worker announces its wake-up time, executes a fence, and checks for changes of its
 //!   timers. A thread that arms a timer notes the change, executes a fence, and reads the wake-up
 //!   time. One of the two sees the other's write: the worker does not sleep, or it is woken.
-//! * *Waiting.* `held`, the levels in the worker's record, is written after a level was occupied and
-//!   before it is vacated. Only the boost of waiting threads depends on it, see `pi_wait`.
+//! * *Waiting.* `held`, the levels in the worker's record, is written after a level was occupied
+//!   and before it is vacated. Only the boost of waiting threads depends on it, see `pi_wait`.
 //!
 //! Acquire on occupying and release on vacating and marking order the accesses to resources, queues
 //! and nodes: the thread that occupies a level sees the effects of its predecessors.

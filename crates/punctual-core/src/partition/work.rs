@@ -96,9 +96,11 @@ impl<P: Port> Partition<P> {
         None
     }
 
-    /// The main loop of a level's worker: release, serve, sleep; returns once the partition is stopping.
+    /// The main loop of a level's worker: release, serve, sleep; returns once the partition is
+    /// stopping.
     ///
-    /// Implements rule 4: if the level is ready but cannot start, it stays marked, and the worker sleeps.
+    /// Implements rule 4: if the level is ready but cannot start, it stays marked, and the worker
+    /// sleeps.
     ///
     /// # Panics
     /// If `level` is not one of this partition's, or `me` is not its worker.

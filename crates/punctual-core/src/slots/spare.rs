@@ -5,16 +5,17 @@
 //! becomes the *spare* of the level's occupant instead of a free bit, and a spawn from a job of the
 //! level takes it, both without the bit set.
 //!
-//! * *At most one owner.* Only the occupant makes a slot the spare, and only if the task has no spare
-//!   yet; one thread at a time occupies the level, and the word of the partition hands the spare over
-//!   with the level. The occupant or another thread of the partition [takes](WordCell::take) it, or
-//!   a foreign thread [withdraws](WordCell::withdraw) it; the cell makes these linearizable.
+//! * *At most one owner.* Only the occupant makes a slot the spare, and only if the task has no
+//!   spare yet; one thread at a time occupies the level, and the word of the partition hands the
+//!   spare over with the level. The occupant or another thread of the partition
+//!   [takes](WordCell::take) it, or a foreign thread [withdraws](WordCell::withdraw) it; the cell
+//!   makes these linearizable.
 //! * *No slot is hidden.* A thread that finds no free bit takes or withdraws the spare, makes it a
-//!   free bit, and looks again before it reports that every slot is taken. It looks again even if it
-//!   has found no spare: since its first look the occupant may have made another slot a free bit,
-//!   and then have taken the spare.
-//! * *No contention.* After a withdrawal the occupant makes no spares until one of its spawns finds two free
-//!   bits: a task whose slots are all in use has no spare to be withdrawn.
+//!   free bit, and looks again before it reports that every slot is taken. It looks again even if
+//!   it has found no spare: since its first look the occupant may have made another slot a free
+//!   bit, and then have taken the spare.
+//! * *No contention.* After a withdrawal the occupant makes no spares until one of its spawns finds
+//!   two free bits: a task whose slots are all in use has no spare to be withdrawn.
 
 use super::{Arguments, NO_NODE, Slots};
 use crate::atomic::Ordering;
@@ -49,8 +50,8 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// Makes the spare a free bit, if there is one. For a thread that has found no free bit and
     /// looks for one again afterwards. `cell` is that of the level's partition.
     ///
-    /// Real-time safety: enters the kernel only if the thread does not belong to the partition, or an
-    /// administrator has moved it to another CPU.
+    /// Real-time safety: enters the kernel only if the thread does not belong to the partition, or
+    /// an administrator has moved it to another CPU.
     ///
     /// # Safety
     /// `me` is `None`, or the calling thread has [joined](crate::Partition::join) the partition as

@@ -83,7 +83,8 @@ fn two_boosting_jobs_exclude_each_other() {
     two_jobs(true);
 }
 
-/// A job that waits to raise finds the level above vacated, and occupied again before it has raised.
+/// A job that waits to raise finds the level above vacated, and occupied again before it has
+/// raised.
 #[test]
 fn job_waits_again_for_restarted_level() {
     check(3, |arena| {

@@ -1,4 +1,5 @@
-//! Models of the executor's protocols: loom explores their executions. `cargo xtask loom` runs each model in a process.
+//! Models of the executor's protocols: loom explores their executions. `cargo xtask loom` runs each
+//! model in a process.
 #![cfg(loom)]
 
 mod support;

@@ -1,5 +1,5 @@
-//! The spare slot of a task: it passes on with the level, has one owner at a time, and hides no free
-//! slot.
+//! The spare slot of a task: it passes on with the level, has one owner at a time, and hides no
+//! free slot.
 //!
 //! Bound: three preemptions; the merge gate explores two. A wrong owner of the spare needs two, and
 //! a slot that seems to be missing needs one, as each model argues.
@@ -70,8 +70,8 @@ impl Task {
         }
     }
 
-    /// Spawns a job as a foreign thread, or as a thread of the partition; returns `false` if it finds
-    /// no slot.
+    /// Spawns a job as a foreign thread, or as a thread of the partition; returns `false` if it
+    /// finds no slot.
     fn spawn_as(&self, me: Option<&'static Worker>, argument: u32) -> bool {
         let put = || self.slots.put(argument, 0).ok();
         let put_again = || {

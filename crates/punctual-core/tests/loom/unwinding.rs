@@ -26,7 +26,8 @@ fn leave<const CEILING: u8>(
     inside: impl FnOnce(),
 ) {
     let unwound = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: a job of level 1 on its own thread; the models lock the resource with one ceiling.
+        // SAFETY: a job of level 1 on its own thread; the models lock the resource with one
+        // ceiling.
         let mut right: Locked<'_, _, _, 1, CEILING> =
             unsafe { Locked::new(resource, partition, current(me)) };
         right.lock(|r| {

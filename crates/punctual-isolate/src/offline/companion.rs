@@ -1,7 +1,7 @@
 //! The program on Linux that shares memory with the program on the CPU.
 //!
-//! The child process inherits the descriptors of the device and of its bell. An environment variable describes the layout
-//! for `punctual::remote` in the child.
+//! The child process inherits the descriptors of the device and of its bell. An environment
+//! variable describes the layout for `punctual::remote` in the child.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -16,8 +16,9 @@ use super::layout::{RING, SHARED, STATE, USER};
 /// Environment variable with the layout; `punctual::remote` reads it.
 const VARIABLE: &str = "PUNCTUAL_REMOTE";
 
-/// Lets the process that `command` starts inherit `device`. The caller must not [wait](Device::wait) for the bell any more. The
-/// process gets SIGTERM when the calling thread ends.
+/// Lets the process that `command` starts inherit `device`. The caller must not
+/// [wait](Device::wait) for the bell any more. The process gets SIGTERM when the calling thread
+/// ends.
 pub fn hand_over(device: &Device, command: &mut Command) {
     let descriptors = device.descriptors();
     let [memory, bell] = descriptors;

@@ -223,8 +223,8 @@ impl Marks {
 
     fn at(area: &'static Area, cpu: u32, marker: File) -> Result<Self, String> {
         let (start, size) = area.jobs();
-        // SAFETY: the memory lasts as long as the area, consists of atomics, and holds the ring alone.
-        // The area is published, so the ring was made before.
+        // SAFETY: the memory lasts as long as the area, consists of atomics, and holds the ring
+        // alone. The area is published, so the ring was made before.
         let ring = unsafe { attach_at::<Ring<Words, JOBS>>(start, size) };
         let ring = ring.map_err(|error| error.to_string())?;
         let jobs = ring.consumer().map_err(|_| "another process takes them")?;

@@ -140,8 +140,8 @@ struct Body<'a> {
     context: Option<&'a Ident>,
     /// True if `.await` is allowed here.
     can_wait: bool,
-    /// True in code that certainly runs in a job of the handler: the body, without closures and async
-    /// blocks, and critical sections.
+    /// True in code that certainly runs in a job of the handler: the body, without closures and
+    /// async blocks, and critical sections.
     runs_in_job: bool,
     /// The resources of the enclosing critical sections.
     locked: Vec<Ident>,
@@ -293,8 +293,8 @@ impl Body<'_> {
         (self.can_wait, self.runs_in_job) = before;
     }
 
-    /// Visits the critical section of the resource that was locked last, and reports references to the
-    /// resource that leave it.
+    /// Visits the critical section of the resource that was locked last, and reports references to
+    /// the resource that leave it.
     fn section(&mut self, closure: &ExprClosure) {
         let Some(resource) = self.locked.last() else { return };
         let ty = self.app.resource(resource).map(|resource| &resource.ty);

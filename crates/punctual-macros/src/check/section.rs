@@ -60,8 +60,8 @@ struct Kept<'a> {
 }
 
 impl Kept<'_> {
-    /// Returns the code of a value without references to the resource, if `value` certainly contains
-    /// one.
+    /// Returns the code of a value without references to the resource, if `value` certainly
+    /// contains one.
     fn copy(self, value: &Expr) -> Option<String> {
         let name = self.name;
         match ungrouped(value) {

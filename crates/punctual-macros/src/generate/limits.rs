@@ -1,4 +1,5 @@
-//! Limits of durations that only the compiler can evaluate, as constants; the checks of the macro cover the others.
+//! Limits of durations that only the compiler can evaluate, as constants; the checks of the macro
+//! cover the others.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};

@@ -92,8 +92,8 @@ fn generated(app: &App, analysis: &Analysis) -> TokenStream {
     .collect()
 }
 
-/// Returns a use of a deprecated item at the location of each warning, because only the compiler can
-/// issue warnings.
+/// Returns a use of a deprecated item at the location of each warning, because only the compiler
+/// can issue warnings.
 fn warnings(warnings: &Warnings) -> TokenStream {
     let quiet = quiet();
     let uses = warnings.iter().map(|(name, message)| {

@@ -167,8 +167,8 @@ impl Keys {
         None
     }
 
-    /// Returns the value of the given name. `values` are in the order of the table's names; the first
-    /// is the default.
+    /// Returns the value of the given name. `values` are in the order of the table's names; the
+    /// first is the default.
     pub(super) fn choice<T: Copy, const N: usize>(
         &self,
         name: &str,

@@ -98,7 +98,8 @@ mod conditions_in_cfg_attr {
 }
 
 mod exclusive_conditions {
-    //! Mutually exclusive `#[cfg]`s select between tasks of one name, which may differ in everything.
+    //! Mutually exclusive `#[cfg]`s select between tasks of one name, which may differ in
+    //! everything.
 
     #[punctual::app]
     mod app {
@@ -149,8 +150,8 @@ mod exclusive_conditions {
 }
 
 mod exclusive_items {
-    //! Mutually exclusive `#[cfg]`s select between items of any kind: simulation and hardware in one
-    //! app.
+    //! Mutually exclusive `#[cfg]`s select between items of any kind: simulation and hardware in
+    //! one app.
 
     #[punctual::app(partitions = [control, io])]
     mod app {

@@ -1,4 +1,5 @@
-//! The newest value, observed by many: each reader is notified of every change, or of the newest of several.
+//! The newest value, observed by many: each reader is notified of every change, or of the newest of
+//! several.
 //!
 //! ```
 //! use punctual_sync::make_watch;

@@ -116,8 +116,8 @@ impl<T, const N: usize> Nodes<T, N> {
     #[inline]
     pub(super) fn claim(&self) -> Option<u32> {
         loop {
-            // Relaxed: the swap decides. Acquire: its last item has been taken out. Release: a thread
-            // that finds 0 sees the nodes that were in the list by then.
+            // Relaxed: the swap decides. Acquire: its last item has been taken out. Release: a
+            // thread that finds 0 sees the nodes that were in the list by then.
             if self.returned.load(Ordering::Relaxed) != 0
                 && let Some(node) = self.returned.swap(0, Ordering::AcqRel).checked_sub(1)
             {

@@ -49,19 +49,19 @@
 //! The memory may be written by a process that is not trusted, to either side. Indices are masked,
 //! lengths are checked, positions wrap, and no retry is unbounded; a corrupt message increments
 //! [`BroadcastReader::malformed`]. The bytes of messages, and the counts, are as trustworthy as the
-//! writer. A writer never reads the memory after its creation. A writer that publishes without pause
-//! keeps readers busy, so a reader limits the number of messages that it reads in one turn.
+//! writer. A writer never reads the memory after its creation. A writer that publishes without
+//! pause keeps readers busy, so a reader limits the number of messages that it reads in one turn.
 //!
 //! # Invariants
 //!
 //! *B1* The stores to a slot for position `p` follow, in the order seen by any reader that detects
-//! them, the store of `p` to the tail: [`BroadcastWriter::publish`] executes a release fence between
-//! them, and [`BroadcastReader::read`] an acquire fence between its loads from the slot and its
-//! second load of the tail. *B2* The stores to a slot for position `p` precede the store of `p + 1`
-//! to the tail, by its release ordering and the acquire fence after the reader's first load of the
-//! tail. So a reader that copies position `p` after it has seen a tail above `p` (B2), and then sees
-//! a tail below `p + capacity`, has a complete copy: a store for `p + capacity` or later would have
-//! shown it a tail of at least `p + capacity` (B1).
+//! them, the store of `p` to the tail: [`BroadcastWriter::publish`] executes a release fence
+//! between them, and [`BroadcastReader::read`] an acquire fence between its loads from the slot and
+//! its second load of the tail. *B2* The stores to a slot for position `p` precede the store of
+//! `p + 1` to the tail, by its release ordering and the acquire fence after the reader's first load
+//! of the tail. So a reader that copies position `p` after it has seen a tail above `p` (B2), and
+//! then sees a tail below `p + capacity`, has a complete copy: a store for `p + capacity` or later
+//! would have shown it a tail of at least `p + capacity` (B1).
 //!
 //! Readers use relaxed loads and fences rather than acquire loads, because only relaxed loads of at
 //! most a machine word are defined on read-only memory. Therefore read-only mappings require a
@@ -165,8 +165,8 @@ pub struct BroadcastWriter<'a> {
 }
 
 impl<'a> BroadcastWriter<'a> {
-    /// Creates the writing end in `memory`, which is zero, or was used by a previous writer with the
-    /// same layout. Positions continue. `None` if the memory is too short.
+    /// Creates the writing end in `memory`, which is zero, or was used by a previous writer with
+    /// the same layout. Positions continue. `None` if the memory is too short.
     pub fn new(memory: &'a [AtomicU64], layout: BroadcastLayout) -> Option<Self> {
         let (tail, slots) = layout.split(memory)?;
         // Relaxed: whatever ended the previous writer has ordered its stores.
@@ -178,7 +178,8 @@ impl<'a> BroadcastWriter<'a> {
     /// Real-time safety: wait-free; copies the bytes and stores 24 more.
     ///
     /// # Errors
-    /// [`MessageTooLong`] if it is longer than [`BroadcastLayout::max_bytes`]; nothing is published.
+    /// [`MessageTooLong`] if it is longer than [`BroadcastLayout::max_bytes`]; nothing is
+    /// published.
     #[inline]
     pub fn publish(&mut self, instant: Instant, sequence: u32, message: &[u8]) -> Result<(), MessageTooLong> {
         if message.len() > self.layout.max_bytes {
@@ -290,8 +291,8 @@ impl<'a> BroadcastReader<'a> {
         }
     }
 
-    /// Copies the next message to `buffer` and returns it; `None` if there is none, or if the writer
-    /// has overtaken eight attempts in a row.
+    /// Copies the next message to `buffer` and returns it; `None` if there is none, or if the
+    /// writer has overtaken eight attempts in a row.
     ///
     /// Messages longer than `buffer`, which should have [`BroadcastLayout::message_words`] words,
     /// count as malformed.

@@ -190,7 +190,8 @@ impl<T: Copy> Latest<T> {
     }
 
     fn writer_now(&self) -> LatestWriter<'_, T> {
-        // Relaxed: the claim ordered this after the previous writer's last exchange, which gave it this slot.
+        // Relaxed: the claim ordered this after the previous writer's last exchange, which gave it
+        // this slot.
         LatestWriter { cell: self, expected: self.state.0.load(Ordering::Relaxed) }
     }
 
@@ -319,7 +320,8 @@ impl<T: Copy> LatestReader<'_, T> {
             return false;
         }
         let next = taken(state);
-        // Acquire: the writer has finished with the slot. Release: this reader has finished with its own.
+        // Acquire: the writer has finished with the slot. Release: this reader has finished with
+        // its own.
         self.front = match word.compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => front(next),
             Err(_) => self.take_requested(),

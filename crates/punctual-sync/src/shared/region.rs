@@ -56,8 +56,8 @@ const VERSION: u32 = 2;
 /// The type has the properties in the first sentence.
 pub unsafe trait Plain: Copy + Send + 'static {}
 
-// SAFETY: `AnyBitPattern` promises that every bit pattern is valid, which excludes references; `NoUninit` promises
-// that there is no padding, and is not implemented for raw pointers.
+// SAFETY: `AnyBitPattern` promises that every bit pattern is valid, which excludes references;
+// `NoUninit` promises that there is no padding, and is not implemented for raw pointers.
 unsafe impl<T: AnyBitPattern + NoUninit + Send> Plain for T {}
 
 /// Structures that can be placed in shared memory.

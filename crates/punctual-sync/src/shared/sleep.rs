@@ -27,7 +27,8 @@ pub(super) enum Woken {
     Late,
 }
 
-/// Sleeps while `word` is `expected`, but not past `deadline` (`CLOCK_MONOTONIC`). May return early.
+/// Sleeps while `word` is `expected`, but not past `deadline` (`CLOCK_MONOTONIC`). May return
+/// early.
 ///
 /// # Errors
 /// [`TimedOut`] if the deadline passed.

@@ -1,4 +1,5 @@
-//! The structures in `shared`, used by two processes: this one, and a second run of the same executable.
+//! The structures in `shared`, used by two processes: this one, and a second run of the same
+//! executable.
 
 use std::env;
 use std::process::{Child, Command};

@@ -327,7 +327,8 @@ fn signal_wakes_reader() {
     });
 }
 
-/// The reader's first look may find a node that is current again when it looks for the second time, with another value.
+/// The reader's first look may find a node that is current again when it looks for the second time,
+/// with another value.
 #[test]
 fn value_is_read_once() {
     check(3, || {

@@ -1,4 +1,5 @@
-//! Models of the protocols: loom explores their executions. `cargo xtask loom` runs each model in a process.
+//! Models of the protocols: loom explores their executions. `cargo xtask loom` runs each model in a
+//! process.
 #![cfg(loom)]
 
 mod model;

@@ -35,8 +35,8 @@ fn wakes_for_first_item() {
     });
 }
 
-/// One of the two places is free throughout: first the one that was returned, and after the receiver
-/// has returned the other and reused the first, that other. A sender finds it at any time.
+/// One of the two places is free throughout: first the one that was returned, and after the
+/// receiver has returned the other and reused the first, that other. A sender finds it at any time.
 ///
 /// Bound: three preemptions. A refusal needs one: all changes lie between two checks of the sender.
 #[test]

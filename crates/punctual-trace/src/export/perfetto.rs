@@ -111,8 +111,8 @@ impl<W: Write> Perfetto<W> {
     }
 
     /// Writes the occupants of CPUs. `must_observe` returns whether all switches of a thread are
-    /// recorded, like [`Watch::must_observe`](crate::stats::Watch::must_observe); a thread whose switch-out
-    /// may be missing appears as an unseen thread.
+    /// recorded, like [`Watch::must_observe`](crate::stats::Watch::must_observe); a thread whose
+    /// switch-out may be missing appears as an unseen thread.
     ///
     /// # Errors
     /// Returns the error of writing it.

@@ -31,7 +31,8 @@ mod choice {
         let jobs = s.jobs(Config { select, monotonic: true, ..Config::default() });
         let seen: Vec<_> =
             jobs.iter().map(|job| (job.task, job.response, job.released_by, job.complete())).collect();
-        // That the thread marks jobs was unknown before its first mark, so the first job begins there.
+        // That the thread marks jobs was unknown before its first mark, so the first job begins
+        // there.
         let expected = [110, 110].map(|response| (Some(1), Bounds::Exact(response), ReleasedBy::Mark, true));
         assert_eq!(seen, expected);
         assert_eq!((jobs[0].start, jobs[1].start), (140, 310));
@@ -159,8 +160,8 @@ mod likely {
     const URGENT: Task = task(9, 5);
     const CALL: u32 = 230;
 
-    /// It returns from its sleep, computes for 600 µs without a call, is displaced in the middle, and
-    /// sleeps again.
+    /// It returns from its sleep, computes for 600 µs without a call, is displaced in the middle,
+    /// and sleeps again.
     fn computing(calls: bool) -> Script {
         let mut s = Script::new();
         for job in 1..4 {
@@ -385,8 +386,8 @@ mod open_jobs {
 }
 
 mod unseen_beginnings {
-    //! Jobs that began before their threads were first seen: the first sleep is followed by a job only
-    //! if it was no wait for a lock.
+    //! Jobs that began before their threads were first seen: the first sleep is followed by a job
+    //! only if it was no wait for a lock.
 
     use crate::support::{IDLE, Script, of, task};
     use punctual_trace::event::SwitchOut::{self, Runnable, Sleeping, Uninterruptible};
@@ -469,8 +470,8 @@ mod unseen_beginnings {
 mod scheduler_habits {
     //! Events between the scheduler's entry and exit that look as if a thread had left it.
     //!
-    //! Each scene runs with and without entry and exit events. The exact values with them have to lie
-    //! within the bounds without them.
+    //! Each scene runs with and without entry and exit events. The exact values with them have to
+    //! lie within the bounds without them.
 
     use crate::support::{IDLE, Script, jobs, of, task};
     use punctual_trace::event::SwitchOut::{Runnable, Sleeping};

@@ -16,8 +16,8 @@ mod chains {
     const CONTROL: Task = task(8, 10);
     const OTHER: Task = task(9, 15);
 
-    /// An interrupt thread wakes the reader, which wakes the control loop and continues while that runs
-    /// on another CPU.
+    /// An interrupt thread wakes the reader, which wakes the control loop and continues while that
+    /// runs on another CPU.
     fn crossing(s: &mut Script, t: u64) {
         s.at(t, 0, Kind::IrqEntry { irq: 24 }).waking(t + 2, 0, IRQ, 0).at(
             t + 5,
@@ -152,8 +152,8 @@ mod chains {
 }
 
 mod nested_marks {
-    //! Jobs that an app marks, calling others on the same thread, with interference by other threads
-    //! and handlers.
+    //! Jobs that an app marks, calling others on the same thread, with interference by other
+    //! threads and handlers.
 
     use crate::support::{IDLE, Script, jobs, task};
     use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
@@ -185,8 +185,8 @@ mod nested_marks {
         Cause { actor, ns, times }
     }
 
-    /// The worker runs task 1, which calls task 2, which calls task 3. Each is displaced by a thread or
-    /// an interrupt.
+    /// The worker runs task 1, which calls task 2, which calls task 3. Each is displaced by a
+    /// thread or an interrupt.
     fn nest() -> Script {
         let mut s = Script::new();
         s.waking(100, 0, WORKER, 0).switch(110, 0, Runnable, WORKER).at(120, 0, start(1, 90));
@@ -240,7 +240,8 @@ mod nested_marks {
                 vec![cause(thread, 30, 1), cause(Actor::Task(3), 40, 1)]
             )
         );
-        // Displacement of the jobs it called is part of their time, and so belongs to the called task.
+        // Displacement of the jobs it called is part of their time, and so belongs to the called
+        // task.
         assert_eq!(
             terms(1),
             (
@@ -406,8 +407,8 @@ mod tasks {
         s.switch(start + length, 0, Sleeping, IDLE);
     }
 
-    /// Result of a watch: for each task the thread's reuse count, whether it is ordinary, its jobs and
-    /// the longest of them.
+    /// Result of a watch: for each task the thread's reuse count, whether it is ordinary, its jobs
+    /// and the longest of them.
     fn found(select: Select, script: &Script) -> Vec<(u32, bool, u64, u64)> {
         let mut watch = Watch::new(Config { select, ..Config::default() }, 1);
         watch.name(7, "control");

@@ -205,9 +205,9 @@ fn lose(events: &[Event], random: &mut Random, cpus: usize) -> Vec<Event> {
     kept
 }
 
-/// Some kernels trace no switch from the idle thread: the test removes all of these, or every third.
-/// The true terms are within the bounds of each job, no job is missing, and unaffected jobs stay
-/// exact.
+/// Some kernels trace no switch from the idle thread: the test removes all of these, or every
+/// third. The true terms are within the bounds of each job, no job is missing, and unaffected jobs
+/// stay exact.
 #[test]
 fn bounds_jobs_without_the_switches_from_idle() {
     let (mut jobs, mut bounded, mut exact) = (0, 0, 0);

@@ -46,7 +46,8 @@ impl<B: Bound> BoundTask<B> {
     /// As for [`Task::run`].
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-        // SAFETY: this thread has popped the task's node and occupies the level, by this function's contract.
+        // SAFETY: this thread has popped the task's node and occupies the level, by this function's
+        // contract.
         unsafe { self.task.run(me, node, now) }
     }
 

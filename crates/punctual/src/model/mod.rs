@@ -112,9 +112,11 @@ pub struct Task {
     pub offset: Option<Duration>,
     /// The time from release to completion; for a periodic task its period by default.
     pub deadline: Option<Duration>,
-    /// The length of a window with at most [`burst`](Self::burst) releases, if the task declares one.
+    /// The length of a window with at most [`burst`](Self::burst) releases, if the task declares
+    /// one.
     pub min_interval: Option<Duration>,
-    /// The largest number of releases in any window of [`min_interval`](Self::min_interval), if there is one.
+    /// The largest number of releases in any window of [`min_interval`](Self::min_interval), if
+    /// there is one.
     pub burst: Option<u16>,
     /// The number of jobs that may wait, in addition to the running one.
     pub capacity: u16,
@@ -202,7 +204,8 @@ pub struct Resource {
     pub ceiling: u8,
     /// The protocol that excludes its users from each other.
     pub protocol: Protocol,
-    /// The group lock that protects it, if its users are in several partitions; all resources of a group share one lock.
+    /// The group lock that protects it, if its users are in several partitions; all resources of a
+    /// group share one lock.
     pub group: Option<u16>,
     /// The names of its users' partitions.
     pub partitions: &'static [&'static str],
@@ -229,9 +232,11 @@ pub enum Protocol {
     None,
     /// The Stack Resource Policy (Baker 1991), within one partition.
     Srp,
-    /// The Multiprocessor Stack Resource Policy (Gai, Lipari, Di Natale 2001) with group locks, across partitions.
+    /// The Multiprocessor Stack Resource Policy (Gai, Lipari, Di Natale 2001) with group locks,
+    /// across partitions.
     Msrp,
-    /// The Priority Ceiling Protocol (Sha, Rajkumar, Lehoczky 1990), across the levels of the global executor.
+    /// The Priority Ceiling Protocol (Sha, Rajkumar, Lehoczky 1990), across the levels of the
+    /// global executor.
     Pcp,
 }
 

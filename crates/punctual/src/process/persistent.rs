@@ -1,8 +1,8 @@
 //! State that outlives the process, for an app that is restarted after a crash.
 //!
 //! `punctual supervise --restart` restarts an app that was killed or has crashed. The state of its
-//! tasks is lost, unless they have stored it: a [`Persistent`] is a value in a named region of shared
-//! memory that belongs to the supervisor.
+//! tasks is lost, unless they have stored it: a [`Persistent`] is a value in a named region of
+//! shared memory that belongs to the supervisor.
 //!
 //! ```
 //! use punctual::persistent::Persistent;
@@ -14,8 +14,8 @@
 //! # Ok::<(), punctual::persistent::PersistentError>(())
 //! ```
 //!
-//! A process may die at any instruction of [`Persistent::store`]: the next one gets the last complete
-//! value, never a partial one. That is [`Latest`], whose writer has died.
+//! A process may die at any instruction of [`Persistent::store`]: the next one gets the last
+//! complete value, never a partial one. That is [`Latest`], whose writer has died.
 //!
 //! State corrupted by the fault that caused the crash is restored as well. Only the app can detect
 //! invalid values: store enough to check them, and store them only after a check.
@@ -171,9 +171,9 @@ impl<T: Plain> Persistent<T> {
     /// Opens the value in the memory, or creates it.
     fn begin(memory: Mapping, name: &str, initial: T, outlives: bool) -> Result<(Self, T), PersistentError> {
         let (start, length) = (memory.start(), memory.length());
-        // SAFETY: the memory is mapped until `Persistent` is dropped, and the reference is not moved out
-        // of it. It was all zero when it was created, so only `init_at` below has stored the magic
-        // number there, and every process with the file uses it by this function.
+        // SAFETY: the memory is mapped until `Persistent` is dropped, and the reference is not
+        // moved out of it. It was all zero when it was created, so only `init_at` below has stored
+        // the magic number there, and every process with the file uses it by this function.
         let latest = match unsafe { attach_at::<Latest<T>>(start, length) } {
             // The creation was never finished: a process that is still creating it would hold the
             // lock. SAFETY: as above; without the magic number no code has got a reference.

@@ -90,8 +90,8 @@ impl fmt::Display for Outcome {
 pub struct Summary {
     /// Exact maximum.
     pub max: u64,
-    /// The 99.9th percentile, at most 1 % too large, or 1/16 on a CPU without Linux. `None` if it is
-    /// unknown.
+    /// The 99.9th percentile, at most 1 % too large, or 1/16 on a CPU without Linux. `None` if it
+    /// is unknown.
     pub p999: Option<u64>,
     /// The median, with the same precision.
     pub p50: Option<u64>,
@@ -132,8 +132,8 @@ impl Report {
         self.tasks.iter().find(|task| task.name == name)
     }
 
-    /// Returns the exit code of the program: 0; 101 after a panic; 1 after an overrun, an idle event
-    /// source, or a finding of the guard that stops the app.
+    /// Returns the exit code of the program: 0; 101 after a panic; 1 after an overrun, an idle
+    /// event source, or a finding of the guard that stops the app.
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::Panicked { .. } => 101,

@@ -180,12 +180,13 @@ mod fixed {
             };
             let mut length = 0;
             for task in tasks.take(count) {
-                // SAFETY: the memory is large enough for `count` tasks, and only this function uses it: it came
-                // from the board, or from a report that has been dropped.
+                // SAFETY: the memory is large enough for `count` tasks, and only this function uses
+                // it: it came from the board, or from a report that has been dropped.
                 unsafe { start.add(length).write(task) };
                 length += 1;
             }
-            // SAFETY: that many tasks have been written, and nothing else refers to the memory until this is dropped.
+            // SAFETY: that many tasks have been written, and nothing else refers to the memory
+            // until this is dropped.
             let items = unsafe { core::slice::from_raw_parts_mut(start.as_ptr(), length) };
             super::Tasks(Tasks { items, owner: Some(self) })
         }

@@ -1,5 +1,5 @@
-//! A table for people: the first column left-aligned, the others right-aligned. Does not allocate: it
-//! formats every cell twice, first to measure the width.
+//! A table for people: the first column left-aligned, the others right-aligned. Does not allocate:
+//! it formats every cell twice, first to measure the width.
 
 use core::fmt::{self, Write};
 

@@ -28,14 +28,16 @@ pub struct TaskReport {
     pub period: Option<Duration>,
     /// Its relative deadline, if it has one.
     pub deadline: Option<Duration>,
-    /// The length of a window with at most [`burst`](Self::burst) releases, if the task declares one.
+    /// The length of a window with at most [`burst`](Self::burst) releases, if the task declares
+    /// one.
     pub min_interval: Option<Duration>,
-    /// The largest number of releases in any window of [`min_interval`](Self::min_interval); 0 if none is declared.
+    /// The largest number of releases in any window of [`min_interval`](Self::min_interval); 0 if
+    /// none is declared.
     pub burst: u16,
     /// Policy for early releases, if a [`min_interval`](Self::min_interval) is declared.
     pub on_early: Option<OnEarly>,
-    /// The number of early releases: those less than `min_interval` after the release `burst` before them. With
-    /// `on_early = count`, only those whose jobs have started.
+    /// The number of early releases: those less than `min_interval` after the release `burst`
+    /// before them. With `on_early = count`, only those whose jobs have started.
     pub early: u64,
     /// True if its jobs were measured. Without measurement, because of `#[app(monitor = false)]` or
     /// without the feature `monitoring`, nothing is known of single jobs: `jobs`, `misses`,

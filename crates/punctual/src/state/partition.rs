@@ -68,7 +68,8 @@ impl PartitionState {
         idle: &'static Worker,
         calls: Option<&'static Calls>,
     ) -> Self {
-        // SAFETY: the levels and workers belong only to this partition, by this function's contract.
+        // SAFETY: the levels and workers belong only to this partition, by this function's
+        // contract.
         let core = unsafe { Partition::new(AppPort::new(runtime), levels, workers) };
         Self {
             name: config.name,

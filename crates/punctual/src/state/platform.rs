@@ -29,8 +29,8 @@ pub(crate) trait Platform {
     /// Returns whether the running code belongs to `partition`.
     fn is_in(partition: &'static PartitionState) -> bool;
 
-    /// Returns the worker of the running code. After [`is_in`](Self::is_in), this costs one comparison
-    /// less than [`worker_of`](Self::worker_of).
+    /// Returns the worker of the running code. After [`is_in`](Self::is_in), this costs one
+    /// comparison less than [`worker_of`](Self::worker_of).
     ///
     /// # Safety
     /// The running code belongs to a partition.
@@ -49,8 +49,8 @@ pub(crate) trait Platform {
     /// running.
     fn visit(partition: &'static PartitionState) -> Option<Self::Entry>;
 
-    /// Returns whether the run of `runtime` ends after an operation of the running code, which belongs
-    /// to it.
+    /// Returns whether the run of `runtime` ends after an operation of the running code, which
+    /// belongs to it.
     fn ends_after_this_thread(runtime: &'static Runtime) -> bool;
 
     /// Returns whether jobs have to be dropped, marked, watched or checked, or spawns be rejected.

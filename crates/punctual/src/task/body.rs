@@ -189,8 +189,8 @@ pub(crate) enum Release {
 }
 
 impl Release {
-    /// Returns the time, which is 0 for a job that runs as a call: only periodic tasks use the release
-    /// of a job that is not measured, and their jobs are queued.
+    /// Returns the time, which is 0 for a job that runs as a call: only periodic tasks use the
+    /// release of a job that is not measured, and their jobs are queued.
     #[inline(always)]
     pub(crate) fn unmeasured(self) -> Instant {
         match self {

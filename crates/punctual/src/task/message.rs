@@ -176,8 +176,8 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         args: *mut B::Args,
         release: Option<u64>,
     ) -> Result<(), Refusal> {
-        // SAFETY: by this function's contract; the level is the partition's, by `new`'s contract, and
-        // the node was just handed out.
+        // SAFETY: by this function's contract; the level is the partition's, by `new`'s contract,
+        // and the node was just handed out.
         unsafe {
             let Some(node) = self.slots().put_here(args, release) else {
                 // There may be a spare that this thread could not take at once.
@@ -225,8 +225,8 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// As for [`release`](Self::release), and the calling thread has joined as `me`.
     #[inline(never)]
     unsafe fn queue_slow(&'static self, me: CurrentWorker, args: *mut B::Args) -> Result<(), Refusal> {
-        // SAFETY: by this function's contract; the level is the partition's, by `new`'s contract, and
-        // the node was just handed out.
+        // SAFETY: by this function's contract; the level is the partition's, by `new`'s contract,
+        // and the node was just handed out.
         unsafe {
             if me.running() > B::LEVEL
                 && !is_instrumented::<B>()

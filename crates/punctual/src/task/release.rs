@@ -267,8 +267,9 @@ impl AnyTask {
         Ok(armed)
     }
 
-    /// Releases a job, also in an app that is stopping, or whose jobs are marked, or behind jobs from
-    /// other threads: as a call if the job can run at once, and otherwise by its level's queue.
+    /// Releases a job, also in an app that is stopping, or whose jobs are marked, or behind jobs
+    /// from other threads: as a call if the job can run at once, and otherwise by its level's
+    /// queue.
     ///
     /// # Errors
     /// See [`Refusal`].

@@ -26,7 +26,8 @@ pub enum SpawnError<A> {
     Full(A, &'static FullTask),
     /// The app is stopping or not running.
     Stopping(A),
-    /// The task has had as many releases as its `min_interval` allows, and it has `on_early = reject`.
+    /// The task has had as many releases as its `min_interval` allows, and it has `on_early =
+    /// reject`.
     TooEarly(A),
 }
 

@@ -4,7 +4,8 @@ use punctual::config::Guard;
 
 use super::{config, each, has_line};
 
-/// Spawns up, down and across, locks within and across partitions, timers, waits of every kind, messages.
+/// Spawns up, down and across, locks within and across partitions, timers, waits of every kind,
+/// messages.
 #[punctual::app(main = false, partitions = [near, far])]
 mod app {
     use std::os::fd::OwnedFd;

@@ -126,8 +126,8 @@ fn program() {
     }
 }
 
-/// The program, with the privileges of this process and without any. `set` prepares it between fork and exec, by
-/// system calls alone.
+/// The program, with the privileges of this process and without any. `set` prepares it between fork
+/// and exec, by system calls alone.
 fn prepared(set: impl FnMut() -> io::Result<()> + Clone + Send + Sync + 'static) -> [Command; 2] {
     let mut commands = privileges::with_and_without(process::program("inherited::program"));
     for command in &mut commands {
@@ -137,7 +137,8 @@ fn prepared(set: impl FnMut() -> io::Result<()> + Clone + Send + Sync + 'static)
     commands
 }
 
-/// The program with the privileges of this process, prepared in the same way; `None` without real-time priorities.
+/// The program with the privileges of this process, prepared in the same way; `None` without
+/// real-time priorities.
 fn real_time(set: impl FnMut() -> io::Result<()> + Clone + Send + Sync + 'static) -> Option<Command> {
     if !privileges::real_time() {
         skip(Need::RealTime, "a policy to inherit");
@@ -261,8 +262,8 @@ fn stops_at_sigterm_blocked_by_parent() {
     };
     for ended in prepared(block).map(|command| end_by(command, &[Signal::TERM])) {
         assert!(ended.output.contains("signal 15 after"), "{}", ended.output);
-        // Every thread accepts the signals of its own faults during the run. The mask of the caller is
-        // restored.
+        // Every thread accepts the signals of its own faults during the run. The mask of the caller
+        // is restored.
         for role in ORDINARY_ROLES {
             let kept = format!("blocked [{}, {}]", libc::SIGTERM, libc::SIGUSR1);
             assert!(state(&ended, role).contains(&kept), "{role}: {}", ended.output);

@@ -49,7 +49,8 @@ fn length() -> Duration {
 
 fn survives(form: &str, mut command: Command) {
     let _turn = test_skip::alone();
-    // In µs of CPU time without a system call that blocks: the first sends SIGXCPU, the second SIGKILL.
+    // In µs of CPU time without a system call that blocks: the first sends SIGXCPU, the second
+    // SIGKILL.
     privileges::limit(&mut command, privileges::Resource::Rttime, 5_000_000, 6_000_000);
     let ended =
         process::start_with(command, length() + Duration::from_secs(120), std::process::Stdio::piped()).end();

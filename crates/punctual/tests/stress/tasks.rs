@@ -1,4 +1,5 @@
-//! The app under stress: eight levels that spawn, lock and suspend themselves at random; once for each kind of executor.
+//! The app under stress: eight levels that spawn, lock and suspend themselves at random; once for
+//! each kind of executor.
 //!
 //! | resource | users, of the second partition in brackets | ceiling in one partition |
 //! |---|---|---|
@@ -10,7 +11,8 @@
 //! | `f` | 7, \[8\] | 8 |
 //! | `pair` (lock-free) | both tasks of level 2 | 2 |
 //!
-//! Across partitions `a`, `b` and `c` are one group and `f` another, while `d` and `e` have their ceilings.
+//! Across partitions `a`, `b` and `c` are one group and `f` another, while `d` and `e` have their
+//! ceilings.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

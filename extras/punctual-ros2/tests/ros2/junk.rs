@@ -100,7 +100,8 @@ pub(crate) fn exhaust() {
         let mut body = vec![0, 0, 28, 0];
         body.extend(PARTICIPANT_READER);
         body.extend([0, 1, writer, 0xc2]);
-        // High and low half of the sequence number, number of the first fragment, number of fragments.
+        // High and low half of the sequence number, number of the first fragment, number of
+        // fragments.
         body.extend(0_u32.to_le_bytes());
         body.extend(number.to_le_bytes());
         body.extend(1_u32.to_le_bytes());

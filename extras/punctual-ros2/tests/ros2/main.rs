@@ -1,5 +1,5 @@
-//! The transport between an app and an independent peer with cyclonedds from PyPI: on loopback, in a
-//! separate network namespace.
+//! The transport between an app and an independent peer with cyclonedds from PyPI: on loopback, in
+//! a separate network namespace.
 
 #[path = "../../../support/alone.rs"]
 mod alone;

@@ -3,9 +3,9 @@
 //!
 //! `cargo bench --bench peers` in `extras/punctual-zenoh`, two minutes: windows of 5 s with a peer,
 //! each of them after one of the same task without a bridge, which publishes nothing. The peer is
-//! another process of this program, connected to `punctual-zenoh` on loopback. Then it reports J, R and C for
-//! each kind, whether every message is accounted for, the memory usage, and the kernel's data about
-//! the threads.
+//! another process of this program, connected to `punctual-zenoh` on loopback. Then it reports J, R
+//! and C for each kind, whether every message is accounted for, the memory usage, and the kernel's
+//! data about the threads.
 
 mod app;
 mod peer;

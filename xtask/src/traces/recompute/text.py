@@ -4,7 +4,8 @@ import bisect
 import re
 from collections import Counter, defaultdict, namedtuple
 
-# trace-cmd 3.1.6 sometimes prints times of the same file without a point, in ns, if the file does not name its clock.
+# trace-cmd 3.1.6 sometimes prints times of the same file without a point, in ns, if the file does
+# not name its clock.
 LINE = re.compile(r"^.*?-(\d+)\s+\[(\d+)\]\s*(?:\S+\s+)?(?:(\d+)\.)?(\d+):\s+(\w+):\s*(.*)$")
 LOST = re.compile(r"^(?:\S+:)?\s*CPU:(\d+) \[.*EVENTS? DROPPED")
 SWITCH = re.compile(r"prev_comm=(.*) prev_pid=(\d+) prev_prio=-?\d+ prev_state=(\S+) ==> next_comm=(.*) next_pid=(\d+) next_prio=")
@@ -41,7 +42,8 @@ Run = namedtuple("Run", "start end cpu state")
 Mark = namedtuple("Mark", "time kind what", defaults=[None])
 # `from_wait`: another thread or a timer woke it, which may end a wait for a lock.
 Wake = namedtuple("Wake", "time by due late from_wait cpu ready", defaults=[None])
-# The results of a handler: its end, the time for which others displaced it, its waits, and the due time of the first timer in it.
+# The results of a handler: its end, the time for which others displaced it, its waits, and the due
+# time of the first timer in it.
 Handled = namedtuple("Handled", "end displaced waits due clean")
 
 
@@ -151,7 +153,8 @@ class Trace:
         elif event in ("schedule_enter", "schedule_exit"):
             marks.append(Mark(time, event))
         elif event in ("contention_begin", "contention_end"):
-            # A wait of a handler is not a wait of its thread; neither is that of the next thread before it is named.
+            # A wait of a handler is not a wait of its thread; neither is that of the next thread
+            # before it is named.
             if recorded.contention and cpu.frames:
                 cpu.frames[-1].contends(LOCK.match(rest)[1], time, event.endswith("begin"))
             elif recorded.contention and cpu.running in (None, thread):
@@ -171,7 +174,8 @@ class Trace:
             actor = VECTORS.match(event)[1] if VECTORS.match(event) else (event.rsplit("_", 1)[0], WHICH.search(rest)[1])
             if ended := cpu.handler(actor, event.endswith("_entry")):
                 self.handled[sort_and_number(event, actor, rest) + (number, ended.entry)] = ended.came_to(time)
-            # Between the event of a switch and the switch itself, the CPU already belongs to the next thread.
+            # Between the event of a switch and the switch itself, the CPU already belongs to the
+            # next thread.
             after = cpu.running if thread == cpu.left else thread
             self.occupied[number].append((time, None if cpu.frames else after))
             marks.append(Mark(time, "handler", bool(cpu.frames)))

@@ -6,9 +6,9 @@
 //! line by line or page by page, reading or writing. If the two share an inclusive cache that
 //! evicts one of the loop's lines, the loop must fetch the line from memory.
 //!
-//! Another CPU also writes to a disk, whose transfers and interrupts share memory and buses with the
-//! loop. On a machine with NUMA nodes, a CPU of each node sweeps and writes in turn: partitioning by
-//! nodes helps if only the CPUs of the loop's own node delay it.
+//! Another CPU also writes to a disk, whose transfers and interrupts share memory and buses with
+//! the loop. On a machine with NUMA nodes, a CPU of each node sweeps and writes in turn:
+//! partitioning by nodes helps if only the CPUs of the loop's own node delay it.
 
 mod other_cpu;
 

@@ -437,7 +437,8 @@ impl Observer {
 pub(crate) const MAX_CALLS: i64 = 32;
 
 /// Returns the maximum possible C of a job with its switches: its window without the time of
-/// others. `None` if unknown. If it only `spins`, its window contains no unrecorded wait for a lock.
+/// others. `None` if unknown. If it only `spins`, its window contains no unrecorded wait for a
+/// lock.
 fn own_time(job: &Job, spins: bool) -> Option<u64> {
     let (window, displaced) = (job.window.hi()?, job.interference.hi()?);
     let others = match (job.blocking.hi(), spins) {

@@ -91,7 +91,8 @@ fn no_job_exceeds_inferred_bound() {
     );
 }
 
-/// A job of 2 ms is displaced by an ordinary thread for 9 ms: that is a rare source, and no demand of the job.
+/// A job of 2 ms is displaced by an ordinary thread for 9 ms: that is a rare source, and no demand
+/// of the job.
 #[test]
 fn models_throttling_as_rare_source() {
     let (control, other, idle) = (task(7, 19), task(8, 120), task(0, 120));

@@ -8,18 +8,18 @@
 //! Each mask is a constant of the task, so it must not depend on what the thread occupies.
 //!
 //! * *Raise*, from a job of level `l`: no level above `l` is occupied. The thread occupies `l`, so
-//!   `l` is then its own level and the partition's, as rule *Raise* requires. A thread that occupies
-//!   more, in a nested section, fails the test and takes the general operation.
+//!   `l` is then its own level and the partition's, as rule *Raise* requires. A thread that
+//!   occupies more, in a nested section, fails the test and takes the general operation.
 //! * *Start*, of a job of level `l`: no level from `l` on is occupied, which is rule *Start*, and
-//!   `l` is not marked ready, so that no queued job is overtaken. The thread's own levels are in the
-//!   word, so it is below `l`, too.
-//! * *Which thread*: the set `callable` of the thread's [`Worker`](crate::Worker) contains `l` only if
-//!   rules 3 and 6 permit the call and the thread is not the timekeeper of `l`. Jobs in the inbox of
-//!   a polled level have no mark, and so a thread that polls has an empty set.
+//!   `l` is not marked ready, so that no queued job is overtaken. The thread's own levels are in
+//!   the word, so it is below `l`, too.
+//! * *Which thread*: the set `callable` of the thread's [`Worker`](crate::Worker) contains `l` only
+//!   if rules 3 and 6 permit the call and the thread is not the timekeeper of `l`. Jobs in the
+//!   inbox of a polled level have no mark, and so a thread that polls has an empty set.
 //! * *Vacate*: bits that were set while the level was occupied require work if they belong to
-//!   waiters, or to ready levels above the level that remains. After a section, that is `l`. After a
-//!   job it is not a constant, so every ready level counts. The work is decided again by the whole
-//!   word: a bit too many costs time, and a bit too few would lose a job.
+//!   waiters, or to ready levels above the level that remains. After a section, that is `l`. After
+//!   a job it is not a constant, so every ready level counts. The work is decided again by the
+//!   whole word: a bit too many costs time, and a bit too few would lose a job.
 
 use super::SharedWord;
 use crate::atomic::Ordering;
@@ -114,7 +114,8 @@ impl<P: PortOf<SharedWord>> Partition<P> {
         Some(Preemption { running: Running::enter(self, me, L::NUMBER), level })
     }
 
-    /// [`drain_and_lower`](Self::drain_and_lower), if jobs of the level arrived during a preemption.
+    /// [`drain_and_lower`](Self::drain_and_lower), if jobs of the level arrived during a
+    /// preemption.
     #[cold]
     #[inline(never)]
     fn finish_slow(&'static self, me: CurrentWorker, level: &'static Level, outer: u8, end: Stamp) {

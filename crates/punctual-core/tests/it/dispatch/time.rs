@@ -65,7 +65,8 @@ fn releases_awaited_timer_without_reading_the_clock() {
     assert_eq!(rig.stamps(), [None, Some(8), Some(8)], "the first is released without reading the clock");
 }
 
-/// It would spin at its priority otherwise, and keep the thread that occupies the level from running.
+/// It would spin at its priority otherwise, and keep the thread that occupies the level from
+/// running.
 #[test]
 fn worker_sleeps_while_its_level_cannot_start() {
     let rig = rig(&[1, 2], &[(1, 1, NOTHING), (2, 2, NOTHING)]);

@@ -26,8 +26,8 @@ fn look(scene: &Scene, report: &mut Report) {
                 format!("this user may have real-time priorities up to {}, not {highest}", limit.unwrap_or(0)),
             )
             .why("Threads run with the ordinary policy, and compete with all others.")
-            // cyclictest --policy=other on Linux 6.18: at most 5 ms behind one busy thread on its CPU,
-            // 11 ms behind two, 32 ms behind four.
+            // cyclictest --policy=other on Linux 6.18: at most 5 ms behind one busy thread on its
+            // CPU, 11 ms behind two, 32 ms behind four.
             .costs(Cost::typical(11_000_000, "behind two busy threads on the same CPU")),
             scene,
             ["--cap-add SYS_NICE --ulimit rtprio=99", "AmbientCapabilities=CAP_SYS_NICE, LimitRTPRIO=99"],

@@ -152,7 +152,8 @@ impl Body<'_> {
         self.errors.at(name, message);
     }
 
-    /// Returns the struct of the other kind of resources, if it declares `name` and this part does not.
+    /// Returns the struct of the other kind of resources, if it declares `name` and this part does
+    /// not.
     fn other_part(&self, part: &str, name: &Ident) -> Option<&Ident> {
         match part {
             "shared" => self.app.local_field(name).map(|_| &self.app.local.item.ident),

@@ -17,7 +17,8 @@ impl Arena {
     pub fn put<T: 'static>(&self, value: T) -> &'static T {
         let place = Box::into_raw(Box::new(value));
         self.0.borrow_mut().push(Box::new(move || {
-            // SAFETY: `place` was made by `Box::into_raw` above and is freed once, after its last use.
+            // SAFETY: `place` was made by `Box::into_raw` above and is freed once, after its last
+            // use.
             drop(unsafe { Box::from_raw(place) });
         }));
         // SAFETY: `place` is valid until the arena is dropped, and a model uses none of its values

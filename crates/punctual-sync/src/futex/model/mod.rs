@@ -69,8 +69,8 @@ fn address(word: &AtomicU32) -> usize {
 /// `LOOM_MAX_PREEMPTIONS` if that is lower: two in the merge gate, and three in the nightly run.
 /// The model's first thread is thread 1.
 pub fn check(preemptions: usize, model: impl Fn(&Arena) + Sync + Send + 'static) {
-    // One at a time: loom maps and unmaps a stack for each thread of each execution, and in two threads of one
-    // process that takes ten times as long.
+    // One at a time: loom maps and unmaps a stack for each thread of each execution, and in two
+    // threads of one process that takes ten times as long.
     static ONE: StdMutex<()> = StdMutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut builder = loom::model::Builder::new();

@@ -102,7 +102,8 @@ struct Status {
 }
 
 impl Status {
-    /// Returns the process `pid`, if this status belongs to it. Otherwise `/proc` shows another namespace.
+    /// Returns the process `pid`, if this status belongs to it. Otherwise `/proc` shows another
+    /// namespace.
     fn owner(&self, pid: u32) -> Option<Owner> {
         (self.pid == pid).then(|| Owner::new(pid, self.start))
     }

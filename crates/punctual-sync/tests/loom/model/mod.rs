@@ -18,8 +18,8 @@ use loom::sync::atomic::{AtomicU32, Ordering};
 /// Each model states its bound after `Bound:`, at the model or in the head of its file, with the
 /// reason. The general argument is at `check` in `tests/loom/support` of `punctual-core`.
 pub(crate) fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
-    // One at a time: loom maps and unmaps a stack for each thread of each execution, and in two threads of one
-    // process that takes ten times as long.
+    // One at a time: loom maps and unmaps a stack for each thread of each execution, and in two
+    // threads of one process that takes ten times as long.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut builder = loom::model::Builder::new();

@@ -122,8 +122,8 @@ impl Decomposer {
         }
     }
 
-    /// Names a thread until an event [shows](Kind::Named) its name: threads are selected by name, and
-    /// some names reveal the thread's purpose.
+    /// Names a thread until an event [shows](Kind::Named) its name: threads are selected by name,
+    /// and some names reveal the thread's purpose.
     pub fn name(&mut self, tid: Tid, name: &str) {
         if tid == 0 {
             return;

@@ -139,7 +139,8 @@ impl Decomposer {
         }
     }
 
-    /// Switches a thread in: at the event, or at `earliest` or later if the switch was not recorded.
+    /// Switches a thread in: at the event, or at `earliest` or later if the switch was not
+    /// recorded.
     pub(super) fn switch_in(&mut self, event: &Event, slot: u32, task: Task, earliest: u64) {
         let time = event.time;
         if self.threads.at(slot).deadline.is_some() {

@@ -39,8 +39,8 @@ pub(super) struct Sums {
     pub(super) suspended: u64,
     /// Part of that which is likely overhead; `None` without evidence.
     likely: Option<u64>,
-    /// Blocking, and interference, that may have been overhead or execution, because the switch that
-    /// ended it was not recorded.
+    /// Blocking, and interference, that may have been overhead or execution, because the switch
+    /// that ended it was not recorded.
     maybe_blocking: u64,
     maybe_interference: u64,
 }

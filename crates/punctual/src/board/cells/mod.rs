@@ -43,8 +43,8 @@ pub(crate) struct Cells {
     own: UnsafeCell<Option<NonNull<TaskFigures>>>,
 }
 
-// SAFETY: the thread that occupies the task's level calls `record`, and the other methods are called
-// while no job of the task can run.
+// SAFETY: the thread that occupies the task's level calls `record`, and the other methods are
+// called while no job of the task can run.
 unsafe impl Sync for Cells {}
 
 impl Observe for Cells {}
@@ -105,8 +105,8 @@ impl Cells {
     /// The calling thread occupies the task's level.
     #[inline]
     pub(crate) unsafe fn record(&self, job: Job, max_response: u64) {
-        // SAFETY: the place changes only while no job of the task can run, and a job calls this; the
-        // rest is this function's contract.
+        // SAFETY: the place changes only while no job of the task can run, and a job calls this;
+        // the rest is this function's contract.
         unsafe {
             match &*self.place.get() {
                 Place::None | Place::Unknown => {}

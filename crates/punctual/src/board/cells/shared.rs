@@ -32,8 +32,9 @@ static PRODUCER: Producer = Producer(UnsafeCell::new(None));
 /// Returns the memory that the board shares with Linux, if there is any.
 pub(crate) fn area() -> Option<(&'static Area, Uninterrupted)> {
     let (start, uninterrupted) = board::figures()?;
-    // SAFETY: the board has an area's bytes there for as long as the program runs, and everything that
-    // uses the beginning goes through this type, which consists of atomics: every value is valid.
+    // SAFETY: the board has an area's bytes there for as long as the program runs, and everything
+    // that uses the beginning goes through this type, which consists of atomics: every value is
+    // valid.
     Some((unsafe { start.cast().as_ref() }, uninterrupted))
 }
 

@@ -1,5 +1,5 @@
-//! The clock of an app: the board's, or with the feature `virtual-time` optionally a virtual one that
-//! its code advances; and the time limit of the app.
+//! The clock of an app: the board's, or with the feature `virtual-time` optionally a virtual one
+//! that its code advances; and the time limit of the app.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

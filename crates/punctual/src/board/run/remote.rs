@@ -1,5 +1,5 @@
-//! Places of the tasks' figures, and the declaration of an app to Linux on a board that shares memory
-//! with it: see [`punctual_core::remote`].
+//! Places of the tasks' figures, and the declaration of an app to Linux on a board that shares
+//! memory with it: see [`punctual_core::remote`].
 
 use core::sync::atomic::Ordering;
 
@@ -7,8 +7,8 @@ use crate::cells::{Shared, area, make_ring};
 use crate::report::Report;
 use crate::state::runtime::Runtime;
 
-/// Gives every measured task of `runtime` a place for its figures: a row, declared to Linux, as long
-/// as there are rows, otherwise memory of the board.
+/// Gives every measured task of `runtime` a place for its figures: a row, declared to Linux, as
+/// long as there are rows, otherwise memory of the board.
 ///
 /// # Safety
 /// No job can run, and none can be spawned.

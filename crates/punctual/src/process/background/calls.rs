@@ -1,6 +1,7 @@
 //! System calls on behalf of polling partitions, which must not enter the kernel.
 //!
-//! A polling partition has a ring of calls, small closures, which one ordinary thread of the app makes.
+//! A polling partition has a ring of calls, small closures, which one ordinary thread of the app
+//! makes.
 
 use std::cell::RefCell;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -66,9 +67,9 @@ pub(crate) fn with<R>(calls: &'static Calls, f: impl FnOnce() -> R) -> R {
 ///
 /// In a task of a polling partition, an ordinary thread on another CPU makes the call. It makes the
 /// calls of a partition one by one in order. On an idle CPU, each begins within about 100 µs plus a
-/// quarter of the time since the previous one, and within 15 ms: without calls, the thread looks for
-/// them less and less often. A call can return a result by spawning a task. Everywhere else, and in
-/// virtual time, `submit` makes the call at once.
+/// quarter of the time since the previous one, and within 15 ms: without calls, the thread looks
+/// for them less and less often. A call can return a result by spawning a task. Everywhere else,
+/// and in virtual time, `submit` makes the call at once.
 ///
 /// Calls still waiting when the app stops are made before `#[shutdown]` runs, also after a fault. A
 /// panic in a call stops the app like a panic in a task; the remaining calls are made. A call made

@@ -14,8 +14,8 @@ use super::calls::{Call, Calls, Producer, put};
 use super::pauses::Pauses;
 use crate::port::linux::notice;
 
-/// Shortest sleep of the thread without work. A submission does not wake it, because that would be a
-/// system call.
+/// Shortest sleep of the thread without work. A submission does not wake it, because that would be
+/// a system call.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// An ordinary thread that makes calls one by one: to allocate, to log, to write to files and

@@ -17,8 +17,8 @@ use super::pauses::Pauses;
 use crate::port::linux::mapping::Mapping;
 use crate::port::linux::notice;
 
-/// Shortest sleep of the helper without work. A submission does not wake it, because that would be a system
-/// call.
+/// Shortest sleep of the helper without work. A submission does not wake it, because that would be
+/// a system call.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Number of pauses after which it asks the kernel once whether the app still runs.
 const LOOK: u32 = 50;
@@ -108,7 +108,8 @@ impl<T: Plain, const N: usize> HelperProcess<T, N> {
     /// Submits a request to the helper, after earlier ones.
     ///
     /// Real-time safety: wait-free; does not allocate or enter the kernel. The helper polls after a
-    /// quarter of the time since the last request, at least every 15 ms and at most every millisecond.
+    /// quarter of the time since the last request, at least every 15 ms and at most every
+    /// millisecond.
     ///
     /// # Errors
     /// Returns [`Full`] with the request if `N` are already waiting: the helper is slow, stopped or

@@ -93,7 +93,8 @@ fn answer(region: &Region) {
 }
 
 fn wake(word: &AtomicU32) {
-    // A missed wake is harmless: the supervisor waits with a limit, and the end of the run is another request.
+    // A missed wake is harmless: the supervisor waits with a limit, and the end of the run is
+    // another request.
     let _ = unwatched(|| futex::wake(word, futex::Flags::empty(), 1));
 }
 

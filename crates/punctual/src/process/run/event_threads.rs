@@ -1,11 +1,12 @@
 //! The threads that wait for descriptors.
 //!
-//! Each bound task has one: a worker of the task's level that sleeps in `ppoll` instead of on its futex.
-//! When the descriptor is ready it releases the job and, if the level is free, runs it itself, so from the
-//! kernel's wake to the user's function there is no further thread.
+//! Each bound task has one: a worker of the task's level that sleeps in `ppoll` instead of on its
+//! futex. When the descriptor is ready it releases the job and, if the level is free, runs it
+//! itself, so from the kernel's wake to the user's function there is no further thread.
 //!
-//! The async tasks of an app share one: a worker of their highest level, which sleeps in `epoll_wait`. It wakes the tasks
-//! itself, so from the kernel's wake to the poll of a task of that level there is no further thread either.
+//! The async tasks of an app share one: a worker of their highest level, which sleeps in
+//! `epoll_wait`. It wakes the tasks itself, so from the kernel's wake to the poll of a task of that
+//! level there is no further thread either.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::task::Waker;

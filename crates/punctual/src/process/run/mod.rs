@@ -165,7 +165,8 @@ unsafe fn idle(runtime: &'static Runtime, me: CurrentWorker, functions: &mut Fun
     if !functions.has_idle || runtime.is_stopping() {
         return;
     }
-    // SAFETY: the resources are filled, and this is the only call, on the idle thread, by this function's contract.
+    // SAFETY: the resources are filled, and this is the only call, on the idle thread, by this
+    // function's contract.
     let run = || profile::idle(runtime, || unsafe { functions.idle(me) });
     let left = catch_unwind(AssertUnwindSafe(run));
     forked::check(runtime);
@@ -193,11 +194,13 @@ unsafe fn finish(
     let (mut tasks, waiting) = unsafe { taken.end() };
     if let Some(functions) = functions {
         runtime.enter(Stage::Hook);
-        // SAFETY: the resources are filled, and every other thread of the run has ended, by this function's contract.
+        // SAFETY: the resources are filled, and every other thread of the run has ended, by this
+        // function's contract.
         fault::contained(runtime, Culprit::Handler("shutdown"), || unsafe { (functions.shutdown)() });
         forked::check(runtime);
         runtime.enter(Stage::Resources);
-        // SAFETY: the resources are filled, every other thread has ended, and nothing uses them afterwards, by this function's contract.
+        // SAFETY: the resources are filled, every other thread has ended, and nothing uses them
+        // afterwards, by this function's contract.
         fault::contained(runtime, Culprit::Executor, || unsafe { functions.drop_resources(&Drops(runtime)) });
         forked::check(runtime);
     }

@@ -39,7 +39,8 @@ impl SignalUse {
                         let _ = signal_hook::low_level::emulate_default_handler(signal);
                     }
                 };
-                // SAFETY: a signal handler may read an atomic, and `emulate_default_handler` is made for one.
+                // SAFETY: a signal handler may read an atomic, and `emulate_default_handler` is
+                // made for one.
                 unsafe { signal_hook::low_level::register(signal, action) }?;
             }
             handled.push(signal);

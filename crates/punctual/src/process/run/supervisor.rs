@@ -172,7 +172,8 @@ struct Watch {
 }
 
 impl Watch {
-    /// Supervises until the run is over, even after a panic of its own: only this thread handles signals.
+    /// Supervises until the run is over, even after a panic of its own: only this thread handles
+    /// signals.
     fn run(&mut self) {
         let _redirect = PanicRedirect::to(self.runtime);
         signals::receive();

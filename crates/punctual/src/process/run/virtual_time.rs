@@ -1,4 +1,5 @@
-//! A run in virtual time: `init` and `idle` on the calling thread, and every partition on one thread.
+//! A run in virtual time: `init` and `idle` on the calling thread, and every partition on one
+//! thread.
 
 use std::thread::{Builder, JoinHandle};
 

@@ -155,7 +155,8 @@ impl Runtime {
         (origin != NOT_LAID).then(|| Instant::from_ticks(origin))
     }
 
-    /// Begins to stop. Reports the first reason, unless there is a fault. Neither allocates nor takes a lock.
+    /// Begins to stop. Reports the first reason, unless there is a fault. Neither allocates nor
+    /// takes a lock.
     pub(crate) fn stop(&self, reason: &'static StopReason) {
         // Before the stop: afterwards the run may end and read the reason.
         self.stop_reason.record(reason);
@@ -231,14 +232,15 @@ impl Runtime {
         self.host.watched.load(Ordering::Relaxed)
     }
 
-    /// Ends a run before it has begun. Jobs spawned by foreign threads are dropped: there are no resources for them.
+    /// Ends a run before it has begun. Jobs spawned by foreign threads are dropped: there are no
+    /// resources for them.
     pub(crate) fn give_up(&self) {
         self.host.job_flags.fetch_or(ABORTS, Ordering::Relaxed);
         self.partitions.iter().for_each(|partition| partition.core.stop());
     }
 
-    /// Sets the descriptor to write to when the app begins to stop. It stays open until this is set to -1,
-    /// after every thread of the app has ended.
+    /// Sets the descriptor to write to when the app begins to stop. It stays open until this is set
+    /// to -1, after every thread of the app has ended.
     pub(crate) fn set_supervisor_fd(&self, supervisor_fd: RawFd) {
         self.host.supervisor_fd.store(supervisor_fd, Ordering::Release);
         self.host.watched.store(supervisor_fd >= 0, Ordering::Relaxed);

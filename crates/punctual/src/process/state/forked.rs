@@ -45,7 +45,8 @@ pub(crate) fn begin(runtime: &'static Runtime) -> io::Result<()> {
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
 
-/// Runs in the child, on its only thread, before `fork` returns. Async-signal-safe: uses only atomics and futexes.
+/// Runs in the child, on its only thread, before `fork` returns. Async-signal-safe: uses only
+/// atomics and futexes.
 unsafe extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     let mut at = FIRST.load(Ordering::Acquire);

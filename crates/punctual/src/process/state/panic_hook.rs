@@ -1,11 +1,12 @@
 //! The panic hook of a run: panic messages of the app's threads are deferred to the supervisor.
 //!
-//! The standard library's hook prints on the panicking thread before unwinding starts. While standard error is blocked,
-//! that would keep the job's level occupied, and the app from stopping.
+//! The standard library's hook prints on the panicking thread before unwinding starts. While
+//! standard error is blocked, that would keep the job's level occupied, and the app from stopping.
 //!
-//! The hook is installed by the first run and stays. Panics of threads that belong to no running app go to the previous
-//! hook. Removing it after each run would need a lock of the standard library that a thread holds while it prints its
-//! panic, so a foreign thread could keep a run from ending.
+//! The hook is installed by the first run and stays. Panics of threads that belong to no running
+//! app go to the previous hook. Removing it after each run would need a lock of the standard
+//! library that a thread holds while it prints its panic, so a foreign thread could keep a run from
+//! ending.
 
 use std::cell::Cell;
 use std::panic::{PanicHookInfo, set_hook, take_hook};
@@ -27,7 +28,8 @@ static IN_FORCE: AtomicBool = AtomicBool::new(false);
 
 /// Installs the hook unless it is installed.
 pub(crate) fn install() {
-    // A panicking thread cannot set the hook, and a destructor may run an app while its thread panics.
+    // A panicking thread cannot set the hook, and a destructor may run an app while its thread
+    // panics.
     if thread::panicking() || IN_FORCE.swap(true, Ordering::AcqRel) {
         return;
     }

@@ -69,7 +69,8 @@ impl PartitionState {
         };
         self.core.port().choose(kind);
         if self.may_be_biased() && !virtual_time {
-            // SAFETY: no thread takes part in the partition or spawns into it, by this function's contract.
+            // SAFETY: no thread takes part in the partition or spawns into it, by this function's
+            // contract.
             unsafe { word::allow(self.core.word_cell()) };
         }
         #[cfg(punctual_counted)]

@@ -17,7 +17,8 @@ use super::notify;
 use crate::state::partition::PartitionState;
 use crate::state::source::NONE;
 
-/// The number of bits of an event's data that hold the slot. The rest is the generation, without its upper bits.
+/// The number of bits of an event's data that hold the slot. The rest is the generation, without
+/// its upper bits.
 const SLOT_BITS: u32 = 16;
 /// Data of the eventfd that interrupts the thread, which is not a slot.
 const CONTROL: u64 = u64::MAX;
@@ -69,7 +70,8 @@ impl Reactor {
         self.worker
     }
 
-    // ---- for futures --------------------------------------------------------------------------------
+    // ---- for futures
+    // --------------------------------------------------------------------------------
 
     /// Begins to wait; `None` if the app is ending: then nothing needs to be woken anymore.
     ///
@@ -166,7 +168,8 @@ impl Reactor {
         unsafe { BorrowedFd::borrow_raw(self.epoll.load(Ordering::Acquire)) }
     }
 
-    // ---- for the thread that fires ------------------------------------------------------------------
+    // ---- for the thread that fires
+    // ------------------------------------------------------------------
 
     /// Sleeps until something is ready, or only checks, and wakes all that wait for it. Returns
     /// whether it woke any.
@@ -212,7 +215,8 @@ impl Reactor {
         notify(self.control.load(Ordering::Acquire));
     }
 
-    // ---- for the run --------------------------------------------------------------------------------
+    // ---- for the run
+    // --------------------------------------------------------------------------------
 
     /// Publishes the descriptors that a run has created, which stay open until
     /// [`close`](Self::close).
@@ -234,7 +238,8 @@ impl Reactor {
         self.control.store(NONE, Ordering::Relaxed);
         self.waits.store(0, Ordering::Relaxed);
         for slot in self.slots {
-            // SAFETY: the app's other threads have ended, and no foreign thread is in the gate, by this function's contract.
+            // SAFETY: the app's other threads have ended, and no foreign thread is in the gate, by
+            // this function's contract.
             discard(unsafe { slot.clear() });
         }
     }

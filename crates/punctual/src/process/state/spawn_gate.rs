@@ -27,7 +27,8 @@ impl SpawnGate {
         self.0.load(Ordering::Relaxed) & OPEN != 0
     }
 
-    /// Refuses new passes, and waits until all are dropped. Passes are short-lived, and their holders never block.
+    /// Refuses new passes, and waits until all are dropped. Passes are short-lived, and their
+    /// holders never block.
     pub(crate) fn close(&self) {
         self.0.fetch_and(!OPEN, Ordering::AcqRel);
         while self.0.load(Ordering::Acquire) != 0 {

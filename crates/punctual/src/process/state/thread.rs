@@ -181,11 +181,11 @@ pub(crate) fn visit(partition: &'static PartitionState) -> Option<Entry<'static>
     }
 }
 
-/// Returns whether the run of `runtime` ends after an operation of the calling thread, which belongs
-/// to it.
+/// Returns whether the run of `runtime` ends after an operation of the calling thread, which
+/// belongs to it.
 ///
-/// The run waits for this thread, unless this is the thread that ends the run. Then it has closed the
-/// gate itself.
+/// The run waits for this thread, unless this is the thread that ends the run. Then it has closed
+/// the gate itself.
 #[inline(always)]
 pub(crate) fn ends_after_this_thread(runtime: &Runtime) -> bool {
     runtime.has_open_gate()

@@ -90,14 +90,15 @@ impl Drop for Claimed {
     }
 }
 
-/// Starts the grids of `partition`, and lets time pass from now on. Called by the thread of `init`, once the resources exist.
+/// Starts the grids of `partition`, and lets time pass from now on. Called by the thread of `init`,
+/// once the resources exist.
 pub(crate) fn lay_grids(partition: &'static PartitionState) {
     partition.runtime.host.turns.open();
     partition.core.levels().iter().for_each(|level| level.start(Instant::from_ticks(0)));
 }
 
-/// Vacates the top level of `partition`, after releasing all jobs that are due at time 0: jobs spawned by `init` must not
-/// run before higher ones.
+/// Vacates the top level of `partition`, after releasing all jobs that are due at time 0: jobs
+/// spawned by `init` must not run before higher ones.
 ///
 /// # Safety
 /// As for [`Partition::go`](punctual_core::Partition::go).

@@ -7,7 +7,8 @@
 //! explored. In every state, a change has to be based on the word after the previous change, and so
 //! has the test that permits it; a thread that looks for work after its change has to see all
 //! changes before it; and at the end, the word has to contain all changes. Each of the conditions
-//! that the proof in `process/port/linux/word` uses is then dropped, and the model has to find a violation.
+//! that the proof in `process/port/linux/word` uses is then dropped, and the model has to find a
+//! violation.
 
 mod dropped;
 mod explore;

@@ -2,8 +2,8 @@
 //!
 //! Two threads on the home CPU occupy the level in turn, run jobs, and spawn jobs of the same task.
 //! A foreign thread on another CPU spawns one, too. The free bits, the queue of the level and the
-//! gate change atomically, which `machine` and the models in `punctual-core` check; the level and the
-//! spare are stored plainly.
+//! gate change atomically, which `machine` and the models in `punctual-core` check; the level and
+//! the spare are stored plainly.
 //!
 //! No slot may be handed out twice or be lost, and the foreign thread may be refused only if at one
 //! time during its call no slot was free or another thread claimed one.
@@ -34,7 +34,8 @@ pub(crate) enum Dropped {
     GateWithinSequence,
     /// A thread takes the spare without comparing it with the one that it has loaded.
     SpareWithinSequence,
-    /// A thread loads the spare within the sequence, tests it there, but continues after a preemption.
+    /// A thread loads the spare within the sequence, tests it there, but continues after a
+    /// preemption.
     TakeIsRestarted,
     /// A thread withdraws the spare without entering the gate.
     WithdrawEnters,

@@ -1,4 +1,5 @@
-//! The global executor in virtual time: a CPU for each level, and the Priority Ceiling Protocol between them.
+//! The global executor in virtual time: a CPU for each level, and the Priority Ceiling Protocol
+//! between them.
 
 use punctual::report::Outcome;
 use punctual::{Config, Instant, Report};
@@ -111,8 +112,9 @@ fn levels_run_in_parallel_and_highest_starts_first() {
     assert_eq!(report.task("one").unwrap().response.max, 5_000_000);
 }
 
-/// The first example of section IV of L. Sha, R. Rajkumar, J. P. Lehoczky, Priority Inheritance Protocols, 1990: two jobs
-/// that nest two semaphores in opposite orders, and one above both with a semaphore of its own.
+/// The first example of section IV of L. Sha, R. Rajkumar, J. P. Lehoczky, Priority Inheritance
+/// Protocols, 1990: two jobs that nest two semaphores in opposite orders, and one above both with a
+/// semaphore of its own.
 #[test]
 fn opposite_lock_orders_do_not_deadlock() {
     let script = || {

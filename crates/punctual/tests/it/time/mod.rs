@@ -87,7 +87,8 @@ mod grid {
 mod overrun {
     use super::*;
 
-    /// An app whose task of period 10 ms executes for 25 ms the first time and for 1 ms from then on.
+    /// An app whose task of period 10 ms executes for 25 ms the first time and for 1 ms from then
+    /// on.
     macro_rules! app {
         ($name:ident, $($policy:tt)*) => {
             #[punctual::app(main = false)]

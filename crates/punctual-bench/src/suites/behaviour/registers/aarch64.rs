@@ -1,4 +1,5 @@
-//! AArch64: condition flags, eight general registers, the rounding mode, and sixteen vector registers.
+//! AArch64: condition flags, eight general registers, the rounding mode, and sixteen vector
+//! registers.
 
 use std::arch::asm;
 use std::sync::atomic::AtomicU64;

@@ -32,7 +32,8 @@ struct Kind {
     stack: [usize; DEPTH],
 }
 
-// SAFETY: `add` is called by the thread that occupies the task's level, `explained` when no job of the task can run.
+// SAFETY: `add` is called by the thread that occupies the task's level, `explained` when no job of
+// the task can run.
 unsafe impl Sync for Findings {}
 
 impl std::fmt::Debug for Findings {

@@ -98,7 +98,8 @@ pub(super) fn found(what: &'static str, place: Option<usize>) {
     if job.is_null() {
         return TRIED.store(true, Ordering::Relaxed);
     }
-    // SAFETY: it points to a job further down on this thread's stack, which replaces it before it ends.
+    // SAFETY: it points to a job further down on this thread's stack, which replaces it before it
+    // ends.
     let job = unsafe { &*job };
     // SAFETY: this thread runs a job of the task, so it occupies the task's level.
     unsafe { job.findings.add(what, place) };

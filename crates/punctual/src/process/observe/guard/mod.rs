@@ -124,7 +124,8 @@ impl Guarded {
         }
         for task in runtime.tasks.iter().filter_map(|task| task.info()) {
             let findings = Box::into_raw(Box::new(Findings::new(guard == Guard::Stop)));
-            // SAFETY: it lives until `drop` clears the slot, and this module uses it with this type.
+            // SAFETY: it lives until `drop` clears the slot, and this module uses it with this
+            // type.
             unsafe { task.cells.guard.set(findings) };
             task.cells.mark.set_guarded(true);
         }

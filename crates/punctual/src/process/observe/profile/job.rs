@@ -72,7 +72,8 @@ pub(crate) struct ProfiledJob {
     entered: Reading,
     start: Reading,
     end: Reading,
-    /// The thread's CPU time at the start, and since then; `None` on a thread that must not enter the kernel.
+    /// The thread's CPU time at the start, and since then; `None` on a thread that must not enter
+    /// the kernel.
     thread_time: Option<u64>,
     outer: Option<&'static TaskProfile>,
     outer_called: u64,
@@ -82,7 +83,8 @@ pub(crate) struct ProfiledJob {
 }
 
 impl ProfiledJob {
-    /// Begins a job of `task` that was released at `release`, on the thread that occupies its level.
+    /// Begins a job of `task` that was released at `release`, on the thread that occupies its
+    /// level.
     pub(super) fn begin(task: &'static TaskProfile, release: Instant) -> Self {
         let partition = task.partition;
         let entered = Reading::now(partition);

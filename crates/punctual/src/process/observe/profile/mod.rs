@@ -16,8 +16,8 @@
 //!   the rest of the machine.
 //! * The lateness of a release is the time from it to the start of the job without the part taken
 //!   by jobs and critical sections of the partition, and the kernel's switches to those jobs, see
-//!   [`recent`](crate::cells::recent). Under the global executor they also run on other CPUs, and the lateness is
-//!   unknown.
+//!   [`recent`](crate::cells::recent). Under the global executor they also run on other CPUs, and
+//!   the lateness is unknown.
 //! * Spinning or waiting for a lock held on another CPU is blocking, and not in `C`, if the app has
 //!   `profile`.
 //! * A suspension is the rest of the time from start to end, for all of the job's suspensions
@@ -96,7 +96,8 @@ impl Profile {
         let stolen = stolen(&places);
         let profile = Self { runtime, path: path.to_owned(), tasks: profiles.collect(), places, stolen };
         for (slot, task) in slots(runtime).zip(&profile.tasks) {
-            // SAFETY: it is cleared when `profile` is dropped or ended, which is when no job can run.
+            // SAFETY: it is cleared when `profile` is dropped or ended, which is when no job can
+            // run.
             unsafe { task::set(slot, task) };
         }
         tasks(runtime).for_each(|task| task.cells.mark.set_profiled(true));

@@ -28,8 +28,8 @@ pub(crate) struct TaskProfile {
     by_no_job: AtomicU64,
 }
 
-// SAFETY: the figures are used by the thread that occupies the task's level, handed over with the level, or for `idle` by its
-// thread; and while no job can run.
+// SAFETY: the figures are used by the thread that occupies the task's level, handed over with the
+// level, or for `idle` by its thread; and while no job can run.
 unsafe impl Sync for TaskProfile {}
 
 /// Measurements of a task's jobs.
@@ -212,8 +212,8 @@ impl TaskProfile {
         }
     }
 
-    /// Adds a critical section that began at `start` and ends now; `nested` if it lay inside another
-    /// one.
+    /// Adds a critical section that began at `start` and ends now; `nested` if it lay inside
+    /// another one.
     ///
     /// # Safety
     /// As for [`spawned`](Self::spawned).

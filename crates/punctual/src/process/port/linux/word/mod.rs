@@ -29,20 +29,20 @@
 //!
 //! The last instruction of a sequence is the only one that changes the word. There are two kinds:
 //!
-//! * [`swap`](WordCell::swap) and the operations that return the previous word compare the word with
-//!   an expected value and store another.
+//! * [`swap`](WordCell::swap) and the operations that return the previous word compare the word
+//!   with an expected value and store another.
 //! * [`set_unless`](WordCell::set_unless) tests the word against a constant mask and then sets one
 //!   bit by an OR with memory; [`clear`](WordCell::clear) clears one bit by an AND with memory. One
 //!   instruction loads and stores the word, so there is no expected value: the OR would preserve a
-//!   change between the test and itself. Such a change would still invalidate the *test*, and so the
-//!   same conditions as for a store apply to the whole sequence.
+//!   change between the test and itself. Such a change would still invalidate the *test*, and so
+//!   the same conditions as for a store apply to the whole sequence.
 //!
 //! `clear` loads the word again after its sequence, where the thread may be preempted first. By
 //! coherence this load returns the word that the AND has made or a later one in the modification
-//! order. A ready mark or a waiter that was in the word before the AND is therefore seen, or another
-//! thread has removed it after the AND, and so after it found the level vacated. A mark that follows
-//! the AND was made by a thread that found the level vacated and that serves the mark; seeing such a
-//! mark here does no harm.
+//! order. A ready mark or a waiter that was in the word before the AND is therefore seen, or
+//! another thread has removed it after the AND, and so after it found the level vacated. A mark
+//! that follows the AND was made by a thread that found the level vacated and that serves the mark;
+//! seeing such a mark here does no harm.
 //!
 //! # Why the word is linearizable
 //!
@@ -60,9 +60,9 @@
 //! * *On other CPUs.* Let thread Y change the word while the gate counts it. The word cannot become
 //!   biased during that time, because `REVOKED` is only removed where it is found with no thread
 //!   counted. Y has set `REVOKED` after it entered, or found it set when it entered. Let B be the
-//!   barrier after which that `REVOKED` was set, by Y or by a thread Z that was counted since before
-//!   B. Since then a thread has been counted or `REVOKED` has been set, so the word has not been
-//!   biased from Z's entering to Y's leaving. A sequence that ends with a store found the word
+//!   barrier after which that `REVOKED` was set, by Y or by a thread Z that was counted since
+//!   before B. Since then a thread has been counted or `REVOKED` has been set, so the word has not
+//!   been biased from Z's entering to Y's leaving. A sequence that ends with a store found the word
 //!   biased, and so before Z entered, in the modification order of the gate. It ended before B
 //!   returned: B aborts the sequence of the thread that runs on the home CPU, and a thread that was
 //!   switched out there was aborted by the switch. And its store has left the store buffer: B is a
@@ -73,19 +73,19 @@
 //!   sees them: loads are not reordered with loads. Locked changes on the home CPU, which are not
 //!   counted, take place on the home CPU like all stores; this is why they end sequences, without
 //!   which a thread could be moved just before.
-//! * *The count does not overflow.* A thread that finds half of the possible count ends the process,
-//!   so the count overflows only if as many threads again are between two instructions of
+//! * *The count does not overflow.* A thread that finds half of the possible count ends the
+//!   process, so the count overflows only if as many threads again are between two instructions of
 //!   `BiasedWord::enter`.
 //!
 //! # Other locations under the gate
 //!
 //! [`take`](WordCell::take) changes another location by a sequence, and
-//! [`withdraw`](WordCell::withdraw) by a locked instruction between entering and leaving the gate. The
-//! proof holds for that location as for the word: two sequences do not interleave, and one that ends
-//! with a store has found the word biased, so it is over, and its store visible, before a thread that
-//! has entered changes the location. While the gate is revoked, `take` fails. The thread that sets the
-//! location does so by a plain store where it has found 0. Other threads do not set it; a `withdraw` in
-//! between leaves a mark, which may be lost.
+//! [`withdraw`](WordCell::withdraw) by a locked instruction between entering and leaving the gate.
+//! The proof holds for that location as for the word: two sequences do not interleave, and one that
+//! ends with a store has found the word biased, so it is over, and its store visible, before a
+//! thread that has entered changes the location. While the gate is revoked, `take` fails. The
+//! thread that sets the location does so by a plain store where it has found 0. Other threads do
+//! not set it; a `withdraw` in between leaves a mark, which may be lost.
 //!
 //! # What a sequence leaves behind
 //!

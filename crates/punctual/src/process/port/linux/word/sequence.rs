@@ -9,8 +9,8 @@
 //!
 //! The descriptor is part of the program. [`store`] and [`locked`], which foreign threads run, too,
 //! clear the pointer after the sequence, so that the kernel does not read it in a library that has
-//! been unloaded. [`set_unless`] and [`clear`] leave it, and the thread [forgets](forget) it when it
-//! leaves the app.
+//! been unloaded. [`set_unless`] and [`clear`] leave it, and the thread [forgets](forget) it when
+//! it leaves the app.
 
 use std::arch::asm;
 use std::sync::atomic::AtomicU32;

@@ -25,10 +25,6 @@ const VERSION: &str = "0.5.4";
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Check the pages, but do not build the book
-    #[arg(long, conflicts_with = "install")]
-    pages_only: bool,
-
     /// Install mdBook if it is missing, but do not build the book
     #[arg(long)]
     install: bool,
@@ -39,7 +35,7 @@ pub(crate) fn run(options: &Options) -> Result {
         return mdbook().map(drop);
     }
     check()?;
-    if options.pages_only { Ok(()) } else { build(&mdbook()?) }
+    build(&mdbook()?)
 }
 
 fn check() -> Result {
@@ -101,4 +97,10 @@ fn build(mdbook: &Path) -> Result {
     }
     println!("the book is in {}", target.join("index.html").display());
     Ok(())
+}
+
+#[cfg(test)]
+#[test]
+fn pages_and_drawings_match_the_tree() {
+    check().expect("the book has no errors");
 }

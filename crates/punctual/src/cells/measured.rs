@@ -3,42 +3,14 @@
 // Atomics from `core`, not loom: other processes read them.
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use punctual_core::metrics::{BUCKETS, TaskFigures, Term, Values, bucket_end, quantile};
+use punctual_core::metrics::TaskFigures;
 
 use crate::cells::Job;
-use crate::report::Summary;
 
 /// Adds to a count that no other thread writes concurrently.
 #[inline]
 fn add(count: &AtomicU64, more: u64) {
     count.store(count.load(Relaxed).wrapping_add(more), Relaxed);
-}
-
-/// Returns the upper end of each nonempty bucket of a term, which is the last value in it, and its
-/// count over all jobs.
-fn recorded(figures: &TaskFigures, term: Term) -> impl Iterator<Item = (u64, u64)> + Clone {
-    let own = &figures.of_term(term).1.0;
-    let undisturbed = move |bucket: usize| figures.undisturbed_times.0[bucket].load(Relaxed);
-    let count = move |bucket: usize| term.combine_count(bucket, own[bucket].load(Relaxed), undisturbed);
-    let counts = (0..BUCKETS).map(move |bucket| (bucket, count(bucket)));
-    counts.filter(|(_, count)| *count != 0).map(|(bucket, count)| (bucket_end(bucket), count.into()))
-}
-
-/// Returns the summary of a quantity, given the end and count of each nonempty bucket of its
-/// histogram, in order.
-pub(crate) fn summary(values: Values, buckets: impl Iterator<Item = (u64, u64)> + Clone) -> Summary {
-    let Values { max, sum, .. } = values;
-    let count: u64 = buckets.clone().map(|bucket| bucket.1).sum();
-    let mean = if count == 0 { 0.0 } else { sum as f64 / count as f64 };
-    let quantile = |part| quantile(buckets.clone(), part).min(max);
-    Summary {
-        max,
-        p999: Some(quantile(0.999)),
-        p50: Some(quantile(0.5)),
-        mean,
-        #[cfg(feature = "alloc")]
-        buckets: buckets.collect(),
-    }
 }
 
 /// Adds a job, which misses its deadline if it takes longer than `max_response`, in ns. Never
@@ -87,21 +59,16 @@ fn suspended(figures: &TaskFigures, time: u64) {
     figures.suspension_max.store(figures.suspension_max.load(Relaxed).max(time), Relaxed);
 }
 
-/// Returns the summary of a term over all jobs.
-pub(crate) fn summary_of(figures: &TaskFigures, term: Term) -> Summary {
-    let own = figures.of_term(term).0.into();
-    summary(term.combine(own, (&figures.undisturbed).into()), recorded(figures, term))
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use punctual_core::Instant;
+    use punctual_core::metrics::Term;
 
     use super::*;
     use crate::port::Suspensions;
-    use crate::report::TaskReport;
+    use crate::report::{Summary, TaskReport};
 
     fn job(release: u64, start: u64, end: u64) -> Job {
         let at = Instant::from_ticks;
@@ -167,7 +134,7 @@ mod tests {
         let figures: Arc<TaskFigures> = unsafe { Arc::new_zeroed().assume_init() };
         // SAFETY: a single thread.
         values.into_iter().for_each(|jitter| unsafe { figures.record_disturbed(jitter, 0, 0) });
-        summary_of(&figures, Term::Jitter)
+        Summary::of_term(&figures, Term::Jitter)
     }
 
     #[test]

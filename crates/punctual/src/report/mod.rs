@@ -18,6 +18,7 @@
 
 pub(crate) mod display;
 mod storage;
+mod summary;
 pub(crate) mod table;
 mod task;
 
@@ -25,6 +26,7 @@ use core::fmt;
 
 pub(crate) use self::storage::Rows;
 pub use self::storage::{Tasks, Text};
+pub use self::summary::Summary;
 pub use self::task::TaskReport;
 #[allow(unused_imports, unreachable_pub, reason = "a board adds no public item")]
 pub use crate::platform::report::*;
@@ -82,24 +84,6 @@ impl fmt::Display for Outcome {
             Self::IdleSource { task } => write!(f, "the event source of `{task}` is at its end"),
         }
     }
-}
-
-/// A measured quantity over all jobs of a task, in ns.
-#[derive(Debug, Clone, PartialEq, Default)]
-#[non_exhaustive]
-pub struct Summary {
-    /// Exact maximum.
-    pub max: u64,
-    /// The 99.9th percentile, at most 1 % too large, or 1/16 on a CPU without Linux. `None` if it
-    /// is unknown.
-    pub p999: Option<u64>,
-    /// The median, with the same precision.
-    pub p50: Option<u64>,
-    /// The mean.
-    pub mean: f64,
-    /// The histogram: upper end of each non-empty bucket, and its count.
-    #[cfg(feature = "alloc")]
-    pub buckets: alloc::vec::Vec<(u64, u64)>,
 }
 
 /// Result of a run.

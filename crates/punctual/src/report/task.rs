@@ -10,7 +10,6 @@ use punctual_core::metrics::{TaskFigures, Term};
 use super::Summary;
 use super::display::IS_PROCESS;
 use super::table::Column;
-use crate::cells::measured::summary_of;
 use crate::model::OnEarly;
 use crate::port::Nanos;
 
@@ -82,9 +81,9 @@ impl TaskReport {
         self.misses = figures.misses.load(Relaxed);
         self.suspended = figures.suspended.load(Relaxed);
         self.suspension_max = figures.suspension_max.load(Relaxed);
-        self.jitter = summary_of(figures, Term::Jitter);
-        self.response = summary_of(figures, Term::Response);
-        self.execution = summary_of(figures, Term::Execution);
+        self.jitter = Summary::of_term(figures, Term::Jitter);
+        self.response = Summary::of_term(figures, Term::Response);
+        self.execution = Summary::of_term(figures, Term::Execution);
     }
 }
 

@@ -17,7 +17,7 @@ use punctual_core::remote::Distribution;
 use crate::board::port as board;
 use crate::cells::{Job, Observe, measured};
 use crate::port::Suspensions;
-use crate::report::TaskReport;
+use crate::report::{Summary, TaskReport};
 use crate::stop::StopReason;
 
 pub(crate) use self::shared::{Shared, area, make_ring};
@@ -167,7 +167,7 @@ impl Cells {
             Place::Own(figures) => report.fill(figures),
             Place::Shared(shared) => {
                 let figures = &shared.row.figures;
-                let summary = |of: &Distribution| measured::summary(of.quantity().into(), of.counts());
+                let summary = |of: &Distribution| Summary::new(of.quantity().into(), of.counts());
                 report.measured = true;
                 (report.jobs, report.misses) = (figures.jobs.load(Relaxed), figures.misses.load(Relaxed));
                 report.jitter = summary(&figures.jitter);

@@ -175,7 +175,8 @@ fn frames_at(ip: usize) -> Vec<Frame> {
     frames
 }
 
-#[cfg(test)]
+// Without the feature there are no stacks.
+#[cfg(all(test, feature = "guard"))]
 mod tests {
     use super::*;
 

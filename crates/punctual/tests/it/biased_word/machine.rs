@@ -1,16 +1,10 @@
-//! Two CPUs with store buffers (x86-TSO: P. Sewell et al., CACM 53(7), 2010), a kernel that
-//! preempts, moves and aborts, and threads that change the word like `process/port/linux/word`.
-
-use std::fmt;
+//! A kernel that preempts, moves and aborts, and threads that change the word like
+//! `process/port/linux/word`.
 
 use super::dropped::Dropped;
-
 use super::explore::{Explored, Step};
+use super::hardware::{Action, CPUS, Cpu, HOME, THREADS};
 
-/// The CPU to which the word is biased.
-const HOME: usize = 0;
-const CPUS: usize = 2;
-const THREADS: usize = 3;
 /// Number of bits in which a thread counts its changes.
 const FIELD: usize = 2;
 
@@ -102,47 +96,12 @@ struct Gate {
     revoked: bool,
 }
 
-/// Stored words that have not reached memory, a byte each, the oldest in the lowest byte. Only
-/// words are stored plainly, and a changed word is not 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-struct Buffer(u64);
-
-impl Buffer {
-    fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    fn len(self) -> u32 {
-        (u64::BITS - self.0.leading_zeros()).div_ceil(8)
-    }
-
-    fn push(&mut self, word: u8) {
-        assert!(word != 0 && self.len() < 8, "the buffer holds eight changed words");
-        self.0 |= u64::from(word) << (8 * self.len());
-    }
-
-    fn take_oldest(&mut self) -> u8 {
-        let [oldest, ..] = self.0.to_le_bytes();
-        self.0 >>= 8;
-        oldest
-    }
-
-    fn newest(self) -> Option<u8> {
-        self.0.to_be_bytes().into_iter().find(|&word| word != 0)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-struct Cpu {
-    running: Option<usize>,
-    buffer: Buffer,
-}
-
 /// A complete state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Machine {
     dropped: Option<Dropped>,
-    cpus: [Cpu; CPUS],
+    /// Only words are stored plainly.
+    cpus: [Cpu<u8>; CPUS],
     threads: [Thread; THREADS],
     /// Contents of memory.
     word: u8,
@@ -162,28 +121,8 @@ pub(crate) struct Seen {
     pub(crate) barrier: bool,
 }
 
-/// The action of a step, formatted only for a violation.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Action {
-    StoreReachesMemory,
-    SwitchIn(usize),
-    SwitchOut(usize),
-    Run(usize, At),
-}
-
-impl fmt::Display for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::StoreReachesMemory => write!(f, "a store reaches the memory"),
-            Self::SwitchIn(thread) => write!(f, "thread {thread} is switched in"),
-            Self::SwitchOut(thread) => write!(f, "thread {thread} is switched out"),
-            Self::Run(thread, at) => write!(f, "thread {thread}: {at:?}"),
-        }
-    }
-}
-
 impl Explored for Machine {
-    type Action = Action;
+    type Action = Action<At>;
     type Seen = Seen;
 
     /// All threads have made their changes, and these are in memory.
@@ -195,9 +134,9 @@ impl Explored for Machine {
     fn steps(&self, seen: &mut Seen) -> Vec<Step<Self>> {
         let mut steps = Vec::new();
         for cpu in 0..CPUS {
-            if !self.cpus[cpu].buffer.is_empty() {
-                let mut next = *self;
-                next.word = next.cpus[cpu].buffer.take_oldest();
+            let mut next = *self;
+            if let Some(word) = next.cpus[cpu].buffer.take_oldest() {
+                next.word = word;
                 steps.push(((cpu, Action::StoreReachesMemory), next.checked()));
             }
             match self.cpus[cpu].running {
@@ -225,7 +164,7 @@ impl Machine {
         };
         Self {
             dropped,
-            cpus: Default::default(),
+            cpus: [Cpu::IDLE; CPUS],
             threads: std::array::from_fn(thread),
             word: 0,
             gate: Gate::default(),
@@ -288,14 +227,14 @@ impl Machine {
     }
 
     fn empty(&mut self, cpu: usize) {
-        if let Some(last) = std::mem::take(&mut self.cpus[cpu].buffer).newest() {
-            self.word = last;
+        while let Some(word) = self.cpus[cpu].buffer.take_oldest() {
+            self.word = word;
         }
     }
 
     /// Returns the word as a load on `cpu` sees it.
     fn load(&self, cpu: usize) -> u8 {
-        self.cpus[cpu].buffer.newest().unwrap_or(self.word)
+        self.cpus[cpu].buffer.newest(Some).unwrap_or(self.word)
     }
 
     /// Records a change based on `before`, and returns the new word.

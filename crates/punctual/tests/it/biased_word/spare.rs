@@ -8,14 +8,9 @@
 //! No slot may be handed out twice or be lost, and the foreign thread may be refused only if at one
 //! time during its call no slot was free or another thread claimed one.
 
-use std::fmt;
-
 use super::explore::{Explored, Step};
+use super::hardware::{Action, CPUS, Cpu, HOME, THREADS};
 
-/// The CPU to which the word is biased.
-const HOME: usize = 0;
-const CPUS: usize = 2;
-const THREADS: usize = 3;
 const SLOTS: usize = 2;
 /// The foreign thread, on the other CPU.
 const FOREIGN: usize = 2;
@@ -118,42 +113,11 @@ enum Location {
     Level,
 }
 
-/// Stores that have not reached memory, the oldest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-struct Buffer([Option<(Location, u8)>; 8]);
-
-impl Buffer {
-    fn push(&mut self, store: (Location, u8)) {
-        let free = self.0.iter_mut().find(|place| place.is_none());
-        *free.expect("the buffer holds eight stores") = Some(store);
-    }
-
-    fn take_oldest(&mut self) -> Option<(Location, u8)> {
-        let oldest = self.0[0].take();
-        self.0.rotate_left(1);
-        oldest
-    }
-
-    fn newest(self, of: Location) -> Option<u8> {
-        self.0.iter().rev().flatten().find(|(location, _)| *location == of).map(|&(_, value)| value)
-    }
-
-    fn is_empty(self) -> bool {
-        self.0[0].is_none()
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Cpu {
-    running: Option<usize>,
-    buffer: Buffer,
-}
-
 /// A complete state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Spare {
     dropped: Option<Dropped>,
-    cpus: [Cpu; CPUS],
+    cpus: [Cpu<(Location, u8)>; CPUS],
     threads: [Thread; THREADS],
     /// Contents of memory: the spare slot plus 1 or another value, and 1 if the level is occupied.
     spare: u8,
@@ -193,28 +157,6 @@ impl Seen {
     }
 }
 
-/// The action of a step.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Action {
-    StoreReachesMemory,
-    BiasesAgain,
-    SwitchIn(usize),
-    SwitchOut(usize),
-    Run(usize, At),
-}
-
-impl fmt::Display for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::StoreReachesMemory => write!(f, "a store reaches the memory"),
-            Self::BiasesAgain => write!(f, "a change of the word biases it again"),
-            Self::SwitchIn(thread) => write!(f, "thread {thread} is switched in"),
-            Self::SwitchOut(thread) => write!(f, "thread {thread} is switched out"),
-            Self::Run(thread, at) => write!(f, "thread {thread}: {at:?}"),
-        }
-    }
-}
-
 /// Returns the slot for a value of the spare, plus 1.
 fn slot(spare: u8) -> Option<u8> {
     (1..=SLOTS as u8).contains(&spare).then_some(spare)
@@ -231,7 +173,7 @@ impl Spare {
         let home = |load: (u8, u8)| thread(if load.0 == 0 { At::Over } else { At::Occupy }, load);
         Self {
             dropped,
-            cpus: [Cpu { running: None, buffer: Buffer::default() }; CPUS],
+            cpus: [Cpu::IDLE; CPUS],
             threads: [home(first), home(second), thread(At::Claim(false), (0, 0))],
             spare: NONE,
             level: 0,
@@ -248,7 +190,8 @@ impl Spare {
     }
 
     fn load(&self, cpu: usize, of: Location) -> u8 {
-        self.cpus[cpu].buffer.newest(of).unwrap_or(match of {
+        let newest = self.cpus[cpu].buffer.newest(|(location, value)| (location == of).then_some(value));
+        newest.unwrap_or(match of {
             Location::Spare => self.spare,
             Location::Level => self.level,
         })
@@ -464,7 +407,7 @@ impl Spare {
 }
 
 impl Explored for Spare {
-    type Action = Action;
+    type Action = Action<At>;
     type Seen = Seen;
 
     fn is_over(&self) -> bool {

@@ -188,32 +188,11 @@ impl<P: Port> Expired<P> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use crate::port::tests::Still;
     use crate::sync::{AtomicU32, Ordering};
     use crate::{
-        CurrentWorker, Duration, Instant, Level, Node, Partition, Periodic, Port, Reaction, ReadyLevels,
-        Worker,
+        CurrentWorker, Duration, Instant, Jobs, Level, Node, Partition, Periodic, Queue, Reaction, Worker,
     };
-    use crate::{Jobs, Queue};
-
-    struct Still;
-
-    impl Port for Still {
-        type Word = ReadyLevels;
-
-        fn now(&self) -> Instant {
-            Instant::from_ticks(0)
-        }
-        fn wake(&self, _: &Worker) {}
-        fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
-            false
-        }
-        fn wait_while(&self, _: &AtomicU32, _: u32) {}
-        fn wake_all(&self, _: &AtomicU32) {}
-        fn boost(&self, _: &AtomicU32) -> bool {
-            false
-        }
-        fn unboost(&self, _: &AtomicU32) {}
-    }
 
     static GRID: Periodic =
         Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Skip);

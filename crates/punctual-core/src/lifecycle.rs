@@ -91,32 +91,10 @@ impl<P: Port> Partition<P> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use crate::sync::{AtomicU32, Ordering};
+    use crate::port::tests::Still;
+    use crate::sync::Ordering;
     use crate::timers::NEVER;
-    use crate::{
-        CurrentWorker, Instant, Jobs, Level, Node, OneThread, Partition, Port, Queue, ReadyLevels, Worker,
-    };
-
-    #[derive(Debug)]
-    struct Still;
-
-    impl Port for Still {
-        type Word = ReadyLevels;
-
-        fn now(&self) -> Instant {
-            Instant::from_ticks(0)
-        }
-        fn wake(&self, _: &Worker) {}
-        fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
-            false
-        }
-        fn wait_while(&self, _: &AtomicU32, _: u32) {}
-        fn wake_all(&self, _: &AtomicU32) {}
-        fn boost(&self, _: &AtomicU32) -> bool {
-            false
-        }
-        fn unboost(&self, _: &AtomicU32) {}
-    }
+    use crate::{CurrentWorker, Instant, Jobs, Level, Node, OneThread, Partition, Queue, Worker};
 
     #[test]
     fn reset_partition_equals_a_new_one() {

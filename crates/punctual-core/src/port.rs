@@ -104,3 +104,32 @@ pub trait Port: Sync {
     /// The default does nothing.
     fn unwinds(&self) {}
 }
+
+#[cfg(all(test, not(loom)))]
+pub(crate) mod tests {
+    use super::Port;
+    use crate::sync::AtomicU32;
+    use crate::{Instant, ReadyLevels, Worker};
+
+    /// A port of one thread, for which no time passes.
+    #[derive(Debug)]
+    pub(crate) struct Still;
+
+    impl Port for Still {
+        type Word = ReadyLevels;
+
+        fn now(&self) -> Instant {
+            Instant::from_ticks(0)
+        }
+        fn wake(&self, _: &Worker) {}
+        fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
+            false
+        }
+        fn wait_while(&self, _: &AtomicU32, _: u32) {}
+        fn wake_all(&self, _: &AtomicU32) {}
+        fn boost(&self, _: &AtomicU32) -> bool {
+            false
+        }
+        fn unboost(&self, _: &AtomicU32) {}
+    }
+}

@@ -4,13 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use punctual_process::child::BoundedCommand;
+use xtask_support::browser;
 
 use crate::process::{End, TOOL_LIMIT};
+use crate::scratch::Scratch;
 use crate::{Result, cargo, process};
-
-/// Names of the browser in different distributions.
-const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// Each page with the command that writes it; `PUNCTUAL`, `GIMBAL` and `PAGE` are placeholders.
 const PAGES: [(&str, &str); 5] = [
@@ -30,10 +28,7 @@ const SCHEMES: [(&str, u32); 2] = [("dark", 0), ("light", 1)];
 
 /// Writes all pages and their screenshots into `directory`, with the program `punctual`.
 pub(super) fn run(directory: &Path, punctual: &Path) -> Result {
-    let answers = |program: &&str| {
-        Command::new(program).arg("--version").output_within(TOOL_LIMIT).is_ok_and(|it| it.status.success())
-    };
-    let Some(browser) = BROWSERS.into_iter().find(answers) else {
+    let Some(program) = browser::find() else {
         println!("\n*** SKIPPED: NO PAGE WAS DRAWN. Install the package `chromium` ***\n");
         return Ok(());
     };
@@ -60,7 +55,7 @@ pub(super) fn run(directory: &Path, punctual: &Path) -> Result {
         for (width, (scheme, number)) in WIDTHS.iter().flat_map(|width| SCHEMES.map(|scheme| (width, scheme)))
         {
             let picture = directory.join(format!("{name}-{width}-{scheme}.png"));
-            draw(browser, &page, &picture, *width, number)?;
+            draw(program, &page, &picture, *width, number)?;
         }
     }
     println!("pages: look at the {} pictures in {}", PAGES.len() * 4, directory.display());
@@ -68,10 +63,11 @@ pub(super) fn run(directory: &Path, punctual: &Path) -> Result {
 }
 
 /// Makes a picture of `page` in a window of this width.
-fn draw(browser: &str, page: &Path, picture: &Path, width: u32, scheme: u32) -> Result {
-    let mut command = Command::new(browser);
+fn draw(program: &str, page: &Path, picture: &Path, width: u32, scheme: u32) -> Result {
+    let scratch = Scratch::new("browser")?;
+    let mut command = browser::command(program, scratch.path());
     command
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"])
+        .arg("--hide-scrollbars")
         .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
         .arg(format!("--window-size={width},{HEIGHT}"))
         .arg(format!("--screenshot={}", picture.display()))
@@ -80,7 +76,7 @@ fn draw(browser: &str, page: &Path, picture: &Path, width: u32, scheme: u32) -> 
     let png = fs::read(picture).unwrap_or_default();
     // The header: a signature, and the width in big-endian order.
     if png.get(16..20) != Some(&width.to_be_bytes()) {
-        return Err(format!("{browser} drew no picture of {}: {}", page.display(), outcome.stderr).into());
+        return Err(format!("{program} drew no picture of {}: {}", page.display(), outcome.stderr).into());
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! Code shared by the xtask commands and the lab.
 //!
 //! [`cargo`] builds, [`process`] runs the built programs, [`golden`] compares the behavior of an
-//! example with its expected output, [`files`] reads sources, and [`scratch`] manages temporary
-//! files.
+//! example with its expected output, [`browser`] opens pages, [`files`] reads sources, and
+//! [`scratch`] manages temporary files.
 
+pub mod browser;
 pub mod cargo;
 pub mod files;
 pub mod golden;

@@ -2,18 +2,16 @@
 #![allow(unreachable_pub)]
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use test_skip::{Need, skip};
+use std::path::PathBuf;
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
-
-/// Names of the program in different distributions.
-const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+use test_skip::{Need, skip};
+use xtask_support::browser;
+use xtask_support::scratch::Scratch;
 
 pub struct Browser {
     program: &'static str,
-    place: PathBuf,
+    place: Scratch,
 }
 
 /// A page after its scripts have run.
@@ -26,32 +24,24 @@ pub struct Opened {
 impl Browser {
     /// Returns `None` if none exists on this machine, and prints a notice.
     pub fn find(name: &str) -> Option<Self> {
-        let answers = |program: &&str| {
-            let command =
-                Command::new(program).arg("--version").stdin(Stdio::null()).output_within(TEST_LIMIT);
-            command.is_ok_and(|output| output.status.success())
-        };
-        let Some(program) = PROGRAMS.into_iter().find(answers) else {
+        let Some(program) = browser::find() else {
             skip(Need::Tool("chromium"), "pages in a browser");
             return None;
         };
-        let place = std::env::temp_dir().join(format!("punctual-trace-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&place);
-        fs::create_dir_all(&place).expect("there is room for a directory");
+        let place = Scratch::new(&format!("browser-{name}")).expect("there is room for a directory");
         Some(Self { program, place })
     }
 
     fn file(&self) -> PathBuf {
-        self.place.join("page.html")
+        self.place.path().join("page.html")
     }
 
     /// Opens the page at a fragment such as `#t0-j1`, or at none.
     pub fn open(&self, page: &str, fragment: &str) -> Opened {
         fs::write(self.file(), page).expect("there is room for the page");
         let address = format!("file://{}{fragment}", self.file().display());
-        let output = self
-            .command()
-            .arg("--dump-dom")
+        let output = browser::command(self.program, self.place.path())
+            .args(["--enable-logging=stderr", "--dump-dom"])
             .arg(address)
             .output_within(TEST_LIMIT)
             .expect("it has just said its version");
@@ -59,23 +49,5 @@ impl Browser {
         assert!(output.status.success(), "{} failed: {said}", self.program);
         let console = said.lines().filter(|line| line.contains(":CONSOLE")).map(str::to_owned).collect();
         Opened { document: String::from_utf8_lossy(&output.stdout).into_owned(), console }
-    }
-
-    fn command(&self) -> Command {
-        let mut command = Command::new(self.program);
-        command
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-            .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-            .args(["--enable-logging=stderr", "--virtual-time-budget=2000"])
-            .arg(format!("--user-data-dir={}", self.place.join("profile").display()))
-            .env("HOME", &self.place)
-            .stdin(Stdio::null());
-        command
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(Path::new(&self.place));
     }
 }

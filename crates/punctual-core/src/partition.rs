@@ -163,8 +163,7 @@ impl<P: Port> Partition<P> {
         self.word.0.swap(from.raw(), to.raw(), order).map_err(Word::from_raw)
     }
 
-    // ---- occupying and vacating
-    // ---------------------------------------------------------------------
+    // ---- occupying and vacating -----------------------------------------------------------------
 
     /// [`raise`](Self::raise), unless this thread already occupies the ceiling or a level above it.
     /// Returns whether it raised the level.
@@ -245,8 +244,7 @@ impl<P: Port> Partition<P> {
         VariantOf::<P>::start(self, me, level, unless_ready)
     }
 
-    // ---- the dispatch rules
-    // -------------------------------------------------------------------------
+    // ---- the dispatch rules ---------------------------------------------------------------------
 
     /// Rule 1: occupies `level` for a job that the calling thread runs at once, on the spawner's
     /// stack.

@@ -70,8 +70,7 @@ impl Reactor {
         self.worker
     }
 
-    // ---- for futures
-    // --------------------------------------------------------------------------------
+    // ---- for futures ----------------------------------------------------------------------------
 
     /// Begins to wait; `None` if the app is ending: then nothing needs to be woken anymore.
     ///
@@ -168,8 +167,7 @@ impl Reactor {
         unsafe { BorrowedFd::borrow_raw(self.epoll.load(Ordering::Acquire)) }
     }
 
-    // ---- for the thread that fires
-    // ------------------------------------------------------------------
+    // ---- for the thread that fires --------------------------------------------------------------
 
     /// Sleeps until something is ready, or only checks, and wakes all that wait for it. Returns
     /// whether it woke any.
@@ -215,8 +213,7 @@ impl Reactor {
         notify(self.control.load(Ordering::Acquire));
     }
 
-    // ---- for the run
-    // --------------------------------------------------------------------------------
+    // ---- for the run ----------------------------------------------------------------------------
 
     /// Publishes the descriptors that a run has created, which stay open until
     /// [`close`](Self::close).

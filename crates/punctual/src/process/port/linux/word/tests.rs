@@ -279,8 +279,7 @@ fn entering_restarts_rebias_count() {
     assert_eq!((gate(&cell), cell.left.load(Ordering::Relaxed)), (REVOKED | ONE, PATIENCE));
 }
 
-// ---- real threads
-// ------------------------------------------------------------------------------------
+// ---- real threads -------------------------------------------------------------------------------
 
 /// Threads that change one word.
 struct Load {

@@ -2,8 +2,8 @@
 //!
 //! A periodic task is released at `start + offset + n * period`, regardless of earlier lateness:
 //! the grid does not drift. A release that finds the previous job unfinished *at that grid point*
-//! is an overrun; it is always counted, and the declared [`OnOverrun`] decides how it is handled,
-//! by one of the [reactions](Reaction) of the executor.
+//! is an overrun; it is always counted, and the declared policy decides how it is handled, by
+//! one of the [reactions](Reaction) of the executor.
 //!
 //! Only one thread, the level's worker, uses these functions, except for [`Periodic::completed`],
 //! which the thread that ran the job calls.
@@ -11,32 +11,6 @@
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
 use crate::timers::NEVER;
 use crate::{Duration, Instant};
-
-/// Policy for a release while the previous job is unfinished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OnOverrun {
-    /// It is skipped.
-    Skip,
-    /// It waits, up to the task's capacity of unfinished jobs; above that, it is skipped.
-    Queue,
-    /// It is skipped, and the app stops.
-    Stop,
-    /// It is skipped, and this task is spawned.
-    Task(&'static str),
-}
-
-impl OnOverrun {
-    /// Returns the spelling of the attribute, and of the model as a file.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Skip => "skip",
-            Self::Queue => "queue",
-            Self::Stop => "stop",
-            Self::Task(name) => name,
-        }
-    }
-}
 
 /// Reaction of the executor to an overrun.
 #[derive(Debug, Clone, Copy)]

@@ -1,10 +1,10 @@
 //! `MODEL`: the declarations of the app, as data.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote;
+use quote::{ToTokens, quote};
 
 use crate::analyse::{Analysis, LockKind, ResourceUsers, ThreadModel};
-use crate::model::{App, Budget, Handler, Interval, Resource, Task, TaskKind};
+use crate::model::{App, Budget, Handler, Interval, OnOverrun, Resource, Task, TaskKind};
 
 use super::{duration, names, option, tasks};
 
@@ -101,7 +101,7 @@ fn task(app: &App, analysis: &Analysis, task: &Task, partition: usize) -> TokenS
     match &task.kind {
         TaskKind::Periodic { period, offset, on_overrun } => {
             let (period, offset) = (duration(period), tasks::offset(offset.as_ref()));
-            let on_overrun = tasks::on_overrun(on_overrun);
+            let on_overrun = self::on_overrun(on_overrun);
             quote!(::punctual::model::Task::periodic(#made, #period, #offset, #on_overrun))
         }
         TaskKind::Message | TaskKind::Async | TaskKind::Bound { .. } => match &task.interval {
@@ -154,6 +154,18 @@ fn resources(app: &App, analysis: &Analysis) -> TokenStream {
         }
     });
     quote!(const { &[#(#all),*] })
+}
+
+/// Returns the runtime's value of an overrun policy.
+fn on_overrun(policy: &OnOverrun) -> TokenStream {
+    let policy = match policy {
+        OnOverrun::Task(handler) => {
+            let handler = names::plain(handler);
+            quote!(Task(#handler))
+        }
+        policy => tasks::variant(policy).into_token_stream(),
+    };
+    quote!(::punctual::model::OnOverrun::#policy)
 }
 
 /// Returns the protocol of a resource; the names are those of the runtime.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{ReturnType, Type};
 
@@ -163,18 +163,6 @@ fn interval(task: &Task) -> (TokenStream, TokenStream) {
 /// Returns the runtime's name of a policy, which is the same.
 pub(super) fn variant(policy: impl fmt::Debug) -> Ident {
     Ident::new(&format!("{policy:?}"), Span::call_site())
-}
-
-/// Returns the runtime's value of an overrun policy.
-pub(super) fn on_overrun(policy: &OnOverrun) -> TokenStream {
-    let policy = match policy {
-        OnOverrun::Task(handler) => {
-            let handler = names::plain(handler);
-            quote!(Task(#handler))
-        }
-        policy => variant(policy).into_token_stream(),
-    };
-    quote!(::punctual::model::OnOverrun::#policy)
 }
 
 /// Returns statements that run one job of a task that is not async.

@@ -49,7 +49,6 @@
 //! ```
 
 use punctual_core::Duration;
-pub use punctual_core::OnOverrun;
 
 /// Declarations of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,6 +144,32 @@ pub enum Kind {
     Bound,
     /// `spawn`, and then the events it awaits; a job is a poll.
     Async,
+}
+
+/// Policy for a release while the previous job is unfinished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnOverrun {
+    /// It is skipped.
+    Skip,
+    /// It waits, up to the task's capacity of unfinished jobs; above that, it is skipped.
+    Queue,
+    /// It is skipped, and the app stops.
+    Stop,
+    /// It is skipped, and this task is spawned.
+    Task(&'static str),
+}
+
+impl OnOverrun {
+    /// Returns the spelling of the attribute, and of the model as a file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::Queue => "queue",
+            Self::Stop => "stop",
+            Self::Task(name) => name,
+        }
+    }
 }
 
 /// Policy for an early release.

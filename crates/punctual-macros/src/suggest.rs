@@ -6,16 +6,18 @@ use syn::Ident;
 pub(crate) fn hint<'a>(name: &Ident, place: &str, declared: impl Iterator<Item = &'a Ident>) -> String {
     let declared: Vec<String> = declared.map(Ident::to_string).collect();
     let name = name.to_string();
-    let meant = match nearest(&name, declared.iter().map(String::as_str)) {
-        Some(other) => format!("; did you mean `{other}`?"),
-        None => String::new(),
-    };
+    let meant = meant(&name, declared.iter().map(String::as_str));
     if declared.is_empty() {
         return format!("{meant}; {place} declares none");
     }
     let list = list(declared.iter().map(String::as_str));
     let stop = if meant.is_empty() { ";" } else { "" };
     format!("{meant}{stop} {place} declares {list}")
+}
+
+/// Returns "; did you mean `x`?" if there is a similar name, and an empty text otherwise.
+pub(crate) fn meant<'a>(name: &str, declared: impl Iterator<Item = &'a str>) -> String {
+    nearest(name, declared).map_or_else(String::new, |other| format!("; did you mean `{other}`?"))
 }
 
 /// Formats a list of names for an error.

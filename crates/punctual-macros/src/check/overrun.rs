@@ -25,10 +25,10 @@ fn missing(app: &App, name: &Ident, errors: &mut Errors) {
         return;
     }
     let place = format!("`{}`", app.module.ident);
-    let policy = suggest::nearest(&name.to_string(), ["skip", "queue", "stop"].into_iter());
-    let hint = match policy {
-        Some(meant) => format!("; did you mean `{meant}`?"),
-        None => suggest::hint(name, &place, app.tasks.iter().map(|task| &task.handler.ident)),
+    let policy = suggest::meant(&name.to_string(), ["skip", "queue", "stop"].into_iter());
+    let hint = match policy.is_empty() {
+        true => suggest::hint(name, &place, app.tasks.iter().map(|task| &task.handler.ident)),
+        false => policy,
     };
     errors.at(
         name,

@@ -185,8 +185,7 @@ impl Keys {
         let text = given.to_string();
         // With another initial it is rather another word: `never` is not `every`.
         let similar = |name: &&str| name.chars().next() == text.chars().next();
-        let meant = suggest::nearest(&text, names.iter().copied().filter(similar));
-        let meant = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
+        let meant = suggest::meant(&text, names.iter().copied().filter(similar));
         let names = table::alternatives(names.iter().map(|name| format!("`{name}`")));
         errors.at(&given, format_args!("`{name}` is {names}: {meaning}{meant}"));
         values[0]

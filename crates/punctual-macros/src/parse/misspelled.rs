@@ -17,13 +17,10 @@ pub(crate) fn take_misspelled(function: &mut ItemFn, items: &[Item], errors: &mu
     if !takes_own_context(function) || items.iter().any(is_module) {
         return false;
     }
-    let meant = |attr: &Attribute| {
-        let given = attr.path().get_ident()?.to_string();
-        match &*given {
-            "interrupt" | "exception" => Some("task"),
-            "test" => None,
-            _ => suggest::nearest(&given, ROLES.into_iter()),
-        }
+    let meant = |attr: &Attribute| match &*attr.path().get_ident()?.to_string() {
+        "interrupt" | "exception" => Some("task"),
+        "test" => None,
+        _ => misspells(attr, &ROLES),
     };
     let attrs = &mut function.attrs;
     let Some(at) = attrs.iter().position(|attr| meant(attr).is_some()) else {

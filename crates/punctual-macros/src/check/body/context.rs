@@ -9,6 +9,9 @@ use super::Body;
 use crate::model::{Role, TaskKind};
 use crate::suggest;
 
+const CREATED_BY_INIT: &str =
+    "`init` creates the shared resources; work on the values before it returns them";
+
 impl Body<'_> {
     pub(super) fn part_of_context(&mut self, name: &Ident) {
         let (handler, given) = (self.handler, name.to_string());
@@ -50,9 +53,7 @@ impl Body<'_> {
         }
         let (user, role) = (&handler.ident, handler.role.attribute());
         let message = match &*given {
-            "shared" if handler.role == Role::Init => {
-                "`init` creates the shared resources; work on the values before it returns them".to_owned()
-            }
+            "shared" if handler.role == Role::Init => CREATED_BY_INIT.to_owned(),
             "shared" | "local" => format!(
                 "`{user}` lists no {given} resources; list those it uses: `#[{role}({given} = [..])]`"
             ),
@@ -65,8 +66,7 @@ impl Body<'_> {
             ),
             _ => {
                 let parts = || parts.iter().filter(is_part).map(|(part, _)| *part);
-                let meant = suggest::nearest(&given, parts());
-                let meant = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
+                let meant = suggest::meant(&given, parts());
                 let stop = if meant.is_empty() { ";" } else { "" };
                 let list = match parts().next() {
                     None => "it has none".to_owned(),
@@ -119,8 +119,7 @@ impl Body<'_> {
         let (task, role) = (&handler.ident, handler.role.attribute());
         let message = if handler.role == Role::Init {
             match part {
-                "shared" => "`init` creates the shared resources; work on the values before it returns them"
-                    .to_owned(),
+                "shared" => CREATED_BY_INIT.to_owned(),
                 _ => format!(
                     "declare `{name}` in the attribute: `#[init(local = [{name}: <type> = <expression>])]`"
                 ),
@@ -140,8 +139,7 @@ impl Body<'_> {
             )
         } else {
             let all = listed.iter().chain(&declared).map(|name| name.to_string()).collect::<Vec<_>>();
-            let meant = suggest::nearest(&name.to_string(), all.iter().map(String::as_str));
-            let meant = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
+            let meant = suggest::meant(&name.to_string(), all.iter().map(String::as_str));
             let place = if part == "shared" { &app.shared.item.ident } else { &app.local.item.ident };
             format!(
                 "no {part} resource is named `{name}`{meant}{stop} declare it in `{place}`, and list it: \

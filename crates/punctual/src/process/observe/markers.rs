@@ -36,11 +36,7 @@ impl Marks {
         };
         let (marker, path) = match opened {
             Ok(opened) => opened,
-            Err(why) => {
-                let note = format!("jobs are not marked in the trace: {why}");
-                notice::warn(format_args!("{note}"));
-                return Self { runtime, marker: None, notes: vec![note] };
-            }
+            Err(why) => return Self { runtime, marker: None, notes: vec![unmarked(&why)] },
         };
         let mut notes = Vec::new();
         for partition in runtime.partitions.iter().filter(|partition| !marks(partition)) {
@@ -54,11 +50,7 @@ impl Marks {
         runtime.set_marks(true);
         let note = match marks.name() {
             Ok(()) => format!("each job is marked in the trace, by two writes to {}", path.display()),
-            Err(error) => {
-                let note = format!("jobs are not marked in the trace: {}", refused(&path, error));
-                notice::warn(format_args!("{note}"));
-                note
-            }
+            Err(error) => unmarked(&refused(&path, error)),
         };
         marks.notes.insert(0, note);
         marks
@@ -105,6 +97,13 @@ impl Drop for Marks {
         self.tasks(|_, task, _| task.cells.mark.clear());
         self.runtime.set_marks(false);
     }
+}
+
+/// Returns the note that jobs are not marked, after a warning.
+fn unmarked(why: &str) -> String {
+    let note = format!("jobs are not marked in the trace: {why}");
+    notice::warn(format_args!("{note}"));
+    note
 }
 
 fn marks(partition: &PartitionState) -> bool {

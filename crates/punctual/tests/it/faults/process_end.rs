@@ -121,8 +121,7 @@ fn supervisor_sleeps() -> u64 {
     let texts = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("status")).ok());
     let supervisor = texts.into_iter().find(|text| text.starts_with("Name:\tpunctual-watch"));
     let supervisor = supervisor.expect("an app that runs on threads has a supervisor");
-    let count = supervisor.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    count.and_then(|count| count.trim().parse().ok()).expect("every Linux counts them")
+    crate::polling::voluntary_switches(&supervisor)
 }
 
 /// Waits until the supervisor has checked for signals twice since the signal.

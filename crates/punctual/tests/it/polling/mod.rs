@@ -15,6 +15,12 @@ fn two_cpus() -> bool {
     enough
 }
 
+/// Returns how often a thread has slept, given its `status` in `/proc`.
+pub(crate) fn voluntary_switches(status: &str) -> u64 {
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.and_then(|count| count.trim().parse().ok()).expect("the kernel counts switches")
+}
+
 /// Returns virtual time, and threads if there are enough CPUs.
 fn both() -> impl Iterator<Item = punctual::Config> {
     let virtual_time = punctual::Config::new().virtual_time();

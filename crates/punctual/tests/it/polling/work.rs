@@ -212,8 +212,7 @@ mod quiet {
     /// Returns how often the calling thread has slept.
     fn voluntary_switches() -> u64 {
         let status = std::fs::read_to_string("/proc/thread-self/status").expect("/proc is mounted");
-        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-        line.and_then(|count| count.trim().parse().ok()).expect("the kernel counts switches")
+        crate::polling::voluntary_switches(&status)
     }
 }
 

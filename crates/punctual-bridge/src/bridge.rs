@@ -354,36 +354,14 @@ impl Helper {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::{Sender, channel};
-
     use punctual::Instant as Released;
 
     use super::*;
     use crate::Topic;
     use crate::messages::Vector3;
+    use crate::output::tests::slow;
 
     const LIMIT: Duration = Duration::from_secs(30);
-
-    /// Reports the time of each message in ns, and each flush as `None`.
-    struct Times(Sender<Option<u64>>);
-
-    impl Sink for Times {
-        fn name(&self) -> String {
-            "times".to_owned()
-        }
-        fn begin(&mut self, _: &[Channel], _: Clock) -> io::Result<()> {
-            Ok(())
-        }
-        fn write(&mut self, _: &Channel, sample: &Sample<'_>) -> io::Result<()> {
-            self.0.send(Some(sample.time_ns)).map_err(io::Error::other)
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            self.0.send(None).map_err(io::Error::other)
-        }
-        fn end(&mut self, _: &[(&'static str, u64)]) -> io::Result<()> {
-            Ok(())
-        }
-    }
 
     /// Returns the helper of one topic, with a clock to follow.
     fn helper(topic: &'static dyn Outgoing, sinks: Vec<Output>) -> Helper {
@@ -397,27 +375,18 @@ mod tests {
     #[test]
     fn flushes_sinks_and_follows_the_system_clock() {
         static TOPIC: Topic<Vector3, 4> = Topic::new("/times");
-        let (times, reports) = channel();
-        let traffic = Traffic::new("times");
-        let report = SinkReport::new("times".into());
-        let output = Output { sink: Box::new(Times(times)), takes: vec![true], report, traffic };
+        let (output, written, flushed) = slow();
         let helper = helper(&TOPIC, vec![output]);
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
         let thread = Some(std::thread::spawn(move || helper.run(&ends)));
         let running = Running { over, thread };
-        assert_eq!(reports.recv_timeout(LIMIT), Ok(None), "the sink is flushed");
+        assert_eq!(flushed.recv_timeout(LIMIT), Ok(()), "the sink is flushed");
         // The helper follows the clock in the same round, and takes messages at the start of a
         // round.
         let released = punctual::now();
         TOPIC.publisher().unwrap().publish(released, Vector3 { x: 0.0, y: 0.0, z: 0.0 });
-        let end = Instant::now() + LIMIT;
-        let time_ns = loop {
-            if let Some(time_ns) = reports.recv_timeout(LIMIT).unwrap() {
-                break time_ns;
-            }
-            assert!(Instant::now() < end, "the message has not arrived");
-        };
+        let (time_ns, _) = written.recv_timeout(LIMIT).expect("the message arrives");
         assert_ne!(time_ns, released.as_ticks(), "the time is that of the system clock");
         assert!(running.finish().is_complete());
     }

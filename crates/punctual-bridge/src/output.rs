@@ -179,7 +179,7 @@ fn run(mut output: Output, channels: &[Channel], receiver: &Receiver<Batch>, que
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::mpsc::SyncSender;
     use std::thread;
 
@@ -188,10 +188,10 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(10);
 
-    /// Reports each message, waits until the report is received, and fails without a receiver.
-    /// Reports each flush without waiting.
+    /// Reports the time in ns and the length of each message, waits until the report is received,
+    /// and fails without a receiver. Reports each flush without waiting.
     struct Slow {
-        messages: SyncSender<usize>,
+        messages: SyncSender<(u64, usize)>,
         flushes: Sender<()>,
     }
 
@@ -203,7 +203,7 @@ mod tests {
             Ok(())
         }
         fn write(&mut self, _: &Channel, sample: &Sample<'_>) -> io::Result<()> {
-            self.messages.send(sample.payload.len()).map_err(io::Error::other)
+            self.messages.send((sample.time_ns, sample.payload.len())).map_err(io::Error::other)
         }
         fn flush(&mut self) -> io::Result<()> {
             // Most tests do not receive it.
@@ -216,7 +216,7 @@ mod tests {
     }
 
     /// Returns the output of a [`Slow`] sink, and its reports of messages and flushes.
-    fn slow() -> (Output, Receiver<usize>, Receiver<()>) {
+    pub(crate) fn slow() -> (Output, Receiver<(u64, usize)>, Receiver<()>) {
         let (messages, written) = std::sync::mpsc::sync_channel(0);
         let (flushes, flushed) = channel();
         let sink = Box::new(Slow { messages, flushes });
@@ -264,7 +264,7 @@ mod tests {
             (0..2).for_each(|_| thread.write(&sample));
             thread.send();
             assert_eq!(thread.queue.dropped.load(Ordering::Relaxed), round);
-            assert!((0..4).all(|_| written.recv_timeout(LIMIT) == Ok(payload.len())));
+            assert!((0..4).all(|_| written.recv_timeout(LIMIT) == Ok((0, payload.len()))));
             let end = Instant::now() + LIMIT;
             while thread.queue.bytes.load(Ordering::Relaxed) > 0 {
                 assert!(Instant::now() < end, "the queue is still full");

@@ -72,17 +72,23 @@ pub(crate) mod tests {
         }
     }
 
-    /// Set in a process in a user namespace in which no user has an ID.
+    /// Set in a process that runs one test again.
     const CHILD: &str = "PUNCTUAL_TEST_CHILD";
 
-    fn is_child() -> bool {
+    pub(crate) fn is_child() -> bool {
         std::env::var_os(CHILD).is_some()
+    }
+
+    /// Returns the command that runs a test again, in a process for which [`is_child`] is true.
+    pub(crate) fn again(test: &str) -> Command {
+        let mut child = Command::new("/proc/self/exe");
+        child.args(["--exact", test]).env(CHILD, "");
+        child
     }
 
     /// Runs a test again in a user namespace in which no user has an ID.
     fn run_without_ids(test: &str) {
-        let mut child = Command::new("/proc/self/exe");
-        child.args(["--exact", test]).env(CHILD, "");
+        let mut child = again(test);
         // SAFETY: the closure does not allocate, and only makes a system call, which is
         // async-signal-safe.
         unsafe {

@@ -1,5 +1,4 @@
 use std::os::fd::AsFd;
-use std::process::Command;
 use std::sync::mpsc::channel;
 use std::thread;
 
@@ -12,7 +11,7 @@ use super::*;
 use crate::Incoming;
 use crate::message::Encoder;
 use crate::messages::Vector3;
-use crate::peer::tests::as_another_user;
+use crate::peer::tests::{again, as_another_user, is_child};
 
 const ZERO: Vector3 = Vector3 { x: 0.0, y: 0.0, z: 0.0 };
 
@@ -284,8 +283,7 @@ fn a_stopped_transport_is_reported_until_it_continues() {
 
 #[test]
 fn warns_once_about_a_stopped_transport() {
-    const CHILD: &str = "PUNCTUAL_TEST_CHILD";
-    if std::env::var_os(CHILD).is_some() {
+    if is_child() {
         let mut server = TransportServer::new("unit-warns").start(&[]).unwrap();
         let transport = attach(&mut server, "unit-warns", "slow").unwrap();
         transport.beat();
@@ -297,8 +295,7 @@ fn warns_once_about_a_stopped_transport() {
         return;
     }
     let test = "transport::server::tests::warns_once_about_a_stopped_transport";
-    let mut child = Command::new("/proc/self/exe");
-    let output = child.args(["--exact", test]).env(CHILD, "").output_within(TEST_LIMIT).unwrap();
+    let output = again(test).output_within(TEST_LIMIT).unwrap();
     let warnings = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{warnings}");
     assert_eq!(warnings.matches("has not responded").count(), 1, "{warnings}");

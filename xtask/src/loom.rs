@@ -156,11 +156,8 @@ pub(crate) fn panic_message(stderr: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-
     use super::PACKAGES;
-    use crate::cargo;
+    use crate::{cargo, files};
 
     const NUMBERS: [&str; 6] = ["no", "one", "two", "three", "four", "five"];
 
@@ -220,14 +217,10 @@ mod tests {
         for package in PACKAGES {
             let directory = cargo::root().join("crates").join(package).join("tests/loom");
             let mut models = 0;
-            for entry in fs::read_dir(&directory).unwrap() {
-                let path = entry.unwrap().path();
-                if path.extension() != Some("rs".as_ref()) {
-                    continue;
-                }
-                let text = fs::read_to_string(&path).unwrap();
+            for path in files::below(&directory, &["rs"]).unwrap() {
+                let text = files::read(&path).unwrap();
                 models += text.matches("#[test]").count();
-                let name = path.strip_prefix(cargo::root()).unwrap_or(Path::new("")).display().to_string();
+                let name = path.strip_prefix(cargo::root()).unwrap().display();
                 missing.extend(missing_bounds(&text).into_iter().map(|what| format!("{name}: {what}")));
             }
             assert!(models > 0, "{package} has no models in {}", directory.display());

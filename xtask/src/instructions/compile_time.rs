@@ -7,7 +7,6 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use crate::{Result, cargo, process};
 
@@ -21,12 +20,11 @@ pub(super) fn run() -> Result {
     let package = cargo::target_dir().join("compile-time");
     write(&package)?;
     // The first build includes the dependencies.
-    cpu_time_of(&mut build(&package, TASKS[0]))?;
+    build(&package, TASKS[0])?;
     println!("tasks  CPU time  per further task");
     let mut before = None;
     for tasks in TASKS {
-        fs::write(source(&package, tasks), app(tasks))?;
-        let seconds = cpu_time_of(&mut build(&package, tasks))?;
+        let seconds = build(&package, tasks)?;
         let further = before.map(|(fewer, less)| per_task(tasks - fewer, seconds - less));
         println!("{tasks:5}  {seconds:6.2} s  {}", further.unwrap_or_default());
         before = Some((tasks, seconds));
@@ -38,7 +36,7 @@ fn per_task(tasks: usize, seconds: f64) -> String {
     format!("{:.3} s", seconds / tasks as f64)
 }
 
-/// Writes a package outside of the workspace, with all apps.
+/// Writes a package outside of the workspace, without apps.
 fn write(package: &Path) -> Result {
     let punctual = cargo::root().join("crates/punctual");
     let manifest = format!(
@@ -48,27 +46,17 @@ fn write(package: &Path) -> Result {
     fs::create_dir_all(package.join("src/bin"))?;
     fs::write(package.join("Cargo.toml"), manifest)?;
     fs::copy(cargo::root().join("Cargo.lock"), package.join("Cargo.lock"))?;
-    for tasks in TASKS {
-        fs::write(source(package, tasks), app(tasks))?;
-    }
     Ok(())
 }
 
-fn source(package: &Path, tasks: usize) -> std::path::PathBuf {
-    package.join(format!("src/bin/app_{tasks}.rs"))
-}
-
-fn build(package: &Path, tasks: usize) -> Command {
+/// Writes an app and builds it; returns the CPU time of the build in seconds.
+fn build(package: &Path, tasks: usize) -> Result<f64> {
+    fs::write(package.join(format!("src/bin/app_{tasks}.rs")), app(tasks))?;
     let mut command = cargo::command();
     command.current_dir(package).env("CARGO_TARGET_DIR", package.join("target"));
     command.args(["build", "--quiet", "--offline", "--release", "--bin", &format!("app_{tasks}")]);
-    command
-}
-
-/// Runs a command, and returns the CPU time of its processes in seconds.
-fn cpu_time_of(command: &mut Command) -> Result<f64> {
     let before = children_cpu_time()?;
-    process::succeed(command)?;
+    process::succeed(&mut command)?;
     Ok(children_cpu_time()? - before)
 }
 

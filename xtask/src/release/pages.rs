@@ -58,7 +58,11 @@ pub(super) fn run(directory: &Path, punctual: &Path) -> Result {
             draw(program, &page, &picture, *width, number)?;
         }
     }
-    println!("pages: look at the {} pictures in {}", PAGES.len() * 4, directory.display());
+    println!(
+        "pages: look at the {} pictures in {}",
+        PAGES.len() * WIDTHS.len() * SCHEMES.len(),
+        directory.display()
+    );
     Ok(())
 }
 

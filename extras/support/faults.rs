@@ -137,6 +137,13 @@ pub(crate) struct Case<'a> {
     pub(crate) exhaust: Option<&'a dyn Fn()>,
 }
 
+impl<'a> Case<'a> {
+    /// A transport that continues after SIGCONT, without limits of its memory to check.
+    pub(crate) fn new(command: &'a dyn Fn(&str) -> Command, junk: &'a dyn Fn()) -> Self {
+        Self { command, restarts_after_stop: false, junk, max_growth_kib: None, exhaust: None }
+    }
+}
+
 /// Kills, stops and attacks the transport; `app` is the ignored test that calls [`app`].
 pub(crate) fn check(app: &str, case: &Case<'_>) {
     let name = format!("faults-{}", std::process::id());

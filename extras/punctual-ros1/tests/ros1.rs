@@ -201,14 +201,7 @@ fn faults_are_counted_and_cost_the_app_nothing() {
         return skip_any(&[Need::Tool("rosmaster"), Need::Tool("rostopic")], "faults of ROS 1");
     };
     let (command, junk) = (|app: &str| program(app, port), || python(port, HOSTILE));
-    let case = faults::Case {
-        command: &command,
-        restarts_after_stop: false,
-        junk: &junk,
-        max_growth_kib: None,
-        exhaust: None,
-    };
-    faults::check("app_with_faults", &case);
+    faults::check("app_with_faults", &faults::Case::new(&command, &junk));
 }
 
 #[test]

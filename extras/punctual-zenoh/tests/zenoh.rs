@@ -85,14 +85,7 @@ fn inside_with_faults() {
         }
     };
     let command = |app: &str| program(&[app]);
-    let case = faults::Case {
-        command: &command,
-        restarts_after_stop: false,
-        junk: &junk,
-        max_growth_kib: None,
-        exhaust: None,
-    };
-    faults::check("app_with_faults", &case);
+    faults::check("app_with_faults", &faults::Case::new(&command, &junk));
 }
 
 #[test]

@@ -131,8 +131,7 @@ mod tests {
 
     #[test]
     fn replaces_abandoned_sockets_only() {
-        let directory = std::env::temp_dir().join(format!("gimbal-far-end-{}", std::process::id()));
-        fs::create_dir(&directory).unwrap();
+        let directory = super::super::tests::directory("far-end");
         let path = directory.join("socket");
         let plant = FarEnd::open(&path).unwrap();
         assert!(FarEnd::open(&path).is_err(), "another plant has it open");

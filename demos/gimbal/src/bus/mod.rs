@@ -149,7 +149,7 @@ mod tests {
         open(device, OPTIONS).unwrap_err().to_string()
     }
 
-    fn directory(name: &str) -> PathBuf {
+    pub(super) fn directory(name: &str) -> PathBuf {
         let directory = std::env::temp_dir().join(format!("gimbal-{name}-{}", std::process::id()));
         fs::create_dir(&directory).unwrap();
         directory

@@ -151,11 +151,10 @@ fn faults_are_counted_and_cost_the_app_nothing() {
 fn inside_with_faults() {
     let command = |app: &str| program(&[app, "node"]);
     let case = faults::Case {
-        command: &command,
         restarts_after_stop: true,
-        junk: &junk::flood,
         max_growth_kib: Some(16 << 10),
         exhaust: Some(&junk::exhaust),
+        ..faults::Case::new(&command, &junk::flood)
     };
     faults::check("app_with_faults", &case);
 }

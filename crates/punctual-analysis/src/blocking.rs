@@ -40,14 +40,8 @@ impl Spinning {
     /// `above` lists, for each partition, the sources that preempt all levels and therefore also a
     /// lock holder.
     pub(crate) fn new(system: &System, above: &[Vec<Source>]) -> Result<Self, NoBound> {
-        let group_of = |section: &Section| match system.resources[section.resource].protocol {
-            Protocol::Msrp { group } => Some(group),
-            _ => None,
-        };
-        let groups = system.resources.iter().filter_map(|resource| match resource.protocol {
-            Protocol::Msrp { group } => Some(group + 1),
-            _ => None,
-        });
+        let group_of = |section: &Section| system.resources[section.resource].protocol.group();
+        let groups = system.resources.iter().filter_map(|resource| Some(resource.protocol.group()? + 1));
         let groups = groups.max().unwrap_or(0);
         let mut held = vec![0; groups * system.partitions.len()];
         let sections = system.tasks.iter().flat_map(|task| task.sections.iter().map(|s| (task.partition, s)));
@@ -89,10 +83,7 @@ impl Spinning {
     /// Returns the spinning time of one request from this partition, by a job with the sections
     /// `all`.
     fn of_request(&self, system: &System, partition: usize, section: &Section, all: &[Section]) -> Nanos {
-        let group_of = |resource: usize| match system.resources[resource].protocol {
-            Protocol::Msrp { group } => Some(group),
-            _ => None,
-        };
+        let group_of = |resource: usize| system.resources[resource].protocol.group();
         let Some(group) = group_of(section.resource) else { return 0 };
         // With unknown nesting, the request may be the outermost one.
         let is_held = |other: &Section| {
@@ -107,7 +98,7 @@ impl Spinning {
     /// one of them.
     fn inside(&self, system: &System, partition: usize, section: &Section, all: &[Section]) -> Nanos {
         // A request inside a section of several partitions is one of the same group.
-        if self.groups == 0 || matches!(system.resources[section.resource].protocol, Protocol::Msrp { .. }) {
+        if self.groups == 0 || system.resources[section.resource].protocol.group().is_some() {
             return 0;
         }
         let inner = all.iter().filter(|inner| inner.is_inside(section.resource, all));

@@ -153,18 +153,23 @@ impl Section {
     /// Returns whether the section may lie inside a section of `resource`, given all sections of
     /// the job.
     pub(crate) fn is_inside(&self, resource: usize, all: &[Self]) -> bool {
-        self.is_inside_within(resource, all, all.len())
-    }
-
-    fn is_inside_within(&self, resource: usize, all: &[Self], depth: usize) -> bool {
-        match (self.nesting, depth.checked_sub(1)) {
-            (Nesting::Outermost, _) | (_, None) => false,
-            (Nesting::Unknown, _) => self.resource != resource,
-            (Nesting::Inside(outer), Some(depth)) => {
-                let mut enclosing = all.iter().filter(|section| section.resource == outer);
-                outer == resource || enclosing.any(|it| it.is_inside_within(resource, all, depth))
+        if self.nesting == Nesting::Outermost {
+            return false;
+        }
+        // Each resource is visited once: a malformed description may nest in circles.
+        let (mut visited, mut next) = (Vec::new(), vec![self]);
+        while let Some(section) = next.pop() {
+            match section.nesting {
+                Nesting::Unknown if section.resource != resource => return true,
+                Nesting::Inside(outer) if outer == resource => return true,
+                Nesting::Inside(outer) if !visited.contains(&outer) => {
+                    visited.push(outer);
+                    next.extend(all.iter().filter(|it| it.resource == outer));
+                }
+                _ => {}
             }
         }
+        false
     }
 }
 
@@ -215,6 +220,16 @@ pub enum Protocol {
     Pcp,
     /// Access without waiting.
     Unlocked,
+}
+
+impl Protocol {
+    /// Returns the lock group of a resource of several partitions.
+    pub(crate) fn group(self) -> Option<usize> {
+        match self {
+            Self::Msrp { group } => Some(group),
+            _ => None,
+        }
+    }
 }
 
 /// A shared resource.

@@ -79,8 +79,7 @@ impl Grid {
     /// least distance so far, to within a sixteenth of that.
     pub fn push_after_skips(&mut self, window: Window) {
         let gap = window.0.saturating_sub(self.last.0);
-        let known = if self.releases > 0 { self.least } else { None };
-        let periods = known.filter(|&least| least > 0).map_or(1, |least| {
+        let periods = self.least.filter(|&least| least > 0).map_or(1, |least| {
             let periods = (gap + least / 2) / least;
             let is_multiple = periods.saturating_mul(least).abs_diff(gap) <= least / 16;
             if is_multiple { periods.max(1) } else { 1 }

@@ -100,7 +100,7 @@ impl Largest {
 #[derive(Debug, Clone, Default)]
 struct Stretch {
     grid: Grid,
-    /// The same, for timers that may skip periods.
+    /// The same, for timers that may skip periods, until something else releases a job.
     timers: Grid,
     /// True if anything but timers released a job.
     has_others: bool,
@@ -109,8 +109,10 @@ struct Stretch {
 impl Stretch {
     fn push(&mut self, window: Window, by_timer: bool) {
         self.grid.push(window);
-        self.timers.push_after_skips(window);
         self.has_others |= !by_timer;
+        if !self.has_others {
+            self.timers.push_after_skips(window);
+        }
     }
 
     /// Returns the model of all releases. A late thread may let its timer skip periods; then only

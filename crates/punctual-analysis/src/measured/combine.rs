@@ -380,7 +380,7 @@ impl Combination {
                 ));
             }
             let times = found.and_then(|hold| hold.most_per_job);
-            let is_msrp = matches!(self.system.resources[resource].protocol, Protocol::Msrp { .. });
+            let is_msrp = self.system.resources[resource].protocol.group().is_some();
             if times.is_none() && is_msrp {
                 self.assume(format!(
                     "The number of times that a job of `{user}` locks `{}` was not measured; one is assumed.",

@@ -493,10 +493,7 @@ fn check_protocols(system: &System) -> Result<()> {
 /// Checks that resources of several partitions that a job holds together share one lock; otherwise,
 /// two jobs may wait for each other.
 fn check_groups(system: &System) -> Result<()> {
-    let group = |resource: usize| match system.resources[resource].protocol {
-        Protocol::Msrp { group } => Some(group),
-        _ => None,
-    };
+    let group = |resource: usize| system.resources[resource].protocol.group();
     let of_tasks = system.tasks.iter().enumerate().map(|(at, task)| ("task", at, "sections", &task.sections));
     let of_idle = system.partitions.iter().enumerate();
     let of_idle = of_idle.map(|(at, it)| ("partition", at, "idle_sections", &it.idle_sections));

@@ -149,6 +149,9 @@ fn rejects_impossible_nesting() {
     refused(&with(&section("s", 9, "s")), 16, "`s` lies inside itself", "locks before it");
     let circle = section("r", 9, "s") + ",\n" + &section("s", 9, "r");
     refused(&with(&circle), 16, "`r` lies inside itself", "locks before it");
+    // Every path through many circles would take centuries.
+    let circles = vec![circle; 10].join(",\n");
+    refused(&with(&(section("t", 9, "r") + ",\n" + &circles)), 17, "inside itself", "locks before it");
     refused(&with(&(outer.to_owned() + &section("s", 10, "r"))), 17, "longer than `r`", "raise the hold");
     let others = "{ resource = \"s\", hold = \"9ns\" },\n".to_owned() + &section("t", 9, "s");
     refused(&with(&others), 17, "in different groups", "the same `group`");

@@ -1,6 +1,7 @@
 //! Explains bounds in sentences, and states why a bound is missing.
 
 use punctual_report::format::{format_count, format_part};
+use punctual_report::text::listed;
 
 use crate::analyse;
 use crate::bound::{Analysis, Blocking, Bound, Exactness, Interference, Interferer, NoBound};
@@ -222,14 +223,6 @@ fn most_interrupts(system: &System, partition: usize) -> String {
         shares.iter().take(NAMED).map(|(share, name)| format!("`{name}` {share:.1} %")).collect();
     let rest = if shares.len() > NAMED { ", …" } else { "" };
     named.join(", ") + rest
-}
-
-fn listed(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }
 
 fn time(ns: Nanos) -> String {

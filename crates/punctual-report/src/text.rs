@@ -1,8 +1,9 @@
-//! Fitting text into a given width.
+//! Lists, and text of a given width.
 //!
 //! ```
-//! use punctual_report::text::{shortened, wrapped};
+//! use punctual_report::text::{listed, shortened, wrapped};
 //!
+//! assert_eq!([listed(&["a", "b", "c"]), listed(&["a"])], ["a, b and c", "a"]);
 //! assert_eq!(shortened("kworker/u8:2-events/4711", 9), "kwor…4711");
 //! assert_eq!(wrapped("R  ", "took 2 122 µs in all", 3, 16), "R  took 2 122 µs\n   in all\n");
 //! ```
@@ -21,6 +22,16 @@ pub fn shortened(text: &str, width: usize) -> String {
     let tail = width.saturating_sub(1) / 2;
     let head = width.saturating_sub(1) - tail;
     text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect()
+}
+
+/// Formats a list: "a, b and c".
+#[must_use]
+pub fn listed(parts: &[impl AsRef<str>]) -> String {
+    let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
+    match parts.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        one => one.concat(),
+    }
 }
 
 /// Breaks text into lines of at most `width` characters; all but the first are indented. A number

@@ -116,13 +116,17 @@ pub(super) fn table(tasks: &[Task]) -> Table {
     let first = [Column::left("times in µs").at_most(24)];
     let last = ["margin", "missed"].map(Column::right);
     let mut table = Table::new(first.into_iter().chain(columns.map(Column::micros)).chain(last));
-    let micros = |ns: Option<u64>| ns.map_or_else(Cell::none, Cell::micros);
     for task in tasks {
         let is_late = |ns: Option<u64>| ns.zip(task.deadline).is_some_and(|(ns, deadline)| ns > deadline);
-        let response = |ns| micros(ns).class(if is_late(ns) { "fault" } else { "" });
+        let response = |ns| Cell::micros(ns).class(if is_late(ns) { "fault" } else { "" });
         let margin = percent(task).map_or_else(Cell::none, Cell::new);
-        let profiled = is_profiled.then(|| micros(task.profiled_bound));
-        let first = [Cell::new(&task.name), micros(task.period), micros(task.deadline), response(task.seen)];
+        let profiled = is_profiled.then(|| Cell::micros(task.profiled_bound));
+        let first = [
+            Cell::new(&task.name),
+            Cell::micros(task.period),
+            Cell::micros(task.deadline),
+            response(task.seen),
+        ];
         let last = [
             response(task.bound),
             margin.class(if is_late(task.worst()) { "fault" } else { "" }),

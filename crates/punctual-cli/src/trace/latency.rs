@@ -191,10 +191,9 @@ fn table(found: &[Found]) -> Table {
         Column::micros("L bound"),
         Column::micros("L seen"),
     ]);
-    let micros = |ns: Option<u64>| ns.map_or_else(Cell::none, Cell::micros);
     for Found { cpu, terms, bound, seen } in found {
         let is_known = terms.sections > 0;
-        let term = |it: Longest| micros(is_known.then_some(it.ns));
+        let term = |it: Longest| Cell::micros(is_known.then_some(it.ns));
         let interrupts = bound.zip(terms.without_interrupts()).map(|(with, without)| with - without);
         table.row([
             Cell::new(cpu.to_string()),
@@ -202,9 +201,9 @@ fn table(found: &[Found]) -> Table {
             term(terms.st),
             term(terms.paie),
             term(terms.psd),
-            micros(interrupts),
-            micros(*bound),
-            micros(seen.map(|seen| seen.ns)),
+            Cell::micros(interrupts),
+            Cell::micros(*bound),
+            Cell::micros(seen.map(|seen| seen.ns)),
         ]);
     }
     table

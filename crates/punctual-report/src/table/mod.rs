@@ -139,10 +139,9 @@ impl Cell {
         Self::count(count).class(if count > 0 { "fault" } else { "muted" })
     }
 
-    /// Creates a cell with nanoseconds, in microseconds without the unit.
-    #[must_use]
-    pub fn micros(ns: u64) -> Self {
-        Self::new(format_micros(ns))
+    /// Creates a cell with nanoseconds, in microseconds without the unit; a dash if unknown.
+    pub fn micros(ns: impl Into<Option<u64>>) -> Self {
+        ns.into().map_or(Self::none(), |ns| Self::new(format_micros(ns)))
     }
 
     /// Creates a cell with nanoseconds, in the suitable unit; a dash if unknown.

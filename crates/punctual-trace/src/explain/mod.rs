@@ -34,6 +34,7 @@ mod wait;
 use std::fmt;
 
 use punctual_report::format::{format_count, format_counted, format_part};
+use punctual_report::text::listed;
 
 use crate::event::Section;
 use crate::jobs::{Actor, Bounds, Cause, DisabledSection, Flaw, Job, JobKind, ReleasedBy, Reservation, Term};
@@ -352,14 +353,5 @@ pub(crate) fn causes(causes: &[Cause], names: &Names) -> String {
         let others = causes.len() - NAMED;
         parts.push(format!("{others} other{} for {}", if others == 1 { "" } else { "s" }, format_part(rest)));
     }
-    if parts.is_empty() { "somebody unseen".into() } else { listed(parts) }
-}
-
-/// "a, b and c"
-fn listed(mut parts: Vec<String>) -> String {
-    match parts.pop() {
-        Some(last) if parts.is_empty() => last,
-        Some(last) => format!("{} and {last}", parts.join(", ")),
-        None => String::new(),
-    }
+    if parts.is_empty() { "somebody unseen".into() } else { listed(&parts) }
 }

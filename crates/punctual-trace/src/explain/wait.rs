@@ -1,8 +1,9 @@
 //! Describes a wait for a lock and the delays of the lock's holder.
 
 use punctual_report::format::format_part;
+use punctual_report::text::listed;
 
-use super::{listed, repeated};
+use super::repeated;
 use crate::event::Tid;
 use crate::jobs::{Actor, Blocking, Bounds, HolderState, Job, WaitTarget};
 use crate::names::Names;
@@ -72,11 +73,11 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
         .collect();
     in_the_way.sort_by_key(|&(ns, _)| std::cmp::Reverse(ns));
     if !in_the_way.is_empty() {
-        let by = in_the_way
+        let by: Vec<_> = in_the_way
             .iter()
             .map(|&(ns, by)| format!("`{}` for {}", names.of(by), format_part(ns)))
             .collect();
-        text += &format!(", kept from the CPU by {}", listed(by));
+        text += &format!(", kept from the CPU by {}", listed(&by));
     }
     text
 }
@@ -100,7 +101,7 @@ fn holder_activity(wait: &Blocking, (depth, tid): (u8, Tid), names: &Names) -> S
         }
     }
     if !preempted.is_empty() {
-        clauses.insert(0, format!("was preempted by {}", listed(preempted)));
+        clauses.insert(0, format!("was preempted by {}", listed(&preempted)));
     }
-    if clauses.is_empty() { String::new() } else { format!(", which {}", listed(clauses)) }
+    if clauses.is_empty() { String::new() } else { format!(", which {}", listed(&clauses)) }
 }

@@ -7,6 +7,7 @@ use punctual_analysis::infer::executions::Executions;
 use punctual_analysis::infer::long::Run;
 use punctual_analysis::infer::system::{Handler, InferredThread};
 use punctual_analysis::infer::thread::{JOBS, Observation, RELEASES, Thread};
+use punctual_report::text::listed;
 use punctual_trace::event::{Event, Kind, Tid};
 use punctual_trace::jobs::{Actor, Flaw, Job, JobKind, ReleasedBy, WaitTarget};
 use punctual_trace::names::Names;
@@ -128,14 +129,11 @@ impl Lacks {
             ([], waits) => format!(
                 "the recording does not contain its waits for locks, so its C is unknown; record {} as well, by {remedy}, or \
                  exclude such waits by --futex suspend",
-                waits.join(" and ")
+                listed(waits)
             ),
             (interrupts, _) => format!(
                 "the recording does not contain its interrupts, so its C is unknown; record {} as well, by {remedy}",
-                match interrupts {
-                    [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-                    one => one.concat(),
-                }
+                listed(interrupts)
             ),
         }
     }

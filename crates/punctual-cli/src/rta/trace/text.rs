@@ -114,13 +114,13 @@ fn fits(result: &Result) -> Table {
         Column::right("A² ≤ 0.757"),
     ]);
     for (thread, fit) in result.threads.iter().zip(&result.fits) {
-        let mut cells = vec![Cell::new(&thread.name), micros(thread.seen().executions.max())];
+        let mut cells = vec![Cell::new(&thread.name), Cell::micros(thread.seen().executions.max())];
         match fit {
             Ok(fit) => {
                 let test = |test: Test| {
                     Cell::new(format!("{:.2}", test.value)).class(if test.passes() { "" } else { "fault" })
                 };
-                cells.push(micros(Some(fit.execution).filter(|_| fit.refusal().is_none())));
+                cells.push(Cell::micros(Some(fit.execution).filter(|_| fit.refusal().is_none())));
                 cells.extend([fit.blocks, fit.block].map(|count| Cell::new(format_count(count as u64))));
                 cells.extend([fit.runs, fit.halves, fit.shape].map(test));
                 cells.push(Cell::new(format!("{:.3}", fit.fit.value)).class(if fit.fit.passes() {
@@ -142,10 +142,6 @@ fn most_displaced(result: &Result) -> Option<usize> {
         Some(bound.interference.iter().map(|term| term.work.time()).sum::<u64>())
     };
     (0..result.inferred.threads.len()).filter(|at| displaced(at).is_some()).max_by_key(displaced)
-}
-
-fn micros(ns: Option<u64>) -> Cell {
-    ns.map_or_else(Cell::none, Cell::micros)
 }
 
 /// Returns the minimum distance of this many releases, as far as it is known.
@@ -181,13 +177,13 @@ fn threads(result: &Result) -> Table {
             Cell::new(cpus.join(",")),
             Cell::new(priority(thread)),
             Cell::new(format_count(seen.jobs)),
-            micros(periodic.map(|model| model.period)),
-            micros(periodic.map(|model| model.jitter)),
-            micros(least(&seen.curves, 2)),
-            micros(least(&seen.curves, MANY)),
-            micros(seen.curves.spans().first().map(|span| span.largest)),
-            micros(seen.executions.max().filter(|_| is_known)),
-            micros(seen.executions.longest().get(MANY - 1).copied().filter(|_| is_known)),
+            Cell::micros(periodic.map(|model| model.period)),
+            Cell::micros(periodic.map(|model| model.jitter)),
+            Cell::micros(least(&seen.curves, 2)),
+            Cell::micros(least(&seen.curves, MANY)),
+            Cell::micros(seen.curves.spans().first().map(|span| span.largest)),
+            Cell::micros(seen.executions.max().filter(|_| is_known)),
+            Cell::micros(seen.executions.longest().get(MANY - 1).copied().filter(|_| is_known)),
             known(seen.waiting.ns),
             known(seen.suspended.ns),
         ]);
@@ -222,10 +218,10 @@ fn handlers(result: &Result) -> Table {
             Cell::new(&handler.name),
             Cell::new(handler.cpu.to_string()),
             Cell::new(format_count(handler.curves.releases())),
-            micros(least(&handler.curves, 2)),
-            micros(least(&handler.curves, MANY)),
-            micros(longest.first().copied()),
-            micros(longest.get(MANY - 1).copied()),
+            Cell::micros(least(&handler.curves, 2)),
+            Cell::micros(least(&handler.curves, MANY)),
+            Cell::micros(longest.first().copied()),
+            Cell::micros(longest.get(MANY - 1).copied()),
         ]);
     }
     table

@@ -75,12 +75,19 @@ enum Activity {
     Writes,
 }
 
+impl Sweep {
+    /// Returns the stride in words.
+    fn by(self) -> &'static str {
+        if self.stride == LINE { "line" } else { "page" }
+    }
+}
+
 impl Other {
     /// Returns the activity in words.
     fn text(&self) -> String {
         let activity = match &self.activity {
             Activity::Sweeps { sweep, of } => {
-                let by = if sweep.stride == LINE { "line" } else { "page" };
+                let by = sweep.by();
                 format!("{} a buffer of {of} by the {by}", sweep.access.text())
             }
             Activity::Writes => "writes to a disk".into(),
@@ -96,7 +103,7 @@ impl Other {
     fn slug(&self) -> String {
         let activity = match &self.activity {
             Activity::Sweeps { sweep, of } => {
-                let by = if sweep.stride == LINE { "line" } else { "page" };
+                let by = sweep.by();
                 format!("{}-{by}-{}", of.replace(" × ", "x"), sweep.access.text())
             }
             Activity::Writes => "disk-writes".into(),

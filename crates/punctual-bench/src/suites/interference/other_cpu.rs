@@ -1,9 +1,9 @@
 //! A thread on another CPU that repeatedly sweeps a buffer or writes to a disk.
 
+use std::fs::File;
 use std::hint::black_box;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::rt;
 
@@ -121,9 +121,8 @@ pub(super) fn writing<R>(cpu: usize, measure: impl FnOnce() -> R) -> Result<R, S
 
 /// Creates a file without a name, which ends with its descriptor; `None` if the directory is in
 /// memory, or refuses.
-fn file_on_disk(directory: &str) -> Option<std::os::fd::OwnedFd> {
-    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(CWD, directory, flags, Mode::RUSR | Mode::WUSR).ok()?;
+fn file_on_disk(directory: &str) -> Option<File> {
+    let file = punctual_files::unnamed(Path::new(directory)).ok()?;
     let kind = rustix::fs::fstatfs(&file).ok()?.f_type as u64 & 0xffff_ffff;
     (![TMPFS_MAGIC, RAMFS_MAGIC].contains(&kind)).then_some(file)
 }

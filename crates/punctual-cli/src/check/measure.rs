@@ -65,7 +65,7 @@ pub(super) fn measure(arguments: &Check) -> Result<Measured, String> {
         return Ok(Measured { subject, machine: Some(machine), app: None });
     }
     let Some(name) = arguments.command.first() else { return probe(arguments) };
-    let place = crate::isolate::run::resolve(name, std::env::var_os("PATH").as_deref())?;
+    let place = crate::isolate::run::resolve(name)?;
     if is_app(&place) { measure_app(arguments) } else { measure_program(arguments) }
 }
 
@@ -214,11 +214,12 @@ fn prove(arguments: &Check, mut system: System, subject: &mut Subject) {
     }
     let analysis = analyse(&system);
     add_bounds(&system, &analysis, subject);
-    for (task, bound) in system.tasks.iter().zip(of_run(&system, &analysis)) {
+    let of_run = of_run(&system, &analysis);
+    for (task, &bound) in system.tasks.iter().zip(&of_run).filter(|_| system.of_profiled_run().is_some()) {
         let shown = subject.tasks.iter_mut().find(|shown| shown.name == task.name);
         shown.into_iter().for_each(|shown| shown.profiled_bound = bound);
     }
-    for sentence in contradictions(&system, &analysis) {
+    for sentence in contradictions(&system, &of_run) {
         subject.invalid.get_or_insert_with(|| "a job took longer than its bound".into());
         subject.unknown.push(Unknown::new("a cause of delay", sentence));
     }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use punctual_analysis::bound::{Analysis, NoBound};
 use punctual_analysis::margin::{Margins, margins};
 use punctual_analysis::system::System;
-use punctual_analysis::{analyse, assign, explain, json, measured, schema};
+use punctual_analysis::{analyse, assign, explain, json, measured, of_run, schema};
 
 use self::args::Rta;
 use crate::app;
@@ -57,7 +57,7 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
     let margins = margins(&system);
     let contradictions = match &compared {
         Some(compared) => compared.sentences(&system, &analysis),
-        None => text::contradictions(&system, &analysis),
+        None => text::contradictions(&system, &of_run(&system, &analysis)),
     };
     if arguments.json.is_printed() {
         compared.iter().flat_map(|_| &contradictions).for_each(|sentence| say!("{sentence}"));
@@ -197,7 +197,8 @@ fn verdict(
     if is_bad {
         return BAD_INPUT;
     }
-    if !analysis.is_schedulable(system) || !text::contradictions(system, analysis).is_empty() {
+    if !analysis.is_schedulable(system) || !text::contradictions(system, &of_run(system, analysis)).is_empty()
+    {
         return FINDING;
     }
     match arguments.fail_under {

@@ -100,16 +100,11 @@ pub(super) fn bounds_of(system: &System, analysis: &Analysis, count: usize) -> T
     // app. A profiled run has another bound, because the overhead of profiling is not part of
     // the app.
     let is_profiled = system.of_profiled_run().is_some();
-    let deadline = || [Column::micros("D"), Column::right("left")];
-    let seen = || [Column::micros("seen"), Column::right("ratio")];
-    if is_profiled {
-        columns.extend(deadline());
-        columns.push(Column::micros("prof."));
-        columns.extend(seen());
-    } else {
-        columns.extend(seen());
-        columns.extend(deadline());
-    }
+    columns.extend(ordered(
+        [Column::micros("D"), Column::right("left")],
+        is_profiled.then(|| Column::micros("prof.")),
+        [Column::micros("seen"), Column::right("ratio")],
+    ));
     let mut table = Table::new(columns);
     let of_run = of_run(system, analysis);
     for at in by_level(system).into_iter().filter(|&at| at < count) {
@@ -124,18 +119,21 @@ pub(super) fn bounds_of(system: &System, analysis: &Analysis, count: usize) -> T
             }
         };
         let left = analysis.tasks[at].as_ref().ok().and_then(|bound| left(task, bound));
-        let micros = |ns: Option<u64>| ns.map_or_else(Cell::none, Cell::micros);
-        let deadline = [micros(task.deadline), left.unwrap_or_else(Cell::none)];
+        let deadline = [Cell::micros(task.deadline), left.unwrap_or_else(Cell::none)];
         let ratio = ratio(task, of_run[at]).unwrap_or_else(Cell::none);
-        let seen = [micros(task.observed.response), ratio];
-        if is_profiled {
-            cells.extend(deadline.into_iter().chain([micros(of_run[at])]).chain(seen));
-        } else {
-            cells.extend(seen.into_iter().chain(deadline));
-        }
+        let seen = [Cell::micros(task.observed.response), ratio];
+        cells.extend(ordered(deadline, is_profiled.then(|| Cell::micros(of_run[at])), seen));
         table.row(start.into_iter().chain(cells));
     }
     table
+}
+
+/// Orders the deadline, the bound of a profiled run if there is one, and the observed maximum.
+fn ordered<T>(deadline: [T; 2], of_run: Option<T>, seen: [T; 2]) -> Vec<T> {
+    match of_run {
+        Some(of_run) => deadline.into_iter().chain([of_run]).chain(seen).collect(),
+        None => seen.into_iter().chain(deadline).collect(),
+    }
 }
 
 fn by_level(system: &System) -> Vec<usize> {
@@ -269,16 +267,17 @@ pub(super) fn chains(system: &System, analysis: &Analysis) -> Table {
             }
             Err(why) => (Cell::none(), why),
         };
-        let deadline = chain.deadline.map_or_else(Cell::none, Cell::micros);
+        let deadline = Cell::micros(chain.deadline);
         table.row([Cell::new(&chain.name), bound, deadline, Cell::new(what)]);
     }
     table
 }
 
-/// Returns observations that the model excludes, so that it must be incomplete.
-pub(crate) fn contradictions(system: &System, analysis: &Analysis) -> Vec<String> {
-    let seen = system.tasks.iter().zip(of_run(system, analysis)).filter_map(|(task, bound)| {
-        let (seen, bound) = (task.observed.response?, bound?);
+/// Returns observations that the model excludes, so that it must be incomplete; `of_run` are the
+/// bounds of the observed run.
+pub(crate) fn contradictions(system: &System, of_run: &[Option<u64>]) -> Vec<String> {
+    let seen = system.tasks.iter().zip(of_run).filter_map(|(task, bound)| {
+        let (seen, bound) = (task.observed.response?, (*bound)?);
         let beyond = seen.checked_sub(bound).filter(|&beyond| beyond > 0)?;
         Some(format!(
             "The model does not match the run: a job of `{}` took {}, {} more than its bound. No \

@@ -44,9 +44,10 @@ pub(crate) fn read(path: &Path, keeps_jobs: bool, futex: Futex) -> Result<Record
         recorded: recorded.clone(),
         ..Config::default()
     });
+    let limits = futex.limits(&recorded);
     let (mut observer, mut names, mut watch) = (Observer::default(), Names::new(), NameWatch::default());
     observer.keeps_jobs = keeps_jobs;
-    observer.lacks = Lacks::of(&futex.limits(&recorded));
+    observer.lacks = Lacks::of(&limits);
     observer.assumes_no_locks = matches!(futex, Futex::Suspend) && !recorded.has(Source::Contention);
     trace.processes().for_each(|(thread, process)| names.process(thread, process));
     for (thread, name) in events.threads().iter() {
@@ -86,6 +87,6 @@ pub(crate) fn read(path: &Path, keeps_jobs: bool, futex: Futex) -> Result<Record
         format_counted(trace.cpus() as u64, "CPU"),
         format_nanos(length as f64)
     );
-    head += &text::missing(&futex.limits(&recorded), counters.events, &trace.skipped(&events));
+    head += &text::missing(&limits, counters.events, &trace.skipped(&events));
     Ok(Recording { observer, names, length, head })
 }

@@ -24,7 +24,7 @@ use crate::status::{BAD_INPUT, FINDING};
 use crate::trace::signals::{self, Notice};
 
 pub(super) fn run(plan: &Plan, command: &[OsString], record: bool, place: &mut Place) -> Result<u8, String> {
-    resolve(&command[0], std::env::var_os("PATH").as_deref())?;
+    resolve(&command[0])?;
     let signals = Signals::catch().map_err(|error| format!("cannot handle signals: {error}"))?;
     // Dropped at the end: until then no other process gives the CPUs back.
     let (_journal, refused) =
@@ -54,7 +54,11 @@ pub(super) fn run(plan: &Plan, command: &[OsString], record: bool, place: &mut P
 
 /// Returns the file that a command executes, so that nothing is changed for one that cannot be
 /// executed.
-pub(crate) fn resolve(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, String> {
+pub(crate) fn resolve(command: &OsStr) -> Result<PathBuf, String> {
+    resolve_in(command, std::env::var_os("PATH").as_deref())
+}
+
+fn resolve_in(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, String> {
     let is_executable = |file: &Path| file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok();
     let name = command.display();
     if command.as_bytes().contains(&b'/') {
@@ -180,7 +184,7 @@ mod tests {
     #[test]
     fn rejects_commands_that_cannot_be_executed() {
         let path = Some(OsStr::new("/nonexistent:/bin"));
-        let resolve = |command: &str, path| resolve(OsStr::new(command), path);
+        let resolve = |command: &str, path| resolve_in(OsStr::new(command), path);
         for command in ["sh", "/bin/sh"] {
             assert!(resolve(command, path).is_ok(), "{command}");
         }

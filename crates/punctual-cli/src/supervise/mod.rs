@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &Supervise) -> ExitCode {
 }
 
 fn supervise(arguments: &Supervise) -> Result<u8, String> {
-    resolve(&arguments.command[0], std::env::var_os("PATH").as_deref())?;
+    resolve(&arguments.command[0])?;
     let stop = catch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
     let taken = arguments.cpus.as_ref().map(|cpus| IsolatedCpus::take(cpus, arguments.newest)).transpose()?;
     let mut settings = Settings::default();

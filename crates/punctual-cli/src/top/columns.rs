@@ -108,14 +108,13 @@ impl Column {
 
     /// Returns its value for a task.
     pub(super) fn value<'a>(&self, row: &'a Row) -> Value<'a> {
-        let of_jobs = match self.source {
-            Partition | Level => false,
-            Rate | Time(..) => true,
-            Number(figure) => figure.row().of_jobs,
+        let is_known = match self.source {
+            Partition | Level => true,
+            Rate => row.measured,
+            Number(figure) => row.measured || !figure.row().of_jobs,
+            Time(..) => row.has_times(),
         };
-        // Without a job there is no time.
-        let is_time = matches!(self.source, Time(..));
-        if of_jobs && !row.measured || is_time && row.number(Figure::Jobs) == 0 {
+        if !is_known {
             return Value::Unknown;
         }
         match self.source {

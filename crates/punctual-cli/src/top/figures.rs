@@ -69,6 +69,11 @@ impl Row {
     pub(crate) fn term(&self, term: Term) -> &Stat {
         &self.terms[term as usize]
     }
+
+    /// Returns whether times are known: without a job there are none.
+    pub(crate) fn has_times(&self) -> bool {
+        self.measured && self.number(Figure::Jobs) > 0
+    }
 }
 
 /// References for comparison.

@@ -46,9 +46,7 @@ fn task(row: &Row) -> Value {
         task[figure.row().key] = known(figure.row().of_jobs, row.number(figure).into());
     }
     for term in Term::ALL {
-        // Without a job there is no time.
-        let stat = if row.number(Figure::Jobs) > 0 { stat(row.term(term)) } else { Value::Null };
-        task[term.row().key] = known(true, stat);
+        task[term.row().key] = if row.has_times() { stat(row.term(term)) } else { Value::Null };
     }
     task
 }

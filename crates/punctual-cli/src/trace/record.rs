@@ -48,7 +48,7 @@ impl Source {
             return Ok(None);
         }
         // First, so that a missing command is the same error with and without the right to record.
-        resolve(&self.command[0], std::env::var_os("PATH").as_deref()).map_err(Failure::usage)?;
+        resolve(&self.command[0]).map_err(Failure::usage)?;
         let buffers = Buffers::new().map_err(|error| refused(&error))?;
         Ok(Some((HeldChild::new(&self.command, output, &buffers.for_apps())?, buffers)))
     }

@@ -229,7 +229,7 @@ impl<const N: u8> Pin<N, Input> {
     /// On a BCM283x, an edge that follows another closely may set no event
     /// (<https://github.com/raspberrypi/linux/pull/5457>). A handler that listens to both edges
     /// calls this function and compares the level with that of its previous call: if they are
-    /// equal, an edge in between has set no event of its own. An edge after the call sets the event
+    /// equal, there was an edge without an event in between. An edge after the call sets the event
     /// again, because the level is read last.
     pub fn clear_event_and_read(&mut self) -> PinState {
         self.clear_event();

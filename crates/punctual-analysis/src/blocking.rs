@@ -14,8 +14,8 @@
 //! A section of one partition may contain requests for resources of several partitions. Its job
 //! keeps its ceiling while it spins, so the section lasts longer by the spinning of all requests
 //! inside it; the rest of Baker's argument does not depend on the reason for which a section lasts.
-//! A request inside a section of its own group finds the lock held by the same job, and does not
-//! spin. A section above all levels waits for nothing, so no other partition spins for longer.
+//! A request inside a section of its own group does not spin, because the job already holds the
+//! lock. A section above all levels waits for nothing, so no other partition spins for longer.
 //!
 //! Sufficient for MSRP, because every request is assumed to meet the longest section of every
 //! partition. Exact for SRP if the lower task may have started just before.

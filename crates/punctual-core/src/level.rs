@@ -477,8 +477,8 @@ impl Level {
         self.note(node, index, node.disarm(key))
     }
 
-    /// Moves `node`, whose index is `index`, to `time` if it is still armed under `key`; returns
-    /// whether it was.
+    /// Moves `node`, whose index is `index`, to `time` if it is still armed under `key`, and then
+    /// returns `true`.
     pub(crate) fn rearm(&self, node: &Node, index: u32, key: u32, time: Instant) -> bool {
         let first = node.rearm(key, time.as_ticks(), self.queue.timers.order());
         self.note(node, index, first)

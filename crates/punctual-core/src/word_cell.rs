@@ -135,7 +135,7 @@ pub unsafe trait WordCell: Debug + Sync {
     /// Returns the token of the calling thread, which [`set_unless`](Self::set_unless) and
     /// [`clear`](Self::clear) require.
     ///
-    /// It is constant until the cell is reset, so the thread may keep it.
+    /// The token is constant until the cell is reset, so the thread may store it.
     fn token(&self) -> Self::Token;
 
     /// Sets `BIT` unless a bit of `BLOCKERS` is set, with acquire ordering. Returns `true` if

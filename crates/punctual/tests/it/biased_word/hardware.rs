@@ -1,5 +1,5 @@
-//! The hardware and the steps that the models share: two CPUs with store buffers (x86-TSO: P. Sewell
-//! et al., CACM 53(7), 2010), of which one is the home CPU.
+//! The hardware and the steps that the models share: two CPUs with store buffers (x86-TSO: P.
+//! Sewell et al., CACM 53(7), 2010), of which one is the home CPU.
 
 use std::fmt::{self, Debug, Display};
 

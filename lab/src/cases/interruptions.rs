@@ -131,13 +131,13 @@ fn is_hardly_disturbed(outcome: &Outcome) -> Result {
 
 fn taken(punctual: &Path) -> Case {
     let name = "interruptions of a CPU before and after it is isolated";
-    case(name, &[Setup::CountedFour], &[3], punctual, is_left_alone)
+    case(name, &[Setup::COUNTED_FOUR], &[3], punctual, is_left_alone)
         .lacking("a CPU that no other program needs")
 }
 
 fn booted(punctual: &Path) -> Case {
     let name = "interruptions of a CPU with boot parameters, before and after it is isolated";
-    case(name, &[Setup::Isolated], &[0, 1], punctual, is_hardly_disturbed)
+    case(name, &[Setup::ISOLATED], &[0, 1], punctual, is_hardly_disturbed)
         .lacking("boot parameters that isolate a CPU")
 }
 
@@ -168,41 +168,39 @@ fn case(
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome;
+    use super::super::rejects;
     use super::*;
 
     #[test]
     fn rejects_interrupts_other_than_tick_on_isolated_cpu() {
-        let said = |text: &str| is_left_alone(&outcome(text, ""));
-        said("2642 0 472 487 3040 of 3\n2639 0 0 0 2635 of 3\n").unwrap();
-        for wrong in [
-            "2642 0 0 487 3040 of 3\n2639 0 0 0 2635 of 3\n",
-            "2642 0 472 487 3040 of 3\n1200 0 0 0 600 of 3\n",
-            "2642 0 472 487 3040 of 3\n2639 1 0 0 2635 of 3\n",
-            "2642 0 472 487 3040 of 3\n2639 0 1 0 2635 of 3\n",
-            "2642 0 472 487 3040 of 3\n2639 0 0 1 2635 of 3\n",
-            "2642 0 472 487 3040 of 3\n2639 0 0 0 2640 of 3\n",
-            "2642 0 472 487 3040 of 3\n",
-            "",
-            "2642 0 472 487 of 3\n2639 0 0 0 2635 of 3\n",
-        ] {
-            said(wrong).unwrap_err();
-        }
+        rejects(
+            is_left_alone,
+            "2642 0 472 487 3040 of 3\n2639 0 0 0 2635 of 3\n",
+            &[
+                ("472", "0"),
+                ("2639 0 0 0 2635", "1200 0 0 0 600"),
+                ("2639 0 0 0", "2639 1 0 0"),
+                ("2639 0 0 0", "2639 0 1 0"),
+                ("2639 0 0 0", "2639 0 0 1"),
+                ("2635", "2640"),
+                ("2639 0 0 0 2635 of 3\n", ""),
+                ("487 3040", "487"),
+            ],
+        );
     }
 
     #[test]
     fn rejects_tick_on_nohz_cpu() {
-        let said = |text: &str| is_hardly_disturbed(&outcome(text, ""));
-        let other = "3144 5455 0 0 1694 of 0\n";
-        said(&format!("{other}17 0 9 9 7 of 1\n26 0 8 8 4 of 1\n")).unwrap();
-        for wrong in [
-            "17 0 9 9 7 of 1\n",
-            "17 0 9 9 7 of 1\n51 0 8 8 4 of 1\n",
-            "17 0 9 9 7 of 1\n26 1 8 8 4 of 1\n",
-            "17 0 9 9 7 of 1\n26 0 21 8 4 of 1\n",
-            "17 0 9 9 21 of 1\n26 0 8 8 4 of 1\n",
-        ] {
-            said(&format!("{other}{wrong}")).unwrap_err();
-        }
+        rejects(
+            is_hardly_disturbed,
+            "3144 5455 0 0 1694 of 0\n17 0 9 9 7 of 1\n26 0 8 8 4 of 1\n",
+            &[
+                ("26 0 8 8 4 of 1\n", ""),
+                ("26 0", "51 0"),
+                ("26 0", "26 1"),
+                ("26 0 8", "26 0 21"),
+                ("9 9 7", "9 9 21"),
+            ],
+        );
     }
 }

@@ -25,14 +25,7 @@ pub(super) fn cases(built: Built<'_>, bench: Option<&Path>) -> Result<Vec<Case>>
     let punctual = punctual(built, bench)?;
     let periodic = find(built, Purpose::Example, golden::PACKAGE, "periodic")?;
     let polling = find(built, Purpose::Example, golden::PACKAGE, "polling")?;
-    Ok(vec![
-        ticks(),
-        reported(periodic),
-        given_back(punctual, FEW).quick(&[Setup::Four]),
-        given_back(punctual, MANY),
-        under_load(punctual),
-        partitioned(polling),
-    ])
+    Ok(vec![ticks(), reported(periodic), given_back(punctual), under_load(punctual), partitioned(polling)])
 }
 
 /// The note in an app's report about a shared polling CPU.
@@ -73,27 +66,15 @@ fn partitioned(program: &Path) -> Case {
         demand(outcome, outside.contains(SHARED), "outside, the report does not call its CPU shared")?;
         demand(outcome, alone.contains("allow it more CPUs"), "the refusal gives no advice")
     };
-    Case::new("an app polls inside and outside a partition", &[Setup::Four], script, Some(program), judge)
+    Case::new("an app polls inside and outside a partition", &[Setup::FOUR], script, Some(program), judge)
         .lacking("four CPUs that no other program needs")
-        .quick(&[Setup::Four])
 }
 
-/// The moments at which `punctual` is killed, as shell words, their number, and the machines.
-struct Moments {
-    words: &'static str,
-    count: usize,
-    on: &'static [Setup],
-}
-
-const FEW: Moments = Moments { words: "100000 250000 350000 500000 1000000", count: 5, on: &[] };
-
-/// Random moments: the odd ones since the start, the even ones since the first write. In a guest
-/// all writes take about 0.3 s.
-const MANY: Moments = Moments {
-    words: "$(awk 'BEGIN { srand(); for (n = 0; n < 50; n++) print int(rand() * 300000) }')",
-    count: 50,
-    on: &[Setup::Four],
-};
+/// The number of times that `punctual` is killed, and the random moments in µs as shell words: the
+/// odd ones since the start, the even ones since the first write. In a guest all writes take about
+/// 0.3 s.
+const KILLS: usize = 50;
+const MOMENTS: &str = "$(awk 'BEGIN { srand(); for (n = 0; n < 50; n++) print int(rand() * 300000) }')";
 /// At least one in this many kills leaves settings to be restored.
 const EACH_LEAVES: usize = 5;
 
@@ -102,7 +83,7 @@ const EACH_LEAVES: usize = 5;
 /// called again.
 ///
 /// Nothing is recorded: see `tracing` about recordings in the host's time.
-fn given_back(program: &Path, moments: Moments) -> Case {
+fn given_back(program: &Path) -> Case {
     // The softirq of an interrupt runs at its old CPU until its next interrupt, so a host file is
     // written first.
     let script = format!(
@@ -134,7 +115,7 @@ fn given_back(program: &Path, moments: Moments) -> Case {
         {program} isolate run --no-record --cpus 3 -- sh -c 'kill -SEGV $$'
         echo crashed $?
         compare crashed
-        for moment in {words}; do
+        for moment in {MOMENTS}; do
             {program} isolate run --no-record --cpus 3 -- sleep 60 &
             [ $((moment % 2)) = 1 ] || until [ -s /run/punctual/isolate.journal ]; do usleep 1000; done
             usleep $moment
@@ -143,12 +124,11 @@ fn given_back(program: &Path, moments: Moments) -> Case {
             {program} isolate status >/dev/null
             compare killed
         done",
-        program = in_guest(program),
-        words = moments.words
+        program = in_guest(program)
     );
-    let name = format!("punctual isolate takes a CPU and gives it back, killed {} times", moments.count);
-    let judge = move |outcome: &Outcome| was_given_back(outcome, moments.count);
-    Case::new(&name, moments.on, script, Some(program), judge).lacking("a CPU that no other program needs")
+    let name = format!("punctual isolate takes a CPU and gives it back, killed {KILLS} times");
+    Case::new(&name, &[Setup::FOUR], script, Some(program), was_given_back)
+        .lacking("a CPU that no other program needs")
 }
 
 /// The duration of the computation on an isolated CPU under load, in seconds.
@@ -187,7 +167,7 @@ fn under_load(program: &Path) -> Case {
         rm -f /results/file",
         program = in_guest(program)
     );
-    Case::new("a taken CPU under load", &[Setup::Four], script, Some(program), was_left_alone)
+    Case::new("a taken CPU under load", &[Setup::FOUR], script, Some(program), was_left_alone)
         .lacking("a CPU that no other program needs")
         .saying(|outcome| Ok(outcome.stdout.lines().take(2).collect::<Vec<_>>().join(", ")))
 }
@@ -205,7 +185,7 @@ fn was_left_alone(outcome: &Outcome) -> Result {
 }
 
 /// Checks the output of [`given_back`]'s command and comparisons.
-fn was_given_back(outcome: &Outcome, kills: usize) -> Result {
+fn was_given_back(outcome: &Outcome) -> Result {
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     demand(outcome, lines.first() == Some(&"Cpus_allowed_list:\t3"), "the command is not on the CPU")?;
     demand(outcome, lines.get(1) == Some(&"3"), "the CPU is not isolated")?;
@@ -214,9 +194,9 @@ fn was_given_back(outcome: &Outcome, kills: usize) -> Result {
     demand(outcome, lines.contains(&"crashed 139"), "the crash was lost")?;
     let count = |line: &str| lines.iter().filter(|&&said| said == line).count();
     let same = [count("ended same"), count("crashed same"), count("killed same")];
-    demand(outcome, same == [1, 1, kills], "a setting was not restored")?;
+    demand(outcome, same == [1, 1, KILLS], "a setting was not restored")?;
     let left = outcome.stderr.matches("given back first").count();
-    demand(outcome, left * EACH_LEAVES >= kills, "hardly a kill has left anything")
+    demand(outcome, left * EACH_LEAVES >= KILLS, "hardly a kill has left anything")
 }
 
 /// A loop on the isolated CPU is rarely interrupted by the tick; the same loop on the other CPU
@@ -248,10 +228,9 @@ fn ticks() -> Case {
         let (_, ticks) = read(outcome)?;
         Ok(format!("{} ticks in {SECONDS} s, {} on the other CPU", ticks[1], ticks[0]))
     };
-    Case::new("an isolated CPU has hardly a tick", &[Setup::Isolated], script, None, judge)
+    Case::new("an isolated CPU has hardly a tick", &[Setup::ISOLATED], script, None, judge)
         .saying(figure)
         .lacking("boot parameters that isolate a CPU")
-        .quick(&[Setup::Isolated])
 }
 
 /// Returns the kernel's parameters, and the ticks of a loop on CPU 0 and on CPU 1.
@@ -279,42 +258,31 @@ fn reported(program: &Path) -> Case {
         demand(outcome, cpu == Some("1"), "the task is on another CPU")
     };
     let name = "the report names the isolated CPU";
-    Case::new(name, &[Setup::Isolated], script, Some(program), judge)
+    Case::new(name, &[Setup::ISOLATED], script, Some(program), judge)
         .lacking("boot parameters that isolate a CPU")
-        .quick(&[Setup::Isolated])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome;
+    use super::super::{outcome, rejects, requires_each_line};
     use super::*;
 
     #[test]
     fn judges_ticks_as_ratio() {
         let case = ticks();
-        let said = |text: &str| (case.judge)(&outcome(text, ""));
-        said("1\n1\n750\n6\n").unwrap();
-        assert!(said("1\n1\n750\n700\n").unwrap_err().to_string().contains("too many ticks"));
-        assert!(said("1\n1\n6\n0\n").unwrap_err().to_string().contains("no tick either"));
-        assert!(said("\n(null)\n750\n6\n").unwrap_err().to_string().contains("not isolated"));
-        assert!(said("1\n1\n750\n").unwrap_err().to_string().contains("four lines"));
-        assert_eq!(
-            case.said(&outcome("1\n1\n750\n6\n", "")).unwrap(),
-            "6 ticks in 3 s, 750 on the other CPU"
-        );
+        let good = "1\n1\n750\n6\n";
+        rejects(&case.judge, good, &[("6\n", "700\n"), ("750", "6"), ("1\n", "(null)\n"), ("6\n", "")]);
+        assert_eq!(case.said(&outcome(good, "")).unwrap(), "6 ticks in 3 s, 750 on the other CPU");
     }
 
     #[test]
     fn rejects_app_on_another_cpu() {
         let judge = reported(Path::new("/x")).judge;
-        let report = |cpu| {
-            format!(
-                "level 1  SCHED_FIFO  51  {cpu}\nidle  SCHED_OTHER 0 1\nnote: CPU 1 is isolated: x; it has no tick\n"
-            )
-        };
-        judge(&outcome("", &report("1"))).unwrap();
-        assert!(judge(&outcome("", &report("0"))).is_err());
-        assert!(judge(&outcome("", "level 1  SCHED_FIFO  51  1\n")).is_err());
+        let report = "level 1  SCHED_FIFO  51  1\nnote: CPU 1 is isolated: x; it has no tick\n";
+        judge(&outcome("", report)).unwrap();
+        for (text, other) in [("51  1", "51  0"), ("is isolated", ""), ("no tick", "a tick")] {
+            assert!(judge(&outcome("", &report.replace(text, other))).is_err(), "{other}");
+        }
     }
 
     #[test]
@@ -323,57 +291,43 @@ mod tests {
         let stdout = "isolated\ninside 0\noutside 0\nisolated\nalone 2\n";
         let stderr =
             format!("inside\noutside\nCPU 1 {SHARED} with it\nalone\nit needs: allow it more CPUs\n");
-        judge(&outcome(stdout, &stderr)).unwrap();
-        for (text, other) in [
-            ("inside 0", "inside 2"),
-            ("outside 0", "outside 2"),
-            ("alone 2", "alone 0"),
-            ("isolated", "invalid"),
-        ] {
-            assert!(judge(&outcome(&stdout.replacen(text, other, 1), &stderr)).is_err(), "{other}");
+        requires_each_line(|changed| judge(&outcome(&changed.stdout, &stderr)), stdout);
+        let shared = format!("inside\nCPU 3 {SHARED}\n");
+        for (text, other) in [("inside\n", shared.as_str()), (SHARED, ""), ("more CPUs", "")] {
+            assert!(judge(&outcome(stdout, &stderr.replace(text, other))).is_err(), "{other}");
         }
-        assert!(
-            judge(&outcome(stdout, &stderr.replace("inside\n", &format!("inside\nCPU 3 {SHARED}\n"))))
-                .is_err()
-        );
-        assert!(judge(&outcome(stdout, &stderr.replace(SHARED, ""))).is_err());
-        assert!(judge(&outcome(stdout, &stderr.replace("more CPUs", ""))).is_err());
-        assert!(judge(&outcome(stdout, "")).is_err());
     }
 
     #[test]
     fn rejects_foreign_work_on_isolated_cpu() {
-        let whole = "0 interrupts\n3 calls\nended 0\nothers work\n";
-        was_left_alone(&outcome(whole, "")).unwrap();
-        for (text, other) in [
-            ("0 inter", "1 inter"),
-            ("ended 0", "ended 2"),
-            ("others work\n", ""),
-            ("work\n", "work\nrcu: INFO: rcu_preempt detected stalls\n"),
-        ] {
-            was_left_alone(&outcome(&whole.replacen(text, other, 1), "")).unwrap_err();
-        }
+        let stall = "work\nrcu: INFO: rcu_preempt detected stalls\n";
+        rejects(
+            was_left_alone,
+            "0 interrupts\n3 calls\nended 0\nothers work\n",
+            &[("0 inter", "1 inter"), ("ended 0", "ended 2"), ("others work\n", ""), ("work\n", stall)],
+        );
     }
 
     #[test]
     fn rejects_unrestored_settings() {
         let whole = format!(
             "Cpus_allowed_list:\t3\n3\n0 interrupts\nended 7\nended same\ncrashed 139\ncrashed same\n{}",
-            "killed same\n".repeat(5)
+            "killed same\n".repeat(KILLS)
         );
-        let left = "given back first: x\n";
-        was_given_back(&outcome(&whole, left), 5).unwrap();
-        was_given_back(&outcome(&whole, ""), 5).unwrap_err();
-        was_given_back(&outcome(&whole, &left.repeat(10)), 50).unwrap_err();
-        for (text, other) in [
-            ("list:\t3", "list:\t0-3"),
-            ("\n3\n", "\n\n"),
-            ("0 inter", "2 inter"),
-            ("ended 7", "ended 0"),
-            ("ended same", "ended differs"),
-            ("killed same", "killed differs"),
-        ] {
-            was_given_back(&outcome(&whole.replacen(text, other, 1), left), 5).unwrap_err();
-        }
+        let left = |times| "given back first: x\n".repeat(times);
+        let judge = |stdout: &str, times| was_given_back(&outcome(stdout, &left(times)));
+        judge(&whole, 9).unwrap_err();
+        rejects(
+            |changed| judge(&changed.stdout, 10),
+            &whole,
+            &[
+                ("list:\t3", "list:\t0-3"),
+                ("\n3\n", "\n\n"),
+                ("0 inter", "2 inter"),
+                ("ended 7", "ended 0"),
+                ("ended same", "ended differs"),
+                ("killed same", "killed differs"),
+            ],
+        );
     }
 }

@@ -13,20 +13,17 @@ use crate::driver::stage::in_guest;
 pub(super) fn cases(built: Built<'_>) -> Result<Vec<Case>> {
     let stress = find(built, Purpose::Test, golden::PACKAGE, "stress")?;
     Ok(vec![
-        stressed(&[Setup::One], 4, "sole:: global::", 4, stress),
-        stressed(&[Setup::Two, Setup::Four], 4, "", 8, stress),
-        stressed(&[], 2, "::with_real_time", 4, stress).quick(&[Setup::Two]),
-        killed(stress).quick(&[Setup::Two]),
+        stressed(&[Setup::ONE], "sole:: global::", 4, stress),
+        stressed(&[Setup::TWO, Setup::FOUR], "", 8, stress),
+        killed(stress),
     ])
 }
 
 /// The stress test of the executor kinds that the words select, which has `count` tests of several
 /// seconds each.
-fn stressed(on: &'static [Setup], seconds: u32, kinds: &str, count: u32, program: &Path) -> Case {
-    let script = format!(
-        "PUNCTUAL_STRESS_SECONDS={seconds} exec {} --test-threads 1 --nocapture {kinds}",
-        in_guest(program)
-    );
+fn stressed(on: &'static [Setup], kinds: &str, count: u32, program: &Path) -> Case {
+    let script =
+        format!("PUNCTUAL_STRESS_SECONDS=4 exec {} --test-threads 1 --nocapture {kinds}", in_guest(program));
     let judge = move |outcome: &Outcome| {
         demand(outcome, outcome.end == End::Exited(0), "the stress test failed")?;
         demand(outcome, !outcome.stdout.contains("SKIPPED"), "a kind was skipped")?;
@@ -82,19 +79,17 @@ fn killed(program: &Path) -> Case {
             "the kill came before any thread existed",
         )
     };
-    Case::new("kill -9 leaves nothing behind", &[Setup::Two], script, Some(program), judge)
+    Case::new("kill -9 leaves nothing behind", &[Setup::TWO], script, Some(program), judge)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome;
+    use super::super::rejects;
     use super::*;
 
     #[test]
     fn rejects_shared_memory_of_killed_app() {
         let judge = killed(Path::new("/x")).judge;
-        judge(&outcome("threads 12\nclean\n", "")).unwrap();
-        assert!(judge(&outcome("threads 1\nclean\n", "")).is_err());
-        assert!(judge(&outcome("threads 12\nlocked 0, then 9\n", "")).is_err());
+        rejects(judge, "threads 12\nclean\n", &[("12", "1"), ("clean", "locked 0, then 9")]);
     }
 }

@@ -50,7 +50,6 @@ fn contended(lock: &'static str, program: &Path) -> Case {
         demand(outcome, held != (lock == "raw_spinlock"), "the holder was mistaken")
     };
     Case::new(&format!("kernel {lock}: who waits for whom"), MODULES_COUNTED, script, Some(program), judge)
-        .quick(MODULES_COUNTED)
         .lacking(NO_MODULES)
 }
 
@@ -71,8 +70,8 @@ fn contended_across(program: &Path) -> Case {
         demand(outcome, outcome.end == End::Exited(0), "it failed")?;
         demand(outcome, outcome.stdout.contains("for a lock (rt) held by low"), "the holder was not seen")
     };
-    let on = &[Setup::CountedTwo, Setup::ProbeCountedTwo];
-    Case::new("kernel spinlock: across CPUs", on, script, Some(program), judge).quick(on).lacking(NO_MODULES)
+    let on = &[Setup::COUNTED_TWO, Setup::PROBE_COUNTED_TWO];
+    Case::new("kernel spinlock: across CPUs", on, script, Some(program), judge).lacking(NO_MODULES)
 }
 
 /// The irqsoff tracer finds the code that disables interrupts, and the duration.
@@ -98,7 +97,7 @@ fn interrupts_off() -> Case {
         demand(outcome, (6000..6500).contains(&us), "interrupts were off for another time than commanded")?;
         demand(outcome, lines.next() == Some("hold_raw_spinlock"), "the holder is not in the trace")
     };
-    Case::new("irqsoff names who has interrupts off", &[Setup::ProbeCounted], script, None, judge)
+    Case::new("irqsoff names who has interrupts off", &[Setup::PROBE_COUNTED], script, None, judge)
 }
 
 /// The time for which the contended lock is held, and the others, in µs.
@@ -152,9 +151,8 @@ fn statistics() -> Case {
         }
         Ok(())
     };
-    let on = &[Setup::LockstatTwo];
+    let on = &[Setup::LOCKSTAT_TWO];
     Case::new("/proc/lock_stat has who was waited for", on, script, None, judge)
-        .quick(on)
         .lacking("the kernel `rt-lockstat`")
 }
 
@@ -171,66 +169,49 @@ fn inversion(program: &Path) -> Case {
             "the test did not run",
         )
     };
-    let on = &[Setup::Counted, Setup::Two, Setup::Four];
+    let on = &[Setup::COUNTED, Setup::TWO, Setup::FOUR];
     Case::new("priority inversion is bounded", on, script, Some(program), judge)
-        .quick(&[Setup::Counted, Setup::Four])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome;
+    use super::super::{outcome, rejects, requires_each_line};
     use super::*;
 
     #[test]
     fn counts_skipped_as_failed() {
         let passed = "test priority_inversion_is_bounded ... ok\n";
         let judge = inversion(Path::new("/x")).judge;
-        judge(&outcome(passed, "")).unwrap();
+        requires_each_line(&judge, passed);
         assert!(judge(&outcome(passed, "SKIPPED priority_inversion_is_bounded: no\n")).is_err());
-        assert!(judge(&outcome("", "")).is_err());
     }
 
     #[test]
     fn rejects_wrong_delay_or_holder() {
+        let (late, blocked) = ("late 4002 us, blocked 0 us\n", "late 20 us, blocked 4010 us\n");
+        let held = "4010 us for a lock (rt) held by low, asleep\n";
         let raw = contended("raw_spinlock", Path::new("/x")).judge;
+        rejects(raw, late, &[(late, &format!("{blocked}{held}"))]);
         let mutex = contended("mutex", Path::new("/x")).judge;
-        let late = outcome("late 4002 us, blocked 0 us\n", "");
-        let blocked = |by: &str| {
-            outcome(
-                &format!("late 20 us, blocked 4010 us\n4010 us for a lock (rt) held by {by}, asleep\n"),
-                "",
-            )
-        };
-        raw(&late).unwrap();
-        mutex(&blocked("low")).unwrap();
-        assert!(mutex(&late).is_err() && raw(&blocked("low")).is_err());
-        assert!(mutex(&blocked("somebody else")).is_err());
-        assert!(mutex(&outcome("", "")).is_err());
+        let good = format!("{blocked}{held}");
+        rejects(mutex, &good, &[(&good, late), ("by low", "by somebody else"), (&good, "")]);
     }
 
     #[test]
     fn rejects_locks_without_waits_or_holds() {
-        let judge = statistics().judge;
-        let raw = "raw_lock: 3 38000.12 41 40001.00\n";
-        let others =
-            "spin_lock_: 0 0.00 1 5003.25\nmutex_lock_: 0 0.00 1 5003.25\nrt_lock: 0 0.00 2 5003.25\n";
-        judge(&outcome(&(raw.to_owned() + others), "")).unwrap();
-        for bad in [
-            "raw_lock: 0 0.00 41 40001.00\n",
-            "raw_lock: 3 38000.12 41 90.00\n",
-            "raw_lock: 3 9.00 41 40001.00\n",
-            "",
-        ] {
-            assert!(judge(&outcome(&(bad.to_owned() + others), "")).is_err(), "{bad}");
-        }
-        assert!(judge(&outcome(&(raw.to_owned() + &others.replace("1 5003", "1 12")), "")).is_err());
+        let good = "raw_lock: 3 38000.12 41 40001.00\nspin_lock_: 0 0.00 1 5003.25\n\
+                    mutex_lock_: 0 0.00 1 5003.25\nrt_lock: 0 0.00 2 5003.25\n";
+        requires_each_line(statistics().judge, good);
+        rejects(
+            statistics().judge,
+            good,
+            &[("3 38000.12", "0 0.00"), ("40001.00", "90.00"), ("38000.12", "9.00"), ("1 5003", "1 12")],
+        );
     }
 
     #[test]
     fn rejects_section_with_interrupts_enabled() {
         let judge = interrupts_off().judge;
-        judge(&outcome("6006\nhold_raw_spinlock\n", "")).unwrap();
-        assert!(judge(&outcome("80\nhold_raw_spinlock\n", "")).is_err());
-        assert!(judge(&outcome("6006\n", "")).is_err());
+        rejects(judge, "6006\nhold_raw_spinlock\n", &[("6006", "80"), ("hold_raw_spinlock\n", "")]);
     }
 }

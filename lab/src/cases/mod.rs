@@ -2,7 +2,6 @@
 
 pub(crate) mod devices;
 mod examples;
-mod figures;
 mod interruptions;
 mod isolation;
 mod load;
@@ -17,7 +16,7 @@ mod user_drivers;
 use std::path::{Path, PathBuf};
 
 use xtask_support::Result;
-use xtask_support::cargo::{self, Artifact, Purpose};
+use xtask_support::cargo::{Artifact, Purpose};
 #[cfg(test)]
 use xtask_support::process::End;
 use xtask_support::process::Outcome;
@@ -27,111 +26,64 @@ use crate::kernels::package::Flavour;
 /// A machine of the suite: its kernel, its CPUs, and its time base.
 ///
 /// If time is counted in instructions, a busy host delays nothing: timing is reproducible, and a
-/// second run must be identical. In the host's time CPUs run in parallel, and anything may be late.
+/// second run must be identical. Several CPUs then take turns. In the host's time CPUs run in
+/// parallel, and anything may be late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Setup {
-    /// One CPU, counted.
-    Counted,
-    /// Two CPUs that take turns, counted.
-    CountedTwo,
-    /// Four CPUs that take turns, counted.
-    CountedFour,
-    /// One CPU in the host's time.
-    One,
-    /// Two CPUs in the host's time.
-    Two,
-    /// Four CPUs in the host's time.
-    Four,
-    /// Two CPUs in the host's time, of which boot parameters isolate the second.
-    Isolated,
-    /// One CPU, counted, with the kernel with simulated devices and tracers.
-    ProbeCounted,
-    /// Two CPUs that take turns, counted, with that kernel.
-    ProbeCountedTwo,
-    /// Two CPUs in the host's time with that kernel.
-    ProbeTwo,
-    /// The same with the kernel with lock statistics.
-    LockstatTwo,
-    /// Three CPUs in the host's time, for 64-bit ARM, of which one can be given up.
-    ArmThree,
-    /// The same on [another machine](crate::arch::Arch::other_machine), with memory that Linux does
-    /// not use.
-    ArmOther,
+pub(crate) struct Setup {
+    pub(crate) name: &'static str,
+    pub(crate) kernel: Flavour,
+    pub(crate) cpus: u32,
+    /// Whether its time is counted in instructions.
+    pub(crate) counted: bool,
+    /// Kernel parameters.
+    pub(crate) append: &'static str,
+    /// Whether it is [the other machine](crate::arch::Arch::other_machine) of its architecture.
+    pub(crate) other: bool,
 }
 
 impl Setup {
+    pub(crate) const COUNTED: Self = Self::counted("1 CPU, counted", Flavour::Rt, 1);
+    pub(crate) const COUNTED_TWO: Self = Self::counted("2 CPUs, counted", Flavour::Rt, 2);
+    pub(crate) const COUNTED_FOUR: Self = Self::counted("4 CPUs, counted", Flavour::Rt, 4);
+    pub(crate) const ONE: Self = Self::new("1 CPU", Flavour::Rt, 1);
+    pub(crate) const TWO: Self = Self::new("2 CPUs", Flavour::Rt, 2);
+    pub(crate) const FOUR: Self = Self::new("4 CPUs", Flavour::Rt, 4);
+    /// Boot parameters isolate the second CPU.
+    pub(crate) const ISOLATED: Self =
+        Self { append: isolation::PARAMETERS, ..Self::new("2 CPUs, isolated", Flavour::Rt, 2) };
+    /// With simulated devices and tracers.
+    pub(crate) const PROBE_COUNTED: Self = Self::counted("probe, counted", Flavour::RtProbe, 1);
+    pub(crate) const PROBE_COUNTED_TWO: Self = Self::counted("probe, 2 counted", Flavour::RtProbe, 2);
+    pub(crate) const PROBE_TWO: Self = Self::new("probe, 2 CPUs", Flavour::RtProbe, 2);
+    pub(crate) const LOCKSTAT_TWO: Self = Self::new("lockstat, 2 CPUs", Flavour::RtLockstat, 2);
+    /// One of the CPUs can be given up.
+    pub(crate) const ARM_THREE: Self = Self::new("arm64, 3 CPUs", Flavour::RtArm64, 3);
+    /// With memory that Linux does not use.
+    pub(crate) const ARM_OTHER: Self =
+        Self { append: offline::KEPT, other: true, ..Self::new("arm64, GICv2, SMC", Flavour::RtArm64, 3) };
+
     pub(crate) const ALL: [Self; 13] = [
-        Self::Counted,
-        Self::CountedTwo,
-        Self::CountedFour,
-        Self::One,
-        Self::Two,
-        Self::Four,
-        Self::Isolated,
-        Self::ProbeCounted,
-        Self::ProbeCountedTwo,
-        Self::ProbeTwo,
-        Self::LockstatTwo,
-        Self::ArmThree,
-        Self::ArmOther,
+        Self::COUNTED,
+        Self::COUNTED_TWO,
+        Self::COUNTED_FOUR,
+        Self::ONE,
+        Self::TWO,
+        Self::FOUR,
+        Self::ISOLATED,
+        Self::PROBE_COUNTED,
+        Self::PROBE_COUNTED_TWO,
+        Self::PROBE_TWO,
+        Self::LOCKSTAT_TWO,
+        Self::ARM_THREE,
+        Self::ARM_OTHER,
     ];
 
-    pub(crate) fn flavour(self) -> Flavour {
-        match self {
-            Self::ProbeCounted | Self::ProbeCountedTwo | Self::ProbeTwo => Flavour::RtProbe,
-            Self::LockstatTwo => Flavour::RtLockstat,
-            Self::ArmThree | Self::ArmOther => Flavour::RtArm64,
-            _ => Flavour::Rt,
-        }
+    const fn new(name: &'static str, kernel: Flavour, cpus: u32) -> Self {
+        Self { name, kernel, cpus, counted: false, append: "", other: false }
     }
 
-    /// Returns `true` if its time is counted in instructions.
-    pub(crate) fn counted(self) -> bool {
-        matches!(
-            self,
-            Self::Counted | Self::CountedTwo | Self::CountedFour | Self::ProbeCounted | Self::ProbeCountedTwo
-        )
-    }
-
-    pub(crate) fn cpus(self) -> u32 {
-        match self {
-            Self::Counted | Self::One | Self::ProbeCounted => 1,
-            Self::CountedTwo
-            | Self::Two
-            | Self::Isolated
-            | Self::ProbeCountedTwo
-            | Self::ProbeTwo
-            | Self::LockstatTwo => 2,
-            Self::ArmThree | Self::ArmOther => 3,
-            Self::CountedFour | Self::Four => 4,
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Counted => "1 CPU, counted",
-            Self::CountedTwo => "2 CPUs, counted",
-            Self::CountedFour => "4 CPUs, counted",
-            Self::One => "1 CPU",
-            Self::Two => "2 CPUs",
-            Self::Four => "4 CPUs",
-            Self::Isolated => "2 CPUs, isolated",
-            Self::ProbeCounted => "probe, counted",
-            Self::ProbeCountedTwo => "probe, 2 counted",
-            Self::ProbeTwo => "probe, 2 CPUs",
-            Self::LockstatTwo => "lockstat, 2 CPUs",
-            Self::ArmThree => "arm64, 3 CPUs",
-            Self::ArmOther => "arm64, GICv2, SMC",
-        }
-    }
-
-    /// Returns its kernel parameters.
-    pub(crate) fn append(self) -> &'static str {
-        match self {
-            Self::Isolated => isolation::PARAMETERS,
-            Self::ArmOther => offline::KEPT,
-            _ => "",
-        }
+    const fn counted(name: &'static str, kernel: Flavour, cpus: u32) -> Self {
+        Self { counted: true, ..Self::new(name, kernel, cpus) }
     }
 }
 
@@ -146,8 +98,6 @@ pub(crate) struct Case {
     pub(crate) name: String,
     /// The machines on which it runs.
     on: &'static [Setup],
-    /// The machines of a quick run.
-    quick: &'static [Setup],
     pub(crate) script: String,
     /// The host programs that it needs.
     pub(crate) programs: Vec<PathBuf>,
@@ -167,7 +117,7 @@ impl Case {
     ) -> Self {
         let programs = program.into_iter().map(Path::to_owned).collect();
         let name = name.to_owned();
-        Self { name, on, quick: &[], script, programs, judge: Box::new(judge), figure: None, lacking: None }
+        Self { name, on, script, programs, judge: Box::new(judge), figure: None, lacking: None }
     }
 
     /// Adds a program.
@@ -176,21 +126,9 @@ impl Case {
         self
     }
 
-    /// Adds it to quick runs, on these machines.
-    fn quick(self, on: &'static [Setup]) -> Self {
-        Self { quick: on, ..self }
-    }
-
     /// Adds a figure.
     fn saying(self, figure: impl Fn(&Outcome) -> Result<String> + 'static) -> Self {
         Self { figure: Some(Box::new(figure)), ..self }
-    }
-
-    /// Requires the kernel with simulated devices and tracers.
-    fn of_probe(self) -> Self {
-        let quick: &'static [Setup] =
-            if self.on.contains(&Setup::ProbeCounted) { &[Setup::ProbeCounted] } else { &[] };
-        self.quick(quick).lacking("the kernel `rt-probe`")
     }
 
     /// Restricts it to the lab.
@@ -198,18 +136,13 @@ impl Case {
         Self { lacking: Some(what), ..self }
     }
 
-    /// Returns the machines on which it runs.
-    fn machines(&self, quick: bool) -> &'static [Setup] {
-        if quick { self.quick } else { self.on }
+    /// Returns the minimum number of CPUs.
+    pub(crate) fn cpus(&self) -> u32 {
+        self.on.iter().map(|on| on.cpus).min().unwrap_or_default()
     }
 
-    /// Returns the minimum number of CPUs; `None` if it is not run.
-    pub(crate) fn cpus(&self, quick: bool) -> Option<u32> {
-        self.machines(quick).iter().map(|on| on.cpus()).min()
-    }
-
-    pub(crate) fn runs_on(&self, on: Setup, quick: bool) -> bool {
-        self.machines(quick).contains(&on)
+    pub(crate) fn runs_on(&self, on: Setup) -> bool {
+        self.on.contains(&on)
     }
 
     /// Returns the figure to print, which may be empty.
@@ -218,9 +151,9 @@ impl Case {
     }
 }
 
-/// Returns all cases, with the executables in `built` and the benchmark at `bench`; `bless` makes
-/// measured figures the expected ones. Without a benchmark, cases that need it cannot run.
-pub(crate) fn all(built: Built<'_>, bench: Option<&Path>, bless: bool) -> Result<Vec<Case>> {
+/// Returns all cases, with the executables in `built` and the benchmark at `bench`. Without a
+/// benchmark, cases that need it cannot run.
+pub(crate) fn all(built: Built<'_>, bench: Option<&Path>) -> Result<Vec<Case>> {
     let measures = bench.unwrap_or(Path::new("punctual"));
     let mut cases = vec![kernel()];
     cases.extend(examples::cases(built)?);
@@ -229,18 +162,18 @@ pub(crate) fn all(built: Built<'_>, bench: Option<&Path>, bless: bool) -> Result
     cases.extend(isolation::cases(built, bench)?);
     cases.extend(interruptions::cases(built, bench)?);
     cases.extend(supervision::cases(built, bench)?);
-    cases.extend(figures::cases(&counts(), bless));
     cases.extend(peers::cases(measures));
     cases.extend(devices::cases(built)?);
     cases.extend(responders::cases(built)?);
     cases.extend(user_drivers::cases(built)?);
     cases.extend(tracing::cases(built, bench)?);
     cases.extend(offline::cases());
-    // A case for quick runs only has no other machines.
-    let of_probe =
-        |case: &Case| !case.on.is_empty() && case.on.iter().all(|on| on.flavour() == Flavour::RtProbe);
-    let mark = |case: Case| if of_probe(&case) { case.of_probe() } else { case };
-    Ok(cases.into_iter().map(mark).collect())
+    for case in &mut cases {
+        if case.on.iter().all(|on| on.kernel == Flavour::RtProbe) {
+            case.lacking = Some("the kernel `rt-probe`");
+        }
+    }
+    Ok(cases)
 }
 
 /// Returns the cases for machines with another processor.
@@ -248,11 +181,6 @@ pub(crate) fn foreign() -> Vec<Case> {
     let mut cases = vec![kernel()];
     cases.extend(offline::cases());
     cases
-}
-
-/// Returns the path of the counting program after the build.
-pub(crate) fn counts() -> PathBuf {
-    cargo::target_dir().join("release").join(crate::figures::PROGRAM)
 }
 
 /// The directory of the package of programs for the lab.
@@ -292,12 +220,7 @@ fn kernel() -> Case {
             "another kernel runs",
         )
     };
-    Case::new("the kernel is PREEMPT_RT", &Setup::ALL, script, None, judge).quick(&[
-        Setup::Counted,
-        Setup::CountedTwo,
-        Setup::Two,
-        Setup::Four,
-    ])
+    Case::new("the kernel is PREEMPT_RT", &Setup::ALL, script, None, judge)
 }
 
 /// Returns `Err` with the output, unless `holds`.
@@ -312,4 +235,23 @@ fn demand(outcome: &Outcome, holds: bool, otherwise: &str) -> Result {
 #[cfg(test)]
 fn outcome(stdout: &str, stderr: &str) -> Outcome {
     Outcome { stdout: stdout.to_owned(), stderr: stderr.to_owned(), end: End::Exited(0) }
+}
+
+/// Requires that a judge accepts an output, and rejects it after each of these replacements.
+#[cfg(test)]
+#[track_caller]
+fn rejects(judge: impl Fn(&Outcome) -> Result, good: &str, changes: &[(&str, &str)]) {
+    judge(&outcome(good, "")).unwrap();
+    for (text, other) in changes {
+        assert!(good.contains(text), "{text}");
+        assert!(judge(&outcome(&good.replacen(text, other, 1), "")).is_err(), "{text}: {other}");
+    }
+}
+
+/// Requires that a judge accepts an output, and rejects it without any of its lines.
+#[cfg(test)]
+#[track_caller]
+fn requires_each_line(judge: impl Fn(&Outcome) -> Result, good: &str) {
+    let lines: Vec<String> = good.lines().map(|line| format!("{line}\n")).collect();
+    rejects(judge, good, &lines.iter().map(|line| (line.as_str(), "")).collect::<Vec<_>>());
 }

@@ -16,7 +16,7 @@ use crate::driver::board::cross_cargo;
 use crate::driver::stage::in_guest;
 use crate::kernels::modules;
 
-const ON: &[Setup] = &[Setup::ArmThree];
+const ON: &[Setup] = &[Setup::ARM_THREE];
 
 /// Of 1536 MB from 1 GB on, the part that Linux uses, and the start of the rest.
 pub(crate) const KEPT: &str = "mem=1534M";
@@ -228,7 +228,7 @@ fn other() -> Case {
     };
     let case =
         case("programs run on both sides on another machine", &script, &[punctual, bare, linux], judge);
-    Case { on: &[Setup::ArmOther], ..case }
+    Case { on: &[Setup::ARM_OTHER], ..case }
 }
 
 /// The gimbal: its controllers on the CPU without Linux, setpoints and the recording on Linux.
@@ -330,80 +330,70 @@ fn exchange() -> Case {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome;
+    use super::super::{rejects, requires_each_line};
     use super::*;
-
-    const GOOD: &str = "meanwhile 0-1\nkept away\nsecond 2\nended 0\nperiodic: safe after 900 ticks\nfault 101\n\
-        punctual: data abort\nstuck 101\npunctual: it was asked to end, and did not within 1000 ms\nnothing is taken or \
-        changed\nerror: CPU 0 stays with Linux\nrefused 2\nerror: CPU 7 does not exist\nrefused 2\nerror: no program\nrefused 2\n\
-        error: modprobe punctual_cpu\nrefused 2\n";
 
     #[test]
     fn rejects_cpu_that_stays_offline() {
-        let judge = command().judge;
-        judge(&outcome(&format!("{GOOD}online 0-2\n"), "")).unwrap();
-        assert!(judge(&outcome(&format!("{GOOD}online 0-1\n"), "")).is_err());
-        assert!(judge(&outcome(&format!("{GOOD}online 0-2\n[1] WARNING: x\ncomplaints\n"), "")).is_err());
-        for (text, other) in [
-            ("meanwhile 0-1", "meanwhile 0-2"),
-            ("kept away\n", ""),
-            ("second 2", "second 0"),
-            ("ended 0", "ended 101"),
-            ("after 900", "after 0"),
-            ("fault 101", "fault 0"),
-            ("stuck 101", "stuck 137"),
-            ("nothing is taken", "CPU 2 is taken"),
-            ("refused 2", "refused 0"),
-        ] {
-            let said = format!("{}online 0-2\n", GOOD.replacen(text, other, 1));
-            assert!(judge(&outcome(&said, "")).is_err(), "{other}");
-        }
+        rejects(
+            command().judge,
+            "meanwhile 0-1\nkept away\nsecond 2\nended 0\nperiodic: safe after 900 ticks\nfault 101\n\
+             punctual: data abort\nstuck 101\npunctual: it was asked to end, and did not within 1000 ms\n\
+             nothing is taken or changed\nerror: CPU 0 stays with Linux\nrefused 2\n\
+             error: CPU 7 does not exist\nrefused 2\nerror: no program\nrefused 2\n\
+             error: modprobe punctual_cpu\nrefused 2\nonline 0-2\n",
+            &[
+                ("online 0-2\n", "online 0-1\n"),
+                ("online 0-2\n", "online 0-2\n[1] WARNING: x\ncomplaints\n"),
+                ("meanwhile 0-1", "meanwhile 0-2"),
+                ("kept away\n", ""),
+                ("second 2", "second 0"),
+                ("ended 0", "ended 101"),
+                ("after 900", "after 0"),
+                ("fault 101", "fault 0"),
+                ("stuck 101", "stuck 137"),
+                ("nothing is taken", "CPU 2 is taken"),
+                ("refused 2", "refused 0"),
+            ],
+        );
     }
 
     #[test]
     fn rejects_program_that_outlives_its_partner() {
-        const GOOD: &str = "ends 0, safe 1, ui 1\nother-ends 0, safe 1, ui 1\npanic 101, safe 1, ui 1\nother-panics 101, safe 0, ui \
-            1\nabort 1, safe 1, ui 0\nexit 7, safe 1, ui 0\nhang 1, safe 1, ui 0\nother-hangs 101, safe 0, ui 1\nui: 5: the level is \
-            0.90\ncontrol  3  500\nrung  2  0\nwatch  1  3\nshow  2  5\nhang:control: the user interface is silent\nother-hangs:ui: \
-            the controller is silent\n1\nnothing is taken\nalone 1\nno program 2\nonline 0-2\n";
-        let judge = pair().judge;
-        judge(&outcome(GOOD, "")).unwrap();
-        for line in GOOD.lines().filter(|line| *line != "1") {
-            let without = GOOD.replacen(&format!("{line}\n"), "", 1);
-            assert!(judge(&outcome(&without, "")).is_err(), "{line}");
-        }
+        requires_each_line(
+            pair().judge,
+            "ends 0, safe 1, ui 1\nother-ends 0, safe 1, ui 1\npanic 101, safe 1, ui 1\n\
+             other-panics 101, safe 0, ui 1\nabort 1, safe 1, ui 0\nexit 7, safe 1, ui 0\n\
+             hang 1, safe 1, ui 0\nother-hangs 101, safe 0, ui 1\nui: 5: the level is 0.90\n\
+             control  3  500\nrung  2  0\nwatch  1  3\nshow  2  5\n\
+             hang:control: the user interface is silent\nother-hangs:ui: the controller is silent\n\
+             nothing is taken\nalone 1\nno program 2\nonline 0-2\n",
+        );
     }
 
     #[test]
     fn requires_other_machine() {
-        const GOOD: &str = "memory of Linux is refused\npunctual_cpu: version 2, GICv2, PSCI 0x10001 by SMC, 2 MB at 0x9fe00000\nends 0, \
-            safe 1, ui 1\nother-ends 0, safe 1, ui 1\nother-panics 101, safe 0, ui 1\nother-faults 101, safe 0, ui 1\nonline 0-2\n";
-        let judge = other().judge;
-        judge(&outcome(GOOD, "")).unwrap();
-        for line in GOOD.lines() {
-            let without = GOOD.replacen(&format!("{line}\n"), "", 1);
-            assert!(judge(&outcome(&without, "")).is_err(), "{line}");
-        }
+        requires_each_line(
+            other().judge,
+            "memory of Linux is refused\npunctual_cpu: version 2, GICv2, PSCI 0x10001 by SMC, 2 MB at 0x9fe00000\n\
+             ends 0, safe 1, ui 1\nother-ends 0, safe 1, ui 1\nother-panics 101, safe 0, ui 1\n\
+             other-faults 101, safe 0, ui 1\nonline 0-2\n",
+        );
     }
 
     #[test]
     fn rejects_gimbal_without_remote_control() {
-        const GOOD: &str = "ui: 900 periods recorded\nui: pan at 0.502 rad of 0.500, tilt at -0.210 rad of -0.200\ncontrol: 9000 \
-            exchanges, of which failed: 0; off: true\ncurrent  4\nsample  3\nposition  2\nsetpoint  2\nrecording  1\nended 0, 900 lines\nonline 0-2\n";
-        let judge = gimbal().judge;
-        judge(&outcome(GOOD, "")).unwrap();
-        for line in GOOD.lines() {
-            let without = GOOD.replacen(&format!("{line}\n"), "", 1);
-            assert!(judge(&outcome(&without, "")).is_err(), "{line}");
-        }
+        requires_each_line(
+            gimbal().judge,
+            "ui: 900 periods recorded\nui: pan at 0.502 rad of 0.500, tilt at -0.210 rad of -0.200\n\
+             control: 9000 exchanges, of which failed: 0; off: true\ncurrent  4\nsample  3\nposition  2\n\
+             setpoint  2\nrecording  1\nended 0, 900 lines\nonline 0-2\n",
+        );
     }
 
     #[test]
     fn demands_every_cycle_and_every_answer() {
-        let said = |case: Case, text: &str| (case.judge)(&outcome(text, ""));
-        said(cycles(), "250 cycles\nstart: p50 1\nonline 0-2\n").unwrap();
-        assert!(said(cycles(), "online 0-2\n").is_err());
-        said(exchange(), "two: p50 1\nLinux: p50 1\nonline 0-2\n").unwrap();
-        assert!(said(exchange(), "two: p50 1\nonline 0-2\n").is_err());
+        rejects(cycles().judge, "250 cycles\nstart: p50 1\nonline 0-2\n", &[("250 cycles\n", "")]);
+        requires_each_line(exchange().judge, "two: p50 1\nLinux: p50 1\nonline 0-2\n");
     }
 }

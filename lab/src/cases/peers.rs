@@ -29,7 +29,7 @@ fn inversions() -> Case {
         demand(outcome, inverted(outcome).is_some_and(|count| count > 0), "nothing was inverted")
     };
     let figure = |outcome: &Outcome| Ok(format!("{} inversions", inverted(outcome).unwrap_or_default()));
-    Case::new("pi_stress", &[Setup::Two, Setup::Four], script, Some(&program), judge)
+    Case::new("pi_stress", &[Setup::TWO, Setup::FOUR], script, Some(&program), judge)
         .saying(figure)
         .lacking(HAS_RT_TESTS)
 }
@@ -60,7 +60,7 @@ fn rules(bench: &Path) -> Case {
         demand(outcome, passed > 0 && failed == 0 && without == 0, "not every rule was tried and kept")
     };
     let figure = |outcome: &Outcome| Ok(format!("{} rules", verdicts(&outcome.stdout)?[0]));
-    Case::new("rules hold under hackbench", &[Setup::Two, Setup::Four], script, Some(bench), judge)
+    Case::new("rules hold under hackbench", &[Setup::TWO, Setup::FOUR], script, Some(bench), judge)
         .with(&hackbench)
         .saying(figure)
         .lacking(HAS_RT_TESTS)
@@ -100,7 +100,7 @@ fn instants(bench: &Path) -> Case {
     let figure = move |outcome: &Outcome| {
         Ok(format!("mean lateness by that of cyclictest: {}", ratios(outcome)?.join(", ")))
     };
-    Case::new("an instant compared with cyclictest", &[Setup::Two], script, Some(bench), judge)
+    Case::new("an instant compared with cyclictest", &[Setup::TWO], script, Some(bench), judge)
         .with(&RT_TESTS.program("cyclictest"))
         .saying(figure)
         .lacking(HAS_RT_TESTS)
@@ -108,50 +108,47 @@ fn instants(bench: &Path) -> Case {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome;
+    use super::super::{outcome, rejects};
     use super::*;
 
     #[test]
     fn rejects_pi_stress_without_inversions() {
-        let case = inversions();
-        let said = |text: &str| (case.judge)(&outcome(text, ""));
-        said("Total inversion performed: 19571\nTest Duration: x\n").unwrap();
-        assert!(said("Total inversion performed: 0\n").is_err());
-        assert!(said("").is_err());
-        let failed = Outcome { end: End::Exited(1), ..outcome("Total inversion performed: 7\n", "") };
-        assert!((case.judge)(&failed).is_err());
+        let good = "Total inversion performed: 19571\nTest Duration: x\n";
+        rejects(inversions().judge, good, &[("19571", "0"), (good, "")]);
+        let failed = Outcome { end: End::Exited(1), ..outcome(good, "") };
+        assert!((inversions().judge)(&failed).is_err());
     }
 
     #[test]
     fn counts_unjudged_rule_as_broken() {
         let judge = rules(Path::new("/x")).judge;
-        let run = |verdicts: &[&str]| {
-            let checks: Vec<Value> =
-                verdicts.iter().map(|verdict| serde_json::json!({ "verdict": verdict })).collect();
-            serde_json::json!({ "suites": [{ "checks": checks }] }).to_string()
-        };
-        judge(&outcome(&run(&["passed", "observed"]), "loaded\n")).unwrap();
-        assert!(judge(&outcome(&run(&["passed"]), "")).is_err());
-        assert!(judge(&outcome(&run(&["passed", "failed"]), "loaded\n")).is_err());
-        assert!(judge(&outcome(&run(&["passed", "not-meaningful"]), "loaded\n")).is_err());
-        assert!(judge(&outcome(&run(&[]), "loaded\n")).is_err());
+        let run = r#"{"suites": [{"checks": [{"verdict": "passed"}, {"verdict": "observed"}]}]}"#;
+        let loaded = |changed: &Outcome| judge(&outcome(&changed.stdout, "loaded\n"));
+        rejects(
+            loaded,
+            run,
+            &[("observed", "failed"), ("observed", "not-meaningful"), ("\"passed\"", "\"observed\"")],
+        );
+        assert!(judge(&outcome(run, "")).is_err());
     }
 
     #[test]
     fn needs_both_values_for_ratio() {
         let case = instants(Path::new("/x"));
-        let row = |subject: &str, condition: &str, mean: f64| {
-            let id = format!("latency/instant/{subject}/{condition}");
+        let row = |id: &str, mean: f64| {
+            let id = format!("latency/instant/{id}");
             serde_json::json!({ "id": id, "figures": { "mean_ns": mean }, "why": [] })
         };
-        let run = |rows: &[Value]| {
-            serde_json::json!({ "machine": { "kernel": "6.12" }, "suites": [{ "rows": rows }] }).to_string()
-        };
-        let mut rows = vec![row("punctual", "idle", 30.0), row("cyclictest", "idle", 20.0)];
-        assert!((case.judge)(&outcome(&run(&rows), "")).is_err());
-        rows.extend([row("punctual", "load", 10.0), row("cyclictest", "load", 20.0)]);
-        let both = outcome(&run(&rows), "");
-        (case.judge)(&both).unwrap();
-        assert!(case.said(&both).unwrap().ends_with("1.50 × idle, 0.50 × load"));
+        let rows = [
+            ("punctual/idle", 30.0),
+            ("cyclictest/idle", 20.0),
+            ("punctual/load", 10.0),
+            ("cyclictest/load", 20.0),
+        ];
+        let rows = rows.map(|(id, mean)| row(id, mean));
+        let run =
+            serde_json::json!({ "machine": { "kernel": "6.12" }, "suites": [{ "rows": rows }] }).to_string();
+        rejects(&case.judge, &run, &[("cyclictest/load", "other/load")]);
+        assert!(case.said(&outcome(&run, "")).unwrap().ends_with("1.50 × idle, 0.50 × load"));
     }
 }

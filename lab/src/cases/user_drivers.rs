@@ -13,8 +13,7 @@ use crate::driver::stage::in_guest;
 use crate::kernels::modules;
 
 /// The machines whose kernels are Debian's, which have the drivers.
-const ON: &[Setup] = &[Setup::Counted, Setup::Two];
-const QUICK: &[Setup] = &[Setup::Counted];
+const ON: &[Setup] = &[Setup::COUNTED, Setup::TWO];
 
 /// The feature that a board lacks.
 const NO_DEVICES: &str = "the devices of QEMU's PC";
@@ -83,7 +82,6 @@ fn pci(program: &Path) -> Case {
         answered(outcome, "interrupts")
     };
     Case::new("PCI interrupt releases a task", ON, script, Some(program), judge)
-        .quick(QUICK)
         .lacking(NO_DEVICES)
         .saying(|outcome| latency(outcome).map(str::to_owned))
 }
@@ -101,7 +99,6 @@ fn parallel_port(form: &str, load: &str, unload: &str, program: &Path) -> Case {
     );
     let judge = |outcome: &Outcome| answered(outcome, "bytes");
     Case::new(&format!("parallel port releases a task ({form})"), ON, script, Some(program), judge)
-        .quick(QUICK)
         .lacking(NO_DEVICES)
         .saying(|outcome| latency(outcome).map(str::to_owned))
 }
@@ -128,9 +125,8 @@ fn refusals(pci: &Path, parallel: &Path) -> Case {
         demand(outcome, named("driver_override") == 1, "the error does not explain how to bind a driver")?;
         demand(outcome, named("called `punctual-parallel`") == 2, "the device is not named")
     };
-    Case::new("devices that are not there are named", QUICK, script, Some(pci), judge)
+    Case::new("devices that are not there are named", &[Setup::COUNTED], script, Some(pci), judge)
         .with(parallel)
-        .quick(QUICK)
         .lacking(NO_DEVICES)
 }
 
@@ -149,30 +145,27 @@ fn latency(outcome: &Outcome) -> Result<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome;
+    use super::super::{outcome, rejects};
     use super::*;
-
-    const GOOD: &str =
-        "the device inverts: 0xf0f0edcb\nlatency: 1 to 3 ns, median 2 ns\nshut down after 200 interrupts\n";
 
     #[test]
     fn rejects_missing_interrupts_and_other_registers() {
-        let judge = pci(Path::new("/x")).judge;
-        judge(&outcome(GOOD, "")).unwrap();
-        for (from, to) in [("200", "199"), ("0xf0f0edcb", "0x0f0f1234"), ("latency: ", "")] {
-            assert!(judge(&outcome(&GOOD.replace(from, to), "")).is_err(), "{to}");
-        }
+        let latency = "latency: 1 to 3 ns, median 2 ns\n";
+        rejects(
+            pci(Path::new("/x")).judge,
+            &format!("the device inverts: 0xf0f0edcb\n{latency}shut down after 200 interrupts\n"),
+            &[("200", "199"), ("0xf0f0edcb", "0x0f0f1234"), (latency, "")],
+        );
         let judge = parallel_port("uio", "", "", Path::new("/x")).judge;
-        judge(&outcome("latency: 1 to 3 ns, median 2 ns\nshut down after 200 bytes\n", "")).unwrap();
-        assert!(judge(&outcome("shut down after 200 bytes\n", "")).is_err());
+        rejects(judge, &format!("{latency}shut down after 200 bytes\n"), &[(latency, "")]);
     }
 
     #[test]
     fn rejects_refusal_without_reason() {
         let judge = refusals(Path::new("/x"), Path::new("/y")).judge;
         let why = "driver_override\ncalled `punctual-parallel`\ncalled `punctual-parallel`\n";
-        judge(&outcome("x\n1\n1\n1\n", why)).unwrap();
+        let said = |changed: &Outcome| judge(&outcome(&changed.stdout, why));
+        rejects(said, "x\n1\n1\n1\n", &[("1\n1\n1\n", "1\n1\n1\nboth\n")]);
         assert!(judge(&outcome("x\n1\n1\n1\n", "")).is_err());
-        assert!(judge(&outcome("x\n1\n1\n1\nboth\n", why)).is_err());
     }
 }

@@ -20,7 +20,6 @@ use crate::driver::console;
 use crate::driver::guest::{Ended, Guest, Stream};
 use crate::driver::machine::{Machine, Mode};
 use crate::driver::stage::{Job, quoted};
-use crate::figures;
 use crate::kernels::debs::RT_TESTS;
 use crate::kernels::package::Flavour;
 use crate::kernels::{Kernel, modules};
@@ -42,7 +41,6 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
     if let Some(host) = &selection.host {
         return board(host, selection);
     }
-    let quick = selection.quick;
     let bench = cargo::target_dir().join("release/punctual");
     // Programs of the workspace, as built here, do not run on another processor.
     let is_foreign = selection.flavour.is_some_and(|flavour| flavour.arch() != Arch::Amd64);
@@ -50,29 +48,19 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
         if is_foreign {
             return Ok(cases::foreign());
         }
-        // Quick runs have no measurements, so they need no release build.
-        cases::all(built, (!quick).then_some(bench.as_path()), selection.bless)
+        cases::all(built, Some(&bench))
     };
-    let chosen = |case: &Case| selection.has(case) && selection.machines().any(|on| case.runs_on(on, quick));
+    let chosen = |case: &Case| selection.has(case) && selection.machines().any(|on| case.runs_on(on));
     // First, because this needs neither a lab nor a build.
     if selection.lists(cases(None)?.iter().filter(|case| chosen(case)))? {
         return Ok(0);
     }
-    let skip = |error| without_lab(error, tools::is_required());
     if let Err(error) = tools::require([tools::QEMU, "setpriv", "busybox", "ldd"]) {
-        return skip(error);
+        return without_lab(error, tools::is_required());
     }
     let begun = Instant::now();
     let interrupt = Interrupt::install()?;
-    let (kernels, without) = match kernels(selection, &interrupt) {
-        // Not every system that checks a merge has the package; a run of the whole suite must
-        // report the reason.
-        Err(error) if quick => {
-            interrupt.check()?;
-            return skip(error);
-        }
-        other => other?,
-    };
+    let (kernels, without) = kernels(selection, &interrupt)?;
     let fetched = begun.elapsed();
     // Everything at once: a selection of targets could be built with other features, and therefore
     // again.
@@ -90,9 +78,6 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
     if programs.contains(&&cases::devices::gimbal()) {
         cargo::build(cargo::command().args(["build", "--release", "-p", "gimbal"]))?;
     }
-    if programs.contains(&&cases::counts()) {
-        figures::command::build(Arch::Amd64)?;
-    }
     if programs.iter().any(|program| RT_TESTS.has(program)) {
         RT_TESTS.get(&interrupt)?;
     }
@@ -103,12 +88,11 @@ pub(crate) fn run(selection: &Selection) -> Result<i32> {
 
     let mut verdicts = Verdicts::new()?;
     for on in selection.machines() {
-        let Some((_, kernel)) = kernels.iter().find(|(flavour, _)| *flavour == on.flavour()) else {
+        let Some((_, kernel)) = kernels.iter().find(|(flavour, _)| *flavour == on.kernel) else {
             continue;
         };
         let suite = Suite { kernel, interrupt: &interrupt };
-        let cases: Vec<&Case> =
-            cases.iter().filter(|case| case.runs_on(on, quick) && selection.has(case)).collect();
+        let cases: Vec<&Case> = cases.iter().filter(|case| case.runs_on(on) && selection.has(case)).collect();
         if !cases.is_empty() {
             suite.on(on, &cases, &mut verdicts)?;
         }
@@ -147,7 +131,7 @@ type Kernels = Vec<(Flavour, Kernel)>;
 fn kernels(selection: &Selection, interrupt: &Interrupt) -> Result<(Kernels, Vec<Flavour>)> {
     let (mut kernels, mut without) = (Kernels::new(), Vec::new());
     for on in selection.machines() {
-        let flavour = on.flavour();
+        let flavour = on.kernel;
         if without.contains(&flavour) || kernels.iter().any(|(had, _)| *had == flavour) {
             continue;
         }
@@ -167,9 +151,8 @@ fn kernels(selection: &Selection, interrupt: &Interrupt) -> Result<(Kernels, Vec
 /// Runs the cases on a real machine.
 fn board(host: &str, selection: &Selection) -> Result<i32> {
     // Cases that need the benchmark also need the lab.
-    let cases = |built| cases::all(built, None, false);
-    let on_board = |case: &&Case| selection.has(case) && case.cpus(selection.quick).is_some();
-    if selection.lists(cases(None)?.iter().filter(on_board))? {
+    let cases = |built| cases::all(built, None);
+    if selection.lists(cases(None)?.iter().filter(|case| selection.has(case)))? {
         return Ok(0);
     }
     let interrupt = Interrupt::install()?;
@@ -181,14 +164,14 @@ fn board(host: &str, selection: &Selection) -> Result<i32> {
     let mut verdicts = Verdicts::new()?;
     let mut chosen: Vec<&Case> = Vec::new();
     for case in cases.iter().filter(|case| selection.has(case)) {
-        let Some(cpus) = case.cpus(selection.quick) else { continue };
+        let cpus = case.cpus();
         if let Some(what) = case.lacking {
             verdicts.skip(host, &case.name, &format!("it needs {what}"));
         } else if cpus > board.cpus {
             verdicts.skip(host, &case.name, &format!("it needs {}", counted(cpus as usize, "CPU")));
         } else if let Some(same) = chosen.iter_mut().find(|chosen| chosen.name == case.name) {
             // A case for several machine sizes runs once, in the form for the largest.
-            if Some(cpus) >= same.cpus(selection.quick) {
+            if cpus >= same.cpus() {
                 *same = case;
             }
         } else {
@@ -221,15 +204,15 @@ impl Suite<'_> {
     /// Runs `cases` on one machine.
     fn on(&self, on: Setup, cases: &[&Case], verdicts: &mut Verdicts) -> Result {
         let ended = self.boot(on, cases, verdicts)?;
-        println!("{:16} booted in {:.1} s", on.name(), ended.boot.as_secs_f64());
+        println!("{:16} booted in {:.1} s", on.name, ended.boot.as_secs_f64());
         for (number, case) in cases.iter().enumerate() {
             let outcome = outcome(&ended.results, number)?;
             let took =
                 ended.cases.get(number + 1).zip(ended.cases.get(number)).map(|(end, begin)| *end - *begin);
             let verdict = (case.judge)(&outcome).and_then(|()| case.said(&outcome));
-            verdicts.note(on.name(), &case.name, took, Some(&outcome), verdict)?;
+            verdicts.note(on.name, &case.name, took, Some(&outcome), verdict)?;
         }
-        if on.counted() {
+        if on.counted {
             self.again(on, cases, ended, verdicts)?;
         }
         Ok(())
@@ -256,21 +239,21 @@ impl Suite<'_> {
                 Ok(format!("two {runs}, to the byte"))
             } else {
                 for (name, said) in differing {
-                    verdicts.note(on.name(), &format!("{name}, again"), None, None, Err(said.into()))?;
+                    verdicts.note(on.name, &format!("{name}, again"), None, None, Err(said.into()))?;
                 }
                 Err(format!("no two {runs}").into())
             }
         };
-        verdicts.note(on.name(), "a second run is the same", Some(took), None, verdict)
+        verdicts.note(on.name, "a second run is the same", Some(took), None, verdict)
     }
 
     fn boot(&self, on: Setup, cases: &[&Case], verdicts: &Verdicts) -> Result<Ended> {
         let machine = Machine {
-            cpus: on.cpus(),
+            cpus: on.cpus,
             memory: MEMORY,
-            counted: on.counted(),
-            other: on == Setup::ArmOther,
-            append: on.append().to_owned(),
+            counted: on.counted,
+            other: on.other,
+            append: on.append.to_owned(),
             ..Machine::default()
         };
         let mode = if machine.counted { Mode::Late } else { Mode::Share };
@@ -284,7 +267,7 @@ impl Suite<'_> {
         if self.kernel.has_build_tree() {
             job.modules = modules::get(self.kernel, self.interrupt)?;
         }
-        let ended = guest.run(&job, &mut sink, &|results| verdicts.rescue(on.name(), results))?;
+        let ended = guest.run(&job, &mut sink, &|results| verdicts.rescue(on.name, results))?;
         if let Some(line) = ended.console.out_of_memory() {
             return Err(format!("the guest ran out of its {MEMORY} MB of memory: {line}").into());
         }

@@ -10,10 +10,6 @@ use crate::kernels::package::Flavour;
 /// The cases to run, and the machines.
 #[derive(Args, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selection {
-    /// Only a selection that finishes within two minutes
-    #[arg(long)]
-    pub(crate) quick: bool,
-
     /// Only the machines with this kernel
     #[arg(long = "kernel", value_name = "NAME", value_parser = suite_kernel)]
     pub(crate) flavour: Option<Flavour>,
@@ -29,30 +25,21 @@ pub(crate) struct Selection {
     /// Run on this machine over ssh instead of in QEMU
     #[arg(long, value_name = "USER@BOARD")]
     pub(crate) host: Option<String>,
-
-    /// Write the counted figures to lab/figures.txt instead of comparing them
-    // Quick runs and boards have no counted figures.
-    #[arg(long, conflicts_with_all = ["quick", "host"])]
-    pub(crate) bless: bool,
 }
 
 /// Returns the kernel of that name, if a machine of the suite boots it.
 fn suite_kernel(name: &str) -> Result<Flavour, String> {
     let flavour = Flavour::named(name)?;
-    if Setup::ALL.iter().all(|on| on.flavour() != flavour) {
+    if Setup::ALL.iter().all(|on| on.kernel != flavour) {
         return Err(format!("the suite has no machine with the kernel `{name}`"));
     }
     Ok(flavour)
 }
 
 impl Selection {
-    /// Returns the machines to find cases for. A quick run uses only Debian's kernel for this
-    /// processor.
+    /// Returns the machines to find cases for.
     pub(crate) fn machines(&self) -> impl Iterator<Item = Setup> {
-        Setup::ALL.into_iter().filter(|on| match self.flavour {
-            Some(flavour) => on.flavour() == flavour,
-            None => !(self.quick && on.flavour().is_extra()),
-        })
+        Setup::ALL.into_iter().filter(|on| self.flavour.is_none_or(|flavour| on.kernel == flavour))
     }
 
     /// Requires that the filter matches a case; with `--list`, prints the names of the cases and
@@ -93,7 +80,7 @@ mod tests {
         assert_eq!(parse("").unwrap(), Selection::default());
         let board = parse("--host root@pi --only stress").unwrap();
         assert_eq!((board.host.as_deref(), board.only.as_deref()), (Some("root@pi"), Some("stress")));
-        assert!(parse("--quick").unwrap().quick);
+        assert!(parse("--list").unwrap().list);
     }
 
     #[test]
@@ -102,11 +89,10 @@ mod tests {
         assert_eq!(machines(""), Setup::ALL);
         assert_eq!(
             machines("--kernel rt-probe"),
-            [Setup::ProbeCounted, Setup::ProbeCountedTwo, Setup::ProbeTwo]
+            [Setup::PROBE_COUNTED, Setup::PROBE_COUNTED_TWO, Setup::PROBE_TWO]
         );
-        assert_eq!(machines("--kernel rt-lockstat"), [Setup::LockstatTwo]);
-        assert_eq!(machines("--kernel rt-arm64"), [Setup::ArmThree, Setup::ArmOther]);
-        assert!(machines("--quick").iter().all(|on| !on.flavour().is_extra()));
+        assert_eq!(machines("--kernel rt-lockstat"), [Setup::LOCKSTAT_TWO]);
+        assert_eq!(machines("--kernel rt-arm64"), [Setup::ARM_THREE, Setup::ARM_OTHER]);
         let error = parse("--kernel stock").unwrap_err();
         assert!(error.contains("no machine with the kernel `stock`"), "{error}");
     }
@@ -125,15 +111,7 @@ mod tests {
 
     #[test]
     fn rejects_unusable_options() {
-        for line in [
-            "quick",
-            "--only",
-            "--host",
-            "--kernel",
-            "--kernel windows",
-            "--bless --quick",
-            "--bless --host pi",
-        ] {
+        for line in ["stress", "--only", "--host", "--kernel", "--kernel windows"] {
             assert!(parse(line).is_err(), "{line}");
         }
     }

@@ -134,6 +134,7 @@ pub(super) const PARTS: &[Part] = &[
             "bash lab/packages.sh",
             "cargo xtask lab kernel rt",
             "cargo xtask lab test",
+            "cargo xtask lab figures",
             "cargo xtask check slowdowns",
         ],
     },

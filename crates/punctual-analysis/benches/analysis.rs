@@ -23,7 +23,7 @@ use support::{resource, section, system, task};
 
 /// Generates task sets with three resources; nearly all of them meet their deadlines.
 fn random_system(random: &mut Random, count: usize, total: f64) -> System {
-    let shares = random.utilisations(count, total);
+    let shares = random.utilizations(count, total);
     let mut tasks: Vec<_> = shares
         .iter()
         .enumerate()

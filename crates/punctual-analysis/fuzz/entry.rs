@@ -39,7 +39,7 @@ fn check(outcome: Result<System, InputError>) {
                 assert!(task.spawns.iter().all(|it| it.task < system.tasks.len()));
             }
             for partition in 0..partitions {
-                assert!(punctual_analysis::utilisation(&system, partition).as_f64() >= 0.0);
+                assert!(punctual_analysis::utilization(&system, partition).as_f64() >= 0.0);
             }
         }
         Err(error) => {

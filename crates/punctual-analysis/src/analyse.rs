@@ -208,9 +208,9 @@ impl Found {
 
 /// Returns the CPU utilization of all tasks of a partition.
 #[must_use]
-pub fn utilisation(system: &System, partition: usize) -> Fraction {
+pub fn utilization(system: &System, partition: usize) -> Fraction {
     let responses = vec![Ok(0); system.tasks.len()];
     let rivals = Rivals::new(system, &responses, &vec![None; responses.len()]);
     let Rivalry { above_all, tasks, .. } = &rivals.partitions[partition];
-    demand::utilisation(above_all.iter().chain(tasks), Source::cost)
+    demand::utilization(above_all.iter().chain(tasks), Source::cost)
 }

@@ -135,7 +135,7 @@ pub enum NoBound {
         /// The tasks that contribute, by index, highest level first.
         tasks: Vec<usize>,
         /// Utilization that they need.
-        utilisation: Fraction,
+        utilization: Fraction,
         /// Utilization that the CPU supplies.
         supply: Fraction,
     },

@@ -324,7 +324,7 @@ pub(crate) fn start(
 }
 
 /// Returns the CPU utilization of sources, with `cost` per job.
-pub(crate) fn utilisation<'a>(
+pub(crate) fn utilization<'a>(
     sources: impl IntoIterator<Item = &'a Source>,
     cost: impl Fn(&Source) -> Nanos,
 ) -> Fraction {

@@ -155,16 +155,16 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
     let name = &system.tasks[at].name;
     let of = |at: &usize| format!("`{}`", system.tasks[*at].name);
     match reason {
-        NoBound::Overload { tasks, utilisation, supply } => {
+        NoBound::Overload { tasks, utilization, supply } => {
             let names: Vec<String> = tasks.iter().map(of).collect();
-            let (need, there) = (utilisation.as_f64() * 100.0, supply.as_f64() * 100.0);
+            let (need, there) = (utilization.as_f64() * 100.0, supply.as_f64() * 100.0);
             let (verb, whom) = if names.len() == 1 { ("needs", "it") } else { ("need", "them") };
             let (names, interrupts) = (listed(&names), most_interrupts(system, system.tasks[at].partition));
             let with = match interrupts.is_empty() {
                 true => String::new(),
                 false => format!(" with what interrupts {whom} ({interrupts})"),
             };
-            let supplied = if utilisation == supply {
+            let supplied = if utilization == supply {
                 "which leaves no time to catch up after a late or blocked job".to_owned()
             } else {
                 format!("and there are {there:.1} %")
@@ -201,7 +201,7 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
             )
         }
         NoBound::TooLong => {
-            let share = analyse::utilisation(system, system.tasks[at].partition).as_f64() * 100.0;
+            let share = analyse::utilization(system, system.tasks[at].partition).as_f64() * 100.0;
             format!("`{name}` has no bound that can be computed: {share:.4} % of the CPU is used.")
         }
         NoBound::NoAnalysis(why) => format!("`{name}` has no bound: {why}."),

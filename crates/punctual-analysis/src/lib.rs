@@ -78,4 +78,4 @@ mod release;
 mod round;
 mod suspension;
 
-pub use analyse::{analyse, first_miss, of_run, utilisation};
+pub use analyse::{analyse, first_miss, of_run, utilization};

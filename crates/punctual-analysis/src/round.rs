@@ -468,15 +468,15 @@ impl<'a> Round<'a> {
             return Ok(());
         }
         let waiting = contest.suspension;
-        let displacement = demand::utilisation(contest.above.into_iter().flatten(), Source::cost);
-        let own = demand::utilisation(contest.level, |source| source.peer_cost().saturating_add(waiting));
-        let utilisation = displacement.plus(own);
+        let displacement = demand::utilization(contest.above.into_iter().flatten(), Source::cost);
+        let own = demand::utilization(contest.level, |source| source.peer_cost().saturating_add(waiting));
+        let utilization = displacement.plus(own);
         let supply = contest.supply.rate();
         // At full utilization, the busy window ends only if nothing delays its first jobs.
         let sources = contest.above.into_iter().flatten().chain(contest.level);
         let is_delayed =
             || contest.blocking.is_some() || sources.clone().any(|source| source.all.jitter() > 0);
-        if utilisation < supply || (utilisation == supply && contest.supply == Supply::Full && !is_delayed())
+        if utilization < supply || (utilization == supply && contest.supply == Supply::Full && !is_delayed())
         {
             return Ok(());
         }
@@ -485,12 +485,12 @@ impl<'a> Round<'a> {
         let mut tasks: Vec<usize> =
             levels.iter().take_while(|&&(_, level)| level >= task.level).map(|&(at, _)| at).collect();
         tasks.dedup();
-        let executing = displacement.plus(demand::utilisation(contest.level, Source::peer_cost));
+        let executing = displacement.plus(demand::utilization(contest.level, Source::peer_cost));
         if waiting > 0 && executing < supply {
             tasks.retain(|&at| at != contest.task);
             return Err(NoBound::Suspension { displacing: tasks, own, displacement });
         }
-        Err(NoBound::Overload { tasks, utilisation, supply })
+        Err(NoBound::Overload { tasks, utilization, supply })
     }
 
     /// Returns whether the bound of this task is attained.

@@ -9,7 +9,7 @@ use punctual_analysis::time::Ratio;
 use punctual_analysis::{analyse, first_miss};
 
 fn random_system(random: &mut Random, count: usize, total: f64) -> System {
-    let shares = random.utilisations(count, total);
+    let shares = random.utilizations(count, total);
     let tasks = shares.iter().enumerate().map(|(at, share)| {
         let period = random.log_uniform(1_000, 50_000);
         let execution = ((period as f64 * share) as u64).max(1);

@@ -178,7 +178,7 @@ fn random_system(random: &mut Random) -> (System, Vec<Vec<Step>>) {
     let (mut tasks, mut steps) = (Vec::new(), Vec::new());
     for partition in 0..partitions {
         let count = random.within(2, 3) as usize;
-        for (at, share) in random.utilisations(count, 0.45).into_iter().enumerate() {
+        for (at, share) in random.utilizations(count, 0.45).into_iter().enumerate() {
             let period = random.log_uniform(20, 300);
             let execution = ((period as f64 * share) as u64).max(2);
             let mut task = task(&format!("t{partition}{at}"), at as u32 + 1, period, execution);

@@ -19,7 +19,7 @@ const LIMIT: u64 = 1 << 40;
 fn random_system(random: &mut Random, sections: bool) -> System {
     let count = random.within(1, 12) as usize;
     let total = 0.5 + 0.48 * random.fraction();
-    let shares = random.utilisations(count, total);
+    let shares = random.utilizations(count, total);
     let tasks = shares.iter().enumerate().map(|(at, share)| {
         let period = random.log_uniform(10_000, 1_000_000);
         let execution = ((period as f64 * share) as u64).max(1);

@@ -19,7 +19,7 @@ struct Shape {
 fn random_system(random: &mut Random, shape: Shape) -> System {
     let count = random.within(2, 5) as usize;
     let total = 0.35 + 0.6 * random.fraction();
-    let shares = random.utilisations(count, total);
+    let shares = random.utilizations(count, total);
     let mut tasks = Vec::new();
     for (at, share) in shares.iter().enumerate() {
         let period = random.log_uniform(4, 80);
@@ -215,7 +215,7 @@ fn no_job_exceeds_its_bound() {
 fn random_transactions(random: &mut Random) -> System {
     let count = random.within(3, 6) as usize;
     let total = 0.4 + 0.55 * random.fraction();
-    let shares = random.utilisations(count, total);
+    let shares = random.utilizations(count, total);
     let mut tasks = Vec::new();
     for (at, share) in shares.iter().enumerate() {
         let period = [12, 24, 48, 30][random.within(0, 3) as usize];

@@ -76,7 +76,7 @@ fn lehoczky_either_order() {
 }
 
 /// Liu & Layland, "Scheduling Algorithms for Multiprogramming in a Hard-Real-Time Environment",
-/// JACM 20(1), 1973, section 4: two tasks at the bound of utilisation, T = 2 and 5, C = 1 and 1,
+/// JACM 20(1), 1973, section 4: two tasks at the bound of utilization, T = 2 and 5, C = 1 and 1,
 /// and then C₂ raised to 2, which just fits.
 #[test]
 fn liu_layland_two_tasks() {
@@ -259,10 +259,10 @@ fn spinning_is_part_of_execution() {
 fn names_overloaded_tasks() {
     let analysis = punctual_analysis::analyse(&periodic(&[(10, 6), (20, 6), (40, 8)]));
     assert!(analysis.tasks[1].is_ok());
-    let Err(NoBound::Overload { tasks, utilisation, .. }) = &analysis.tasks[2] else {
+    let Err(NoBound::Overload { tasks, utilization, .. }) = &analysis.tasks[2] else {
         panic!("{analysis:?}")
     };
-    assert_eq!((tasks.as_slice(), utilisation.as_f64()), ([0, 1, 2].as_slice(), 1.1));
+    assert_eq!((tasks.as_slice(), utilization.as_f64()), ([0, 1, 2].as_slice(), 1.1));
 }
 
 /// `position` overloads the CPU, and all others depend on it in the end. `position` must not be

@@ -1,4 +1,4 @@
-//! Reproducible random numbers, and utilisations by UUniFast-discard (Davis & Burns, RTSS 2009).
+//! Reproducible random numbers, and utilizations by UUniFast-discard (Davis & Burns, RTSS 2009).
 
 /// xorshift64*; the seed is not 0.
 pub(crate) struct Random(u64);
@@ -36,7 +36,7 @@ impl Random {
     }
 
     /// Returns `count` shares, none above 1, with the sum `total`.
-    pub(crate) fn utilisations(&mut self, count: usize, total: f64) -> Vec<f64> {
+    pub(crate) fn utilizations(&mut self, count: usize, total: f64) -> Vec<f64> {
         loop {
             let mut left = total;
             let mut shares = Vec::with_capacity(count);

@@ -22,11 +22,11 @@ enum Curve {
     /// The number of pairs of threads per CPU that wake each other through pipes.
     Load,
     /// The share of each period for which the job works, in %.
-    Utilisation,
+    Utilization,
 }
 
 impl Curve {
-    const ALL: [Self; 3] = [Self::Load, Self::Period, Self::Utilisation];
+    const ALL: [Self; 3] = [Self::Load, Self::Period, Self::Utilization];
 
     fn values(self, quick: bool) -> &'static [u64] {
         match (self, quick) {
@@ -34,8 +34,8 @@ impl Curve {
             (Self::Period, false) => &[100, 250, 500, 1000, 2500, 10_000],
             (Self::Load, true) => &[0, 2],
             (Self::Load, false) => &[0, 1, 2, 4, 8, 16],
-            (Self::Utilisation, true) => &[10, 80],
-            (Self::Utilisation, false) => &[0, 10, 25, 50, 75, 90],
+            (Self::Utilization, true) => &[10, 80],
+            (Self::Utilization, false) => &[0, 10, 25, 50, 75, 90],
         }
     }
 
@@ -43,7 +43,7 @@ impl Curve {
         match self {
             Self::Period => "period",
             Self::Load => "load",
-            Self::Utilisation => "utilisation",
+            Self::Utilization => "utilization",
         }
     }
 
@@ -52,7 +52,7 @@ impl Curve {
         match self {
             Self::Period => format!("{value} µs"),
             Self::Load => format!("{value} pairs of threads for each CPU"),
-            Self::Utilisation => format!("{value} %"),
+            Self::Utilization => format!("{value} %"),
         }
     }
 
@@ -66,7 +66,7 @@ impl Curve {
         let (unit, value) = match self {
             Self::Period => ("ns", value * 1000),
             Self::Load => ("", value),
-            Self::Utilisation => ("%", value),
+            Self::Utilization => ("%", value),
         };
         Quantity { name: X.into(), value: value as f64, unit: unit.into() }
     }
@@ -98,7 +98,7 @@ fn steps(plan: &Plan) -> Vec<Step> {
 
 fn point(session: &mut Session<'_>, curve: Curve, value: u64) {
     let period_ns = 1000 * if curve == Curve::Period { value } else { PERIOD_US };
-    let work_ns = if curve == Curve::Utilisation { period_ns * value / 100 } else { 0 };
+    let work_ns = if curve == Curve::Utilization { period_ns * value / 100 } else { 0 };
     let pairs = curve.pairs(value);
     let load = Load::pairs(pairs as usize);
     let _load =
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn work_ends_before_next_instant() {
         for quick in [true, false] {
-            assert!(Curve::Utilisation.values(quick).iter().all(|percent| *percent <= 90));
+            assert!(Curve::Utilization.values(quick).iter().all(|percent| *percent <= 90));
             for curve in Curve::ALL {
                 assert!(curve.values(quick).is_sorted(), "points are joined from left to right");
             }

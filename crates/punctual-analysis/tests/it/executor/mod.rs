@@ -45,7 +45,7 @@ fn lockable(task: usize) -> &'static [usize] {
 
 fn random_system(random: &mut Random, kind: Kind) -> System {
     let total = 0.3 + 0.55 * random.fraction();
-    let shares = random.utilisations(TASKS.len(), total);
+    let shares = random.utilizations(TASKS.len(), total);
     let has_offsets = random.one_in(3);
     let mut tasks = Vec::new();
     for (at, (name, level)) in TASKS.into_iter().enumerate() {

@@ -41,7 +41,7 @@ use driver::guest::{Ended, Guest, Stream};
 use driver::machine::{Machine, Mode};
 use driver::stage::Job;
 pub use figures::PROGRAM;
-pub use figures::command::Gate;
+pub use figures::command::FigureCheck;
 use kernels::{Kernel, modules};
 use options::{Action, Arguments, Boot, Run};
 use trouble::{Interrupt, Trouble};

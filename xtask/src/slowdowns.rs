@@ -17,7 +17,7 @@ use crate::{Result, cargo};
 const PACKAGES: [&str; 2] = ["punctual", "punctual-sync"];
 
 /// The name of the check in a table.
-const GATE: &str = "figures";
+const CHECK: &str = "figures";
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -38,10 +38,10 @@ pub(crate) fn run(options: &Options) -> Result {
         table.seeds.iter().for_each(|seed| println!("{}: {}", seed.name, seed.test().1));
         return Ok(());
     }
-    let gate = lab::Gate::new()?;
+    let check = lab::FigureCheck::new()?;
     let copy = WorkingCopy::new("slowdowns", &[lab::PROGRAM])?;
     let began = Instant::now();
-    let whole = gate.deviations(&executable(copy.build_program(lab::PROGRAM)?)?, None)?;
+    let whole = check.deviations(&executable(copy.build_program(lab::PROGRAM)?)?, None)?;
     if !whole.is_empty() {
         let lines: Vec<String> = whole.into_iter().map(|(_, said)| said).collect();
         return Err(format!("without any slow-down the check fails:\n{}", lines.join("\n")).into());
@@ -53,7 +53,7 @@ pub(crate) fn run(options: &Options) -> Result {
         let began = Instant::now();
         let row = seed.test().1;
         let program = table.alone(seed, &copy, || executable(copy.build_program(lab::PROGRAM)?))?;
-        let found = gate.deviations(&program, Some(row))?;
+        let found = check.deviations(&program, Some(row))?;
         let took = began.elapsed().as_secs();
         match found.iter().find(|(of, _)| of == row) {
             Some((_, said)) => {
@@ -79,8 +79,8 @@ pub(crate) fn run(options: &Options) -> Result {
 /// Returns the slow-downs, each of which can be planted.
 fn table() -> Result<Seeds> {
     let table = Seeds::in_table(".", &PACKAGES, &cargo::root().join("lab/tests/slowdowns.toml"))?;
-    match table.seeds.iter().find(|seed| seed.test().0 != GATE) {
-        Some(seed) => Err(format!("{}: its test is not `{GATE}::<row>`", seed.name).into()),
+    match table.seeds.iter().find(|seed| seed.test().0 != CHECK) {
+        Some(seed) => Err(format!("{}: its test is not `{CHECK}::<row>`", seed.name).into()),
         None => Ok(table),
     }
 }

@@ -86,12 +86,12 @@ fn run_on_thread(cpu: usize, priority: i32, body: &mut (dyn FnMut(&Lack) + Send)
 /// The error of the first thread that is not started: a limit of the cgroup (`pids.max`) or of the
 /// user (`ulimit -u`).
 pub(crate) fn try_threads(count: usize) -> Result<(), Error> {
-    let gate = std::sync::Mutex::new(());
+    let end = std::sync::Mutex::new(());
     std::thread::scope(|scope| {
         // Released when this closure returns, also early.
-        let _closed = gate.lock();
+        let _held = end.lock();
         for _ in 0..count {
-            std::thread::Builder::new().spawn_scoped(scope, || drop(gate.lock()))?;
+            std::thread::Builder::new().spawn_scoped(scope, || drop(end.lock()))?;
         }
         Ok(())
     })

@@ -91,11 +91,11 @@
 //!
 //! *M1* Exclusion depends only on the priority-inheritance futex `owner`: a guard exists only after
 //! its thread became the owner, from 0 or by the kernel, and only that thread ends the ownership,
-//! in the guard's `drop`. *M2* The token of the ticket lock `gate` only determines the turn. It
-//! never delays a thread for longer than that thread's bound, and a thread that gets it passes it
-//! on, also when the kernel refuses the wait. *M3* The owner releases `owner` before it passes the
-//! token on. So a thread that has the token but not the lock has met an owner without the token,
-//! and only then enters the kernel.
+//! in the guard's `drop`. *M2* The token of `ticket_lock` only determines the turn. It never delays
+//! a thread for longer than that thread's bound, and a thread that gets it passes it on, also when
+//! the kernel refuses the wait. *M3* The owner releases `owner` before it passes the token on. So a
+//! thread that has the token but not the lock has met an owner without the token, and only then
+//! enters the kernel.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -127,7 +127,7 @@ use crate::{Duration, futex, spin};
 /// ```
 pub struct MsrpLock<const W: usize = 32> {
     owner: Padded<AtomicU32>,
-    gate: TicketLock<(), W>,
+    ticket_lock: TicketLock<(), W>,
 }
 
 /// The lock has no value that a panic could leave half changed, and the guard unlocks.
@@ -152,7 +152,7 @@ impl<const W: usize> MsrpLock<W> {
     const_new! {
         /// Creates a free lock with `W` slots.
         pub fn with_slots() -> Self {
-            Self { owner: Padded(AtomicU32::new(0)), gate: TicketLock::with_slots(()) }
+            Self { owner: Padded(AtomicU32::new(0)), ticket_lock: TicketLock::with_slots(()) }
         }
     }
 
@@ -188,7 +188,7 @@ impl<const W: usize> MsrpLock<W> {
         }
         // The turn did not come within the bound, or no slot was free: without the token, the
         // kernel determines the order.
-        let token = self.gate.lock_while(go_on).ok();
+        let token = self.ticket_lock.lock_while(go_on).ok();
         // Acquire: pairs with the release of the last owner, regardless of the token.
         match futex::lock_owned(owner, me.thread, Ordering::Acquire) {
             Ok(()) => Ok(MsrpGuard { lock: self, me, token }),
@@ -201,7 +201,7 @@ impl<const W: usize> MsrpLock<W> {
     /// threads that spin or sleep with their turn, and by those that reached their bounds and have
     /// not been passed over yet.
     pub fn queued(&self) -> u32 {
-        self.gate.tickets()
+        self.ticket_lock.tickets()
     }
 }
 

@@ -1,5 +1,5 @@
-//! `cargo xtask lab figures`: the gate on its own, also for other builds than that of the present
-//! sources.
+//! `cargo xtask lab figures`: the check of figures by itself, also of other builds than that of the
+//! present sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -83,12 +83,12 @@ pub(crate) fn build(arch: Arch) -> Result<PathBuf> {
 
 /// Compares builds of [`PROGRAM`] with `lab/figures.txt`.
 #[allow(missing_debug_implementations, reason = "nobody prints one")]
-pub struct Gate {
+pub struct FigureCheck {
     measurement: Measurement,
     expected: Figures,
 }
 
-impl Gate {
+impl FigureCheck {
     /// Prepares a measurement, and reads the file.
     ///
     /// # Errors

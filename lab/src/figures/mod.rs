@@ -1,13 +1,13 @@
-//! The cost of operations in counted instructions, as recorded in `lab/figures.txt`, and the gate
-//! that checks it.
+//! The cost of operations in counted instructions, as recorded in `lab/figures.txt`, and the check
+//! against it.
 //!
 //! With one CPU and counted time, the samples of a row are the same in every run of an executable.
 //! Statistics that depend on the path of an operation rather than on the time of day are also the
-//! same in every executable of the same source; `gate` defines which ones. `command` is `cargo
+//! same in every executable of the same source; `bounds` defines which ones. `command` is `cargo
 //! xtask lab figures`.
 
+pub(crate) mod bounds;
 pub(crate) mod command;
-pub(crate) mod gate;
 
 use std::fmt;
 use std::fs;

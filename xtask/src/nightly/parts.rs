@@ -128,7 +128,7 @@ pub(super) const PARTS: &[Part] = &[
     },
     Part {
         name: "lab",
-        purpose: "the suite on a PREEMPT_RT kernel in QEMU, and the gate of its figures",
+        purpose: "the suite on a PREEMPT_RT kernel in QEMU, and the check of its figures",
         limit_min: 240,
         commands: &[
             "bash lab/packages.sh",

@@ -497,15 +497,15 @@ fn starts_slice_when_peer_becomes_ready() {
 #[test]
 fn uses_rest_of_a_slice_once() {
     static STACKS: [Stack; 3] = [const { Stack::new() }; 3];
-    static GATE: Semaphore = Semaphore::new(0, 1);
+    static PAUSE: Semaphore = Semaphore::new(0, 1);
     let a = |()| {
         let high = |()| {
-            GATE.p().unwrap();
+            PAUSE.p().unwrap();
             steps("c", 1);
         };
         Thread::spawn(4, &STACKS[2], high, ()).unwrap();
         steps("a", 2);
-        GATE.v().unwrap();
+        PAUSE.v().unwrap();
         steps("a", 5);
     };
     static PEERS: [Stack; 2] = [const { Stack::new() }; 2];

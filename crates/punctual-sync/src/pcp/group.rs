@@ -1,4 +1,4 @@
-//! The group's state word, its internal lock `gate`, and the wait.
+//! The group's state word, its internal lock `table_lock`, and the wait.
 //!
 //! The *word* records the holders of the group's mutexes, as far as they fit into it:
 //!
@@ -9,26 +9,27 @@
 //!
 //! The transitions from free to sole and back are one compare-and-swap each, which combines test
 //! and acquisition: the protocol's test passes if no other member holds any mutex. All other
-//! transitions happen under `gate`, a priority-inheritance futex held for some dozens of
-//! instructions. The first thread that locks `gate` makes the word shared by one unconditional
-//! swap, which returns the previous value, so no thread retries; from then on a sole holder fails
-//! to release by itself and locks `gate` too. Then test and acquisition are one step because `gate`
-//! is locked. Before `gate` is unlocked, the word returns to free or sole if these describe the
-//! state completely.
+//! transitions happen under `table_lock`, a priority-inheritance futex held for some dozens of
+//! instructions. The first thread that locks `table_lock` makes the word shared by one
+//! unconditional swap, which returns the previous value, so no thread retries; from then on a sole
+//! holder fails to release by itself and locks `table_lock` too. Then test and acquisition are one
+//! step because `table_lock` is locked. Before `table_lock` is unlocked, the word returns to free
+//! or sole if these describe the state completely.
 //!
-//! A member that is not admitted waits on its own futex. Under `gate` it writes the blocker's TID
-//! into it, so that the kernel considers the blocker its owner; then it locks that futex, which
+//! A member that is not admitted waits on its own futex. Under `table_lock` it writes the blocker's
+//! TID into it, so that the kernel considers the blocker its owner; then it locks that futex, which
 //! lends its priority to the blocker, and along the chain if the blocker waits too. When the
-//! blocker releases, under `gate`, it finds the member waiting and then unlocks that futex. If the
-//! member has not reached the kernel by then, it finds the futex free: nothing is lost in either
-//! case. The next member to be admitted becomes a holder under `gate` before it is woken, so no
-//! third thread slips in between.
+//! blocker releases, under `table_lock`, it finds the member waiting and then unlocks that futex.
+//! If the member has not reached the kernel by then, it finds the futex free: nothing is lost in
+//! either case. The next member to be admitted becomes a holder under `table_lock` before it is
+//! woken, so no third thread slips in between.
 //!
 //! # Orderings
 //!
 //! The last holder's actions happen before those of the next one. Releasing writes the word or
-//! `gate` with release. Locking reads the word with acquire from the last free state or through a
-//! chain of swaps that begins there, or passes `gate`, with acquire on lock and release on unlock.
+//! `table_lock` with release. Locking reads the word with acquire from the last free state or
+//! through a chain of swaps that begins there, or passes `table_lock`, with acquire on lock and
+//! release on unlock.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -66,15 +67,15 @@ const fn sole(member: usize, held: Rank) -> u32 {
 /// ```
 pub struct PcpGroup {
     word: AtomicU32,
-    gate: AtomicU32,
+    table_lock: AtomicU32,
     seats: [Seat; MEMBERS],
     table: UnsafeCell<LockTable>,
 }
 
 /// The wait state of one member.
 struct Seat {
-    /// The futex. Its member writes it under `gate` while it does not wait, when no other thread
-    /// refers to it.
+    /// The futex. Its member writes it under `table_lock` while it does not wait, when no other
+    /// thread refers to it.
     wait: AtomicU32,
     /// A releasing thread has made this member a holder. A different thread may unlock the futex,
     /// so this is stored with release and loaded with acquire.
@@ -98,7 +99,7 @@ impl Seat {
     }
 }
 
-// SAFETY: `table` is accessed only in `with_table`, by the thread that holds `gate`.
+// SAFETY: `table` is accessed only in `with_table`, by the thread that holds `table_lock`.
 unsafe impl Sync for PcpGroup {}
 
 impl Default for PcpGroup {
@@ -113,7 +114,7 @@ impl PcpGroup {
         pub fn new() -> Self {
             Self {
                 word: AtomicU32::new(FREE),
-                gate: AtomicU32::new(0),
+                table_lock: AtomicU32::new(0),
                 #[cfg(not(loom))]
                 seats: [const { Seat::new() }; MEMBERS],
                 #[cfg(loom)]
@@ -220,7 +221,7 @@ impl PcpGroup {
     fn wait_for_blocker(&self, member: &Member<'_>) -> Result<(), PcpLockError> {
         member.waits.set(member.waits.get().wrapping_add(1));
         let wait = &self.seats[member.index].wait;
-        // Relaxed: `granted` or `gate` publishes the changes of others.
+        // Relaxed: `granted` or `table_lock` publishes the changes of others.
         while let Err(refused) = futex::lock_owned(wait, member.thread, Ordering::Relaxed) {
             if self.with_shared(member.thread, |table| table.withdraw(member.index)) {
                 // No other thread refers to this futex now, and the next wait overwrites it.
@@ -252,10 +253,10 @@ impl PcpGroup {
         }
     }
 
-    /// Runs `change` under `gate` with the complete state in the table.
+    /// Runs `change` under `table_lock` with the complete state in the table.
     fn with_shared<R>(&self, thread: u32, change: impl FnOnce(&mut LockTable) -> R) -> R {
         self.with_table(thread, |table| {
-            // Acquire: the changes of the last holder that did not lock `gate`.
+            // Acquire: the changes of the last holder that did not lock `table_lock`.
             let word = self.word.swap(SHARED, Ordering::Acquire);
             if word != SHARED && word != FREE {
                 table.hold((word >> RANK_BITS) as usize - 1, word & ((1 << RANK_BITS) - 1));
@@ -264,20 +265,22 @@ impl PcpGroup {
             if let Some(holder) = table.settled() {
                 let (member, held) = holder.unwrap_or((0, 0));
                 table.hold(member, 0);
-                // Only the holder of `gate` changes a shared word.
+                // Only the holder of `table_lock` changes a shared word.
                 self.word.store(sole(member, held), Ordering::Release);
             }
             result
         })
     }
 
-    /// Runs `change`, which must not panic, under `gate`.
+    /// Runs `change`, which must not panic, under `table_lock`.
     fn with_table<R>(&self, thread: u32, change: impl FnOnce(&mut LockTable) -> R) -> R {
-        futex::lock_owned(&self.gate, thread, Ordering::Acquire).unwrap_or_else(|error| refused(error));
-        // SAFETY: this thread holds `gate`, so no other reference to the table exists, and `change`
-        // cannot obtain a second one: that would require `gate`, which is not reentrant.
+        futex::lock_owned(&self.table_lock, thread, Ordering::Acquire).unwrap_or_else(|error| refused(error));
+        // SAFETY: this thread holds `table_lock`, so no other reference to the table exists, and
+        // `change` cannot obtain a second one: that would require `table_lock`, which is not
+        // reentrant.
         let result = self.table.with_mut(|table| change(unsafe { &mut *table }));
-        futex::unlock_owned(&self.gate, thread, Ordering::Release).unwrap_or_else(|error| refused(error));
+        futex::unlock_owned(&self.table_lock, thread, Ordering::Release)
+            .unwrap_or_else(|error| refused(error));
         result
     }
 }

@@ -1,9 +1,9 @@
 //! The holders, the waiters and their blockers: the decisions of the protocol, free of atomics.
 //!
-//! The table belongs to the thread that holds the group's lock `gate`, so it is plain data and its
-//! rules can be tested one by one. A priority or a ceiling is stored as its *rank*, one higher, so
-//! that rank 0 means that no mutex is held. A member that holds several mutexes counts with the
-//! highest of their ceilings.
+//! The table belongs to the thread that holds the group's lock `table_lock`, so it is plain data
+//! and its rules can be tested one by one. A priority or a ceiling is stored as its *rank*, one
+//! higher, so that rank 0 means that no mutex is held. A member that holds several mutexes counts
+//! with the highest of their ceilings.
 //!
 //! # Invariants
 //!

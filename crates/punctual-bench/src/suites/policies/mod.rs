@@ -147,7 +147,7 @@ fn play(session: &mut Session<'_>, case: &'static Case, work: &Work) {
 /// The first app starts the others as its first action. So they cannot be ahead of it, in whatever
 /// order they wake up.
 fn once(case: &Case, (work, work_ns): (&Work, f64), cpu: usize) -> ([Times; 3], rt::Lack) {
-    let gates: [Semaphore; 3] = std::array::from_fn(|_| Semaphore::new(0));
+    let starts: [Semaphore; 3] = std::array::from_fn(|_| Semaphore::new(0));
     let ready = std::sync::Barrier::new(4);
     let times = Mutex::new([Times::default(); 3]);
     let run = |index: usize, app: &App| {
@@ -159,10 +159,10 @@ fn once(case: &Case, (work, work_ns): (&Work, f64), cpu: usize) -> ([Times; 3], 
         }
         lack.extend(app.policy.apply().err().map(|error| format!("no {}: {error}", app.policy.name())));
         ready.wait();
-        gates[index].acquire();
+        starts[index].acquire();
         let begin = clock::now();
         if index == 0 {
-            gates[1..].iter().for_each(Semaphore::signal);
+            starts[1..].iter().for_each(Semaphore::signal);
         }
         let cpu_ns = cpu_time_ns();
         work.do_it(app.kind, work_ns);
@@ -177,7 +177,7 @@ fn once(case: &Case, (work, work_ns): (&Work, f64), cpu: usize) -> ([Times; 3], 
         let apps: Vec<_> =
             case.apps.iter().enumerate().map(|(index, app)| scope.spawn(move || run(index, app))).collect();
         ready.wait();
-        gates[0].signal();
+        starts[0].signal();
         apps.into_iter().flat_map(rt::join).collect()
     });
     let times = times.into_inner().unwrap_or_else(PoisonError::into_inner);

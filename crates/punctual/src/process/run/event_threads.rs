@@ -168,7 +168,7 @@ impl Drop for Opened {
     fn drop(&mut self) {
         if let Some(reactor) = self.runtime.reactor() {
             // A run that never started ends here as well, and a future may be ending its wait.
-            self.runtime.close_gate();
+            self.runtime.close_foreign_spawns();
             let discard = |waker| {
                 fault::contained(self.runtime, Culprit::Waker, || drop(waker));
             };

@@ -11,8 +11,8 @@ use punctual_sync::futex::selector::unwatched;
 use super::Ceilings;
 use super::claim::Claim;
 use super::fault::Fault;
+use super::foreign_spawns::{ForeignSpawn, ForeignSpawns};
 use super::reactor::Reactor;
-use super::spawn_gate::{GatePass, SpawnGate};
 use super::stage::Stage;
 use crate::cells::Slot;
 use crate::model::Model;
@@ -61,7 +61,7 @@ pub(crate) struct HostApp {
     /// The group of all locks, under the global executor.
     pub(crate) ceilings: Option<&'static Ceilings>,
     pub(super) claim: Claim,
-    pub(super) gate: SpawnGate,
+    pub(super) foreign_spawns: ForeignSpawns,
     /// [`ABORTS`], [`MARKS`], [`COPY`], [`PROFILES`], [`SUPERVISED`], [`GUARDED`] and [`STOPS`]: in
     /// one byte, so that a spawn or a job checks all of them at once.
     pub(super) job_flags: AtomicU8,
@@ -99,7 +99,7 @@ impl HostApp {
             reactor,
             ceilings,
             claim: Claim::free(),
-            gate: SpawnGate::closed(),
+            foreign_spawns: ForeignSpawns::closed(),
             job_flags: AtomicU8::new(0),
             grid: AtomicU64::new(NOT_LAID),
             fault: Mutex::new(None),
@@ -354,20 +354,20 @@ impl Runtime {
         drops
     }
 
-    /// Lets a foreign thread spawn: the run does not end while the pass exists.
-    pub(crate) fn pass_gate(&self) -> Option<GatePass<'_>> {
-        self.host.gate.enter()
+    /// Lets a foreign thread spawn: the run does not end while the returned value exists.
+    pub(crate) fn begin_foreign_spawn(&self) -> Option<ForeignSpawn<'_>> {
+        self.host.foreign_spawns.begin()
     }
 
-    /// Returns whether foreign threads may spawn. Exact for the thread that closes the gate.
+    /// Returns whether foreign threads may spawn. Exact for the thread that closes them.
     #[inline(always)]
-    pub(crate) fn has_open_gate(&self) -> bool {
-        self.host.gate.is_open()
+    pub(crate) fn accepts_foreign_spawns(&self) -> bool {
+        self.host.foreign_spawns.is_open()
     }
 
     /// Rejects spawns of foreign threads from now on, and waits for those in progress.
-    pub(crate) fn close_gate(&self) {
-        self.host.gate.close();
+    pub(crate) fn close_foreign_spawns(&self) {
+        self.host.foreign_spawns.close();
     }
 
     /// Returns the reactor of the async tasks, if there are any.
@@ -379,9 +379,9 @@ impl Runtime {
     /// Makes the supervisor, and the threads that wait for descriptors, check whether the app is
     /// stopping.
     pub(crate) fn interrupt(&self) {
-        // If the gate is closed, those threads have ended and their descriptors are being closed.
-        // Then the supervisor checks by itself.
-        let Some(_pass) = self.host.gate.enter() else { return };
+        // If foreign spawns are closed, those threads have ended and their descriptors are being
+        // closed. Then the supervisor checks by itself.
+        let Some(_spawn) = self.host.foreign_spawns.begin() else { return };
         self.notify_supervisor();
         self.sources().for_each(|source| source.interrupt());
         if let Some(reactor) = self.host.reactor {

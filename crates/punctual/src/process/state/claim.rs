@@ -72,7 +72,7 @@ impl Runtime {
         self.host.grid.store(NOT_LAID, Ordering::Relaxed);
         self.forget_fault();
         running().push(self);
-        self.host.gate.open();
+        self.host.foreign_spawns.open();
         Ok(RunGuard { runtime: self, ended: Cell::new(false) })
     }
 
@@ -110,12 +110,12 @@ impl RunGuard {
     /// # Safety
     /// Every thread of the run has ended.
     pub(crate) unsafe fn end(&self) -> (Vec<TaskReport>, u64) {
-        self.runtime.host.gate.close();
+        self.runtime.host.foreign_spawns.close();
         // SAFETY: every thread of the run has ended, by this function's contract; the calling one
         // drops the futures, whose destructors may lock, one after the other.
         let _last = unsafe { LastThread::of(self.runtime) };
         // SAFETY: every thread of the run has ended, by this function's contract, and no thread
-        // passes the gate anymore.
+        // spawns anymore.
         let ended = self.runtime.tasks.iter().map(|task| unsafe { (task.end(), task.report()) });
         let (mut tasks, mut dropped) = (Vec::new(), 0);
         for (waiting, task) in ended {
@@ -129,7 +129,7 @@ impl RunGuard {
 
 impl Drop for RunGuard {
     fn drop(&mut self) {
-        self.runtime.host.gate.close();
+        self.runtime.host.foreign_spawns.close();
         let mut running = running();
         running.retain(|running| !std::ptr::eq(*running, self.runtime));
         // The next run would find the remaining values, and use them with other resources on

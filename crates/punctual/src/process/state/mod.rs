@@ -3,6 +3,7 @@
 mod app;
 mod claim;
 pub(crate) mod fault;
+pub(crate) mod foreign_spawns;
 pub(crate) mod forked;
 pub(crate) mod log;
 pub(crate) mod panic_hook;
@@ -10,7 +11,6 @@ mod partition;
 #[cfg_attr(not(feature = "async"), allow(dead_code, reason = "no async task waits for descriptors"))]
 pub(crate) mod reactor;
 pub(crate) mod source;
-pub(crate) mod spawn_gate;
 pub(crate) mod stage;
 pub(crate) mod thread;
 pub(crate) mod virtual_time;

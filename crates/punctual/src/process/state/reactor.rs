@@ -85,7 +85,7 @@ impl Reactor {
         interest: epoll::EventFlags,
         waker: &Waker,
     ) -> Result<Option<Ticket>> {
-        let Some(_pass) = self.partition.runtime.pass_gate() else { return Ok(None) };
+        let Some(_spawn) = self.partition.runtime.begin_foreign_spawn() else { return Ok(None) };
         if self.partition.core.is_stopping() {
             return Ok(None);
         }
@@ -130,10 +130,10 @@ impl Reactor {
     /// # Safety
     /// The ticket belongs to this reactor, and only to the caller.
     pub(crate) unsafe fn renew(&self, ticket: Ticket, waker: &Waker) -> Standing {
-        match self.partition.runtime.pass_gate() {
+        match self.partition.runtime.begin_foreign_spawn() {
             // SAFETY: the ticket belongs to this reactor and only to the caller, by this function's
             // contract.
-            Some(_pass) => unsafe { self.slots[ticket.slot].renew(ticket.wait, waker.clone()) },
+            Some(_spawn) => unsafe { self.slots[ticket.slot].renew(ticket.wait, waker.clone()) },
             None => self.standing(ticket),
         }
     }
@@ -144,7 +144,7 @@ impl Reactor {
     /// The ticket belongs to this reactor, and only to the caller.
     pub(crate) unsafe fn end(&self, ticket: Ticket, fd: BorrowedFd<'_>) {
         // The run may have ended, and its descriptor numbers may refer to other files by now.
-        let Some(_pass) = self.partition.runtime.pass_gate() else { return };
+        let Some(_spawn) = self.partition.runtime.begin_foreign_spawn() else { return };
         if self.standing(ticket) != Standing::Over {
             // The entry has already been removed if its file was closed in between.
             let _ = epoll::delete(self.epoll(), fd);
@@ -235,8 +235,8 @@ impl Reactor {
         self.control.store(NONE, Ordering::Relaxed);
         self.waits.store(0, Ordering::Relaxed);
         for slot in self.slots {
-            // SAFETY: the app's other threads have ended, and no foreign thread is in the gate, by
-            // this function's contract.
+            // SAFETY: the app's other threads have ended, and no foreign thread is inside, by this
+            // function's contract.
             discard(unsafe { slot.clear() });
         }
     }

@@ -7,9 +7,9 @@ use punctual_core::{CurrentWorker, Worker};
 use punctual_sync::{PcpGroup, pcp};
 
 use crate::port::linux::word;
+use crate::state::foreign_spawns::ForeignSpawn;
 use crate::state::partition::PartitionState;
 use crate::state::runtime::Runtime;
-use crate::state::spawn_gate::GatePass;
 
 thread_local! {
     static CURRENT: Cell<Here> = const { Cell::new(Here { partition: ptr::null(), worker: None }) };
@@ -157,7 +157,7 @@ pub(crate) enum Entry<'a> {
     /// A thread of the app; the run waits for it anyway.
     Member,
     /// A foreign thread; the run waits until it drops this.
-    Foreign { _pass: GatePass<'a> },
+    Foreign { _spawn: ForeignSpawn<'a> },
 }
 
 /// Lets the calling thread release jobs of `runtime`; `None` if it is not running, or stopping.
@@ -165,7 +165,7 @@ pub(crate) enum Entry<'a> {
 pub(crate) fn enter(runtime: &'static Runtime) -> Option<Entry<'static>> {
     let entry = match is_of(runtime) {
         true => Entry::Member,
-        false => Entry::Foreign { _pass: runtime.pass_gate()? },
+        false => Entry::Foreign { _spawn: runtime.begin_foreign_spawn()? },
     };
     (!runtime.is_stopping()).then_some(entry)
 }
@@ -177,7 +177,7 @@ pub(crate) fn visit(partition: &'static PartitionState) -> Option<Entry<'static>
     if is_in(partition) {
         ends_after_this_thread(partition.runtime).then_some(Entry::Member)
     } else {
-        Some(Entry::Foreign { _pass: partition.runtime.pass_gate()? })
+        Some(Entry::Foreign { _spawn: partition.runtime.begin_foreign_spawn()? })
     }
 }
 
@@ -185,10 +185,10 @@ pub(crate) fn visit(partition: &'static PartitionState) -> Option<Entry<'static>
 /// belongs to it.
 ///
 /// The run waits for this thread, unless this is the thread that ends the run. Then it has closed
-/// the gate itself.
+/// foreign spawns itself.
 #[inline(always)]
 pub(crate) fn ends_after_this_thread(runtime: &Runtime) -> bool {
-    runtime.has_open_gate()
+    runtime.accepts_foreign_spawns()
 }
 
 /// Returns whether the calling thread belongs to `runtime`.

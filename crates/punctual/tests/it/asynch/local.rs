@@ -14,7 +14,7 @@ use punctual::{Config, Duration, StartError};
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 use crate::asynch::virtual_time;
-use crate::asynch::wakes::Gate;
+use crate::asynch::wakes::Event;
 use crate::privileges::unprivileged;
 
 /// Records the fate of all pinned values of a run.
@@ -87,12 +87,12 @@ macro_rules! app {
 
             use punctual::prelude::*;
 
-            use super::{Gate, Pinned, Witness};
+            use super::{Event, Pinned, Witness};
 
             #[shared]
             struct Shared {
                 witness: Arc<Witness>,
-                gate: Gate,
+                event: Event,
                 rounds: u32,
             }
 
@@ -103,21 +103,21 @@ macro_rules! app {
             }
 
             #[init]
-            fn init(_: init::Context, witness: Arc<Witness>, gate: Gate) -> (Shared, Local) {
+            fn init(_: init::Context, witness: Arc<Witness>, event: Event) -> (Shared, Local) {
                 assert!(starts::spawn("a message that is sent").is_ok());
                 let (near, far) = UnixStream::pair().unwrap();
                 // There is no reader when the app stops.
                 far.set_nonblocking(true).unwrap();
-                (Shared { witness, gate, rounds: 0 }, Local { near, far })
+                (Shared { witness, event, rounds: 0 }, Local { near, far })
             }
 
             /// Not a local task. Its future stays on the level's thread nevertheless.
-            #[task(priority = 2, shared = [&witness, &gate, rounds], $($core)*)]
+            #[task(priority = 2, shared = [&witness, &event, rounds], $($core)*)]
             async fn starts(mut cx: starts::Context, _: &'static str) {
                 let kept = Rc::new(cx.shared.witness.pin());
                 assert!(cx.local_spawner.waits(Rc::clone(&kept)).is_ok());
                 while cx.shared.rounds.lock(|rounds| *rounds) < 20 {
-                    cx.shared.gate.opened().await;
+                    cx.shared.event.signaled().await;
                     kept.touch();
                     if let Err(full) = cx.local_spawner.echoes(Rc::clone(&kept), 1) {
                         let (kept, _) = full.into_inner();
@@ -165,18 +165,18 @@ macro_rules! app {
                 drop(cx.local_spawner.echoes(Rc::new(cx.shared.witness.pin()), 0));
             }
 
-            #[task(priority = 1, period = 200.micros(), shared = [&gate], $($core)*)]
+            #[task(priority = 1, period = 200.micros(), shared = [&event], $($core)*)]
             fn below(cx: below::Context) {
-                cx.shared.gate.open();
+                cx.shared.event.signal();
                 let _ = beside::spawn();
             }
 
             /// In another partition, if there is one.
-            #[task(priority = 3, period = 700.micros(), shared = [&gate, rounds], local = [far])]
+            #[task(priority = 3, period = 700.micros(), shared = [&event, rounds], local = [far])]
             fn above(mut cx: above::Context) {
                 let _ = cx.local.far.write(&[0]);
                 cx.shared.rounds.lock(|_| {
-                    cx.shared.gate.open();
+                    cx.shared.event.signal();
                     let _ = beside::spawn();
                 });
             }
@@ -256,23 +256,23 @@ mod descriptors {
     }
 }
 
-type Run = fn(Config, Arc<Witness>, Gate) -> Result<Report, StartError>;
+type Run = fn(Config, Arc<Witness>, Event) -> Result<Report, StartError>;
 
 const RUNS: [Run; 4] = [one::run, second::run, polls::run, global::run];
 
-/// Opens the gate from a foreign thread while the app runs.
+/// Signals the event from a foreign thread while the app runs.
 fn run_with_a_stranger(run: Run, config: Config) {
-    let (witness, gate) = (Arc::<Witness>::default(), Gate::default());
+    let (witness, event) = (Arc::<Witness>::default(), Event::default());
     let stranger = thread::spawn({
-        let gate = gate.clone();
+        let event = event.clone();
         move || {
             for _ in 0..200 {
-                gate.open();
+                event.signal();
                 thread::yield_now();
             }
         }
     });
-    let report = run(config, Arc::clone(&witness), gate).unwrap();
+    let report = run(config, Arc::clone(&witness), event).unwrap();
     assert_eq!(report.outcome, Outcome::Shutdown);
     stranger.join().unwrap();
     witness.check();

@@ -11,10 +11,10 @@ use crate::log::Log;
 
 /// A count that a task waits for, and others increment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gate(Arc<Mutex<(u32, Option<Waker>)>>);
+pub(crate) struct Event(Arc<Mutex<(u32, Option<Waker>)>>);
 
-impl Gate {
-    pub(crate) fn open(&self) {
+impl Event {
+    pub(crate) fn signal(&self) {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         inner.0 += 1;
         let waker = inner.1.clone();
@@ -23,14 +23,14 @@ impl Gate {
     }
 
     /// Waits for the next increment.
-    pub(crate) fn opened(&self) -> Opened {
-        Opened(self.clone())
+    pub(crate) fn signaled(&self) -> Signaled {
+        Signaled(self.clone())
     }
 }
 
-pub(crate) struct Opened(Gate);
+pub(crate) struct Signaled(Event);
 
-impl Future for Opened {
+impl Future for Signaled {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -53,13 +53,13 @@ mod levels {
     mod app {
         use punctual::prelude::*;
 
-        use super::Gate;
+        use super::Event;
         use crate::log::Log;
 
         #[shared]
         struct Shared {
             log: Log,
-            gate: Gate,
+            event: Event,
             lock: u32,
         }
 
@@ -67,31 +67,31 @@ mod levels {
         struct Local {}
 
         #[init]
-        fn init(_: init::Context, log: Log, gate: Gate) -> (Shared, Local) {
+        fn init(_: init::Context, log: Log, event: Event) -> (Shared, Local) {
             waits::spawn().unwrap();
             below::spawn().unwrap();
-            (Shared { log, gate, lock: 0 }, Local {})
+            (Shared { log, event, lock: 0 }, Local {})
         }
 
-        #[task(priority = 2, shared = [&log, &gate, lock])]
+        #[task(priority = 2, shared = [&log, &event, lock])]
         async fn waits(mut cx: waits::Context) {
             for what in ["from below", "after the lock", "from beside", "from above", "from itself"] {
-                cx.shared.gate.opened().await;
+                cx.shared.event.signaled().await;
                 cx.shared.log.note(what);
                 cx.shared.lock.lock(|lock| *lock += 1);
                 if what == "from above" {
-                    cx.shared.gate.open();
+                    cx.shared.event.signal();
                 }
             }
         }
 
-        #[task(priority = 1, shared = [&log, &gate, lock])]
+        #[task(priority = 1, shared = [&log, &event, lock])]
         fn below(mut cx: below::Context) {
             cx.shared.log.note("below begins");
-            cx.shared.gate.open();
+            cx.shared.event.signal();
             cx.shared.log.note("below was preempted");
             cx.shared.lock.lock(|_| {
-                cx.shared.gate.open();
+                cx.shared.event.signal();
                 cx.shared.log.note("below was not, in a lock");
             });
             beside::spawn().unwrap();
@@ -99,15 +99,15 @@ mod levels {
             cx.shared.log.note("below ends");
         }
 
-        #[task(priority = 2, shared = [&log, &gate])]
+        #[task(priority = 2, shared = [&log, &event])]
         fn beside(cx: beside::Context) {
-            cx.shared.gate.open();
+            cx.shared.event.signal();
             cx.shared.log.note("beside ends");
         }
 
-        #[task(priority = 3, shared = [&log, &gate])]
+        #[task(priority = 3, shared = [&log, &event])]
         fn above(cx: above::Context) {
-            cx.shared.gate.open();
+            cx.shared.event.signal();
             cx.shared.log.note("above ends");
         }
     }
@@ -115,7 +115,7 @@ mod levels {
     #[test]
     fn wake_is_a_preemption_point() {
         let log = Log::default();
-        let report = app::run(virtual_time(), log.clone(), Gate::default()).unwrap();
+        let report = app::run(virtual_time(), log.clone(), Event::default()).unwrap();
         let order: Vec<_> = log.take().into_iter().map(|(_, what)| what).collect();
         assert_eq!(
             order,
@@ -144,7 +144,7 @@ mod foreign {
 
     #[punctual::app(main = false)]
     mod app {
-        use super::Gate;
+        use super::Event;
 
         #[shared]
         struct Shared {}
@@ -153,15 +153,15 @@ mod foreign {
         struct Local {}
 
         #[init]
-        fn init(_: init::Context, gate: Gate) -> (Shared, Local) {
-            counts::spawn(gate).unwrap();
+        fn init(_: init::Context, event: Event) -> (Shared, Local) {
+            counts::spawn(event).unwrap();
             (Shared {}, Local {})
         }
 
         #[task(priority = 2)]
-        async fn counts(_: counts::Context, gate: Gate) {
+        async fn counts(_: counts::Context, event: Event) {
             for _ in 0..1000 {
-                gate.opened().await;
+                event.signaled().await;
             }
             punctual::shutdown();
         }
@@ -171,20 +171,20 @@ mod foreign {
     #[test]
     fn foreign_threads_wake_task() {
         let _alone = crate::alone();
-        let gate = Gate::default();
+        let event = Event::default();
         std::thread::scope(|scope| {
             for _ in 0..2 {
-                scope.spawn(|| (0..500).for_each(|_| gate.open()));
+                scope.spawn(|| (0..500).for_each(|_| event.signal()));
             }
-            app::run(punctual::Config::new(), gate.clone()).unwrap();
+            app::run(punctual::Config::new(), event.clone()).unwrap();
         });
         // A waker outlives the app, and then does nothing; it does nothing in the app's next run
         // either.
-        gate.open();
-        let again = Gate::default();
-        (0..1000).for_each(|_| again.open());
+        event.signal();
+        let again = Event::default();
+        (0..1000).for_each(|_| again.signal());
         let report = app::run(virtual_time(), again).unwrap();
-        gate.open();
+        event.signal();
         assert_eq!(report.task("counts").unwrap().jobs, 1);
     }
 }

@@ -3,9 +3,10 @@
 /// A violated condition of the proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Dropped {
-    /// A sequence compares the CPU with the home CPU instead of the gate.
-    GateWithinSequence,
-    /// A sequence checks that the gate is that of a biased word, and not that it equals its CPU.
+    /// A sequence compares the CPU with the home CPU instead of the bias state.
+    BiasWithinSequence,
+    /// A sequence checks that the bias state is that of a biased word, and not that it equals its
+    /// CPU.
     CpuWithinSequence,
     /// A thread loads its CPU before it announces the sequence.
     CpuLoadedWithinSequence,
@@ -43,7 +44,7 @@ pub(crate) enum Dropped {
 
 impl Dropped {
     pub(crate) const ALL: [Self; 18] = [
-        Self::GateWithinSequence,
+        Self::BiasWithinSequence,
         Self::CpuWithinSequence,
         Self::CpuLoadedWithinSequence,
         Self::WordWithinSequence,

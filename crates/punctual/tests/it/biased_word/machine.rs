@@ -39,8 +39,8 @@ pub(crate) enum At {
     Announce(By),
     /// Load the CPU from the thread's record.
     LoadCpu(By),
-    /// Compare the gate with it.
-    CompareGate(By),
+    /// Compare the bias state with it.
+    CompareBias(By),
     StoreWord,
     Store,
     Test,
@@ -68,7 +68,7 @@ impl At {
     /// Returns whether it is within the sequence that ends with a store, or with a locked change.
     fn sequence(self) -> Option<bool> {
         match self {
-            Self::LoadCpu(_) | Self::CompareGate(_) => Some(true),
+            Self::LoadCpu(_) | Self::CompareBias(_) => Some(true),
             Self::StoreWord | Self::Store | Self::Test | Self::Change => Some(true),
             Self::LockedCpu | Self::Locked => Some(false),
             _ => None,
@@ -91,7 +91,7 @@ struct Thread {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-struct Gate {
+struct BiasState {
     counted: u8,
     revoked: bool,
 }
@@ -105,7 +105,7 @@ pub(crate) struct Machine {
     threads: [Thread; THREADS],
     /// Contents of memory.
     word: u8,
-    gate: Gate,
+    bias_state: BiasState,
     /// The word after the last change.
     truth: u8,
 }
@@ -167,7 +167,7 @@ impl Machine {
             cpus: [Cpu::IDLE; CPUS],
             threads: std::array::from_fn(thread),
             word: 0,
-            gate: Gate::default(),
+            bias_state: BiasState::default(),
             truth: 0,
         }
     }
@@ -207,7 +207,7 @@ impl Machine {
     }
 
     /// Returns the states after an abort of a thread's sequence, if any: it begins another, or
-    /// enters the gate.
+    /// enters.
     fn aborted(self, thread: usize, seen: &mut Seen) -> Vec<Self> {
         let restarts = match self.threads[thread].at.sequence() {
             Some(true) => self.dropped != Some(Dropped::StoreIsRestarted),
@@ -306,7 +306,7 @@ impl Machine {
     fn step(&mut self, cpu: usize, thread: usize, seen: &mut Seen) -> Result<Vec<At>, String> {
         let dropped = self.dropped;
         let without = |condition| dropped == Some(condition);
-        let biased = self.gate == Gate::default();
+        let biased = self.bias_state == BiasState::default();
         let to = match self.threads[thread].at {
             At::Begin => {
                 let by_instruction = match dropped {
@@ -334,15 +334,15 @@ impl Machine {
                 }
                 At::Announce(by)
             }
-            At::Announce(by) if without(Dropped::CpuLoadedWithinSequence) => At::CompareGate(by),
+            At::Announce(by) if without(Dropped::CpuLoadedWithinSequence) => At::CompareBias(by),
             At::Announce(by) => At::LoadCpu(by),
             At::LoadCpu(by) => {
                 self.threads[thread].cpu = cpu;
-                At::CompareGate(by)
+                At::CompareBias(by)
             }
-            At::CompareGate(by) => {
+            At::CompareBias(by) => {
                 let is_home = self.threads[thread].cpu == HOME || without(Dropped::CpuWithinSequence);
-                let is_biased = biased || without(Dropped::GateWithinSequence);
+                let is_biased = biased || without(Dropped::BiasWithinSequence);
                 match by {
                     _ if !is_home || !is_biased => At::ExpectLocked,
                     By::Store => At::StoreWord,
@@ -409,22 +409,22 @@ impl Machine {
             }
             At::MayBias => {
                 self.empty(cpu);
-                if self.gate.revoked
-                    && (self.gate.counted == 0 || self.dropped == Some(Dropped::NobodyCounted))
+                if self.bias_state.revoked
+                    && (self.bias_state.counted == 0 || self.dropped == Some(Dropped::NobodyCounted))
                 {
                     seen.biased_again = true;
-                    self.gate = Gate::default();
+                    self.bias_state = BiasState::default();
                 }
                 self.next_change(thread)
             }
             At::Enter => {
                 self.empty(cpu);
-                let late = match self.gate.revoked {
+                let late = match self.bias_state.revoked {
                     true => Dropped::Counted,
                     false => Dropped::CountedBeforeBarrier,
                 };
-                self.gate.counted += u8::from(!without(late));
-                match self.gate.revoked {
+                self.bias_state.counted += u8::from(!without(late));
+                match self.bias_state.revoked {
                     true => At::ChangeElsewhere,
                     false if self.dropped == Some(Dropped::Barrier) => At::Revoke,
                     false if self.dropped == Some(Dropped::RevokedAfterBarrier) => At::Revoke,
@@ -447,16 +447,16 @@ impl Machine {
             }
             At::Revoke => {
                 self.empty(cpu);
-                self.gate.counted += u8::from(self.dropped == Some(Dropped::CountedBeforeBarrier));
-                self.gate.revoked = true;
+                self.bias_state.counted += u8::from(self.dropped == Some(Dropped::CountedBeforeBarrier));
+                self.bias_state.revoked = true;
                 match self.dropped {
                     Some(Dropped::RevokedAfterBarrier) => At::BarrierLooks,
                     _ => At::ChangeElsewhere,
                 }
             }
-            At::ChangeElsewhere if without(Dropped::LeavesAfterChange) && self.gate.counted > 0 => {
+            At::ChangeElsewhere if without(Dropped::LeavesAfterChange) && self.bias_state.counted > 0 => {
                 // It leaves first; only this records that it has.
-                self.gate.counted -= 1;
+                self.bias_state.counted -= 1;
                 self.threads[thread].expected = u8::MAX;
                 At::Leave
             }
@@ -473,7 +473,7 @@ impl Machine {
             }
             At::Leave => {
                 self.empty(cpu);
-                self.gate.counted = self.gate.counted.saturating_sub(1);
+                self.bias_state.counted = self.bias_state.counted.saturating_sub(1);
                 self.next_change(thread)
             }
             At::Over => unreachable!("it is on no CPU"),

@@ -1,9 +1,9 @@
-//! A model of the spare slot of a task: a second location under the gate of a biased word.
+//! A model of the spare slot of a task: a second location under the bias of a biased word.
 //!
 //! Two threads on the home CPU occupy the level in turn, run jobs, and spawn jobs of the same task.
 //! A foreign thread on another CPU spawns one, too. The free bits, the queue of the level and the
-//! gate change atomically, which `machine` and the models in `punctual-core` check; the level and
-//! the spare are stored plainly.
+//! bias state change atomically, which `machine` and the models in `punctual-core` check; the level
+//! and the spare are stored plainly.
 //!
 //! No slot may be handed out twice or be lost, and the foreign thread may be refused only if at one
 //! time during its call no slot was free or another thread claimed one.
@@ -25,14 +25,14 @@ pub(crate) enum Dropped {
     FreedWhileOccupied,
     /// A job makes its slot the spare although there is one.
     OneSpare,
-    /// A thread takes the spare without comparing the gate.
-    GateWithinSequence,
+    /// A thread takes the spare without comparing the bias state.
+    BiasWithinSequence,
     /// A thread takes the spare without comparing it with the one that it has loaded.
     SpareWithinSequence,
     /// A thread loads the spare within the sequence, tests it there, but continues after a
     /// preemption.
     TakeIsRestarted,
-    /// A thread withdraws the spare without entering the gate.
+    /// A thread withdraws the spare without entering.
     WithdrawEnters,
     /// The barrier drains no store buffer.
     BarrierEmpties,
@@ -48,7 +48,7 @@ impl Dropped {
     pub(crate) const ALL: [Self; 10] = [
         Self::FreedWhileOccupied,
         Self::OneSpare,
-        Self::GateWithinSequence,
+        Self::BiasWithinSequence,
         Self::SpareWithinSequence,
         Self::TakeIsRestarted,
         Self::WithdrawEnters,
@@ -71,8 +71,8 @@ pub(crate) enum At {
     Choose,
     /// Load the spare, to spawn a job.
     SpawnLooks,
-    /// Begin the sequence that takes the spare: compare the gate.
-    CompareGate,
+    /// Begin the sequence that takes the spare: compare the bias state.
+    CompareBias,
     CompareSpare,
     Take,
     /// Claim a free bit; whether it is the second attempt.
@@ -125,7 +125,7 @@ pub(crate) struct Spare {
     /// Sets of slots: free bits, and jobs in the queue.
     free: u8,
     queued: u8,
-    /// Number of threads that the gate counts, and whether it is revoked.
+    /// Number of threads that the bias state counts, and whether it is revoked.
     counted: u8,
     revoked: bool,
     /// During the call of the foreign thread no slot was free, or another thread claimed a bit.
@@ -279,11 +279,11 @@ impl Spare {
             }
             At::SpawnLooks => {
                 self.threads[thread].loaded = spare;
-                if slot(spare).is_some() { At::CompareGate } else { At::Claim(false) }
+                if slot(spare).is_some() { At::CompareBias } else { At::Claim(false) }
             }
-            At::CompareGate => {
+            At::CompareBias => {
                 let is_biased = self.counted == 0 && !self.revoked;
-                let goes_on = is_biased || self.without(Dropped::GateWithinSequence);
+                let goes_on = is_biased || self.without(Dropped::BiasWithinSequence);
                 if goes_on { At::CompareSpare } else { At::Claim(false) }
             }
             At::CompareSpare => {

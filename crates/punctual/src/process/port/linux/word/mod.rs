@@ -5,25 +5,26 @@
 //! enough, because the thread may be preempted or moved in between, and because threads on other
 //! CPUs change the word as well. *Restartable sequences* ([`sequence`]) solve the first problem: if
 //! the kernel preempts the thread, moves it or delivers a signal within one, the thread continues
-//! at the sequence's abort handler, and nothing has been stored. The *gate* solves the second.
+//! at the sequence's abort handler, and nothing has been stored. The *bias state* solves the
+//! second.
 //!
-//! # The gate
+//! # The bias state
 //!
-//! | gate | who changes the word, and how |
+//! | bias state | who changes the word, and how |
 //! |---|---|
-//! | the home CPU | The word is *biased*: only threads on the home CPU, by sequences that find the gate equal to their CPU, check the word, and change it by one plain instruction. |
-//! | with [`REVOKED`] or a count | Threads on the home CPU by a locked instruction that ends a sequence which has checked the CPU. Others, which the gate counts, by a locked instruction once `REVOKED` is set. |
+//! | the home CPU | The word is *biased*: only threads on the home CPU, by sequences that find the bias state equal to their CPU, check the word, and change it by one plain instruction. |
+//! | with [`REVOKED`] or a count | Threads on the home CPU by a locked instruction that ends a sequence which has checked the CPU. Others, which the bias state counts, by a locked instruction once `REVOKED` is set. |
 //! | with [`PLAIN`] | All threads, by locked instructions: the cell is an atomic, and stays one until it is reset. |
 //!
-//! The gate holds the number of the home CPU in its lowest bits, and above them the number of
+//! The bias state holds the number of the home CPU in its lowest bits, and above them the number of
 //! threads that have entered, and the two flags. So it equals a thread's CPU only if the word is
 //! biased *and* this is the home CPU: one comparison checks both.
 //!
 //! A thread on another CPU *enters* (adds [`ONE`]), and unless it finds `REVOKED` has the kernel
 //! abort all sequences on the home CPU ([`barrier`]) and then sets `REVOKED`. It changes the word
 //! and leaves (subtracts `ONE`). When the threads on the home CPU have changed the word
-//! [`PATIENCE`] times since the last thread entered, one of them biases it again: it removes
-//! `REVOKED` by a compare-and-swap that finds no thread counted.
+//! [`CHANGES_BEFORE_REBIAS`] times since the last thread entered, one of them biases it again: it
+//! removes `REVOKED` by a compare-and-swap that finds no thread counted.
 //!
 //! # The instruction that changes the word
 //!
@@ -46,28 +47,28 @@
 //!
 //! # Why the word is linearizable
 //!
-//! Let a *store* be the end of a sequence that found the gate equal to its CPU, and a *locked
+//! Let a *store* be the end of a sequence that found the bias state equal to its CPU, and a *locked
 //! change* any other change. A locked change is atomic and acts on the memory that all CPUs see. It
 //! remains to show that between the first load and the end of a store's sequence no other thread
 //! changes the word, and that a locked change never misses a store that is still in a store buffer.
 //!
 //! * *On the home CPU.* Stores happen only on the home CPU: their sequences read the CPU, compare
-//!   the gate with it, and are aborted when the thread is moved after that. The number in the gate
+//!   the bias state with it, and are aborted when the thread is moved after that. The number in it
 //!   is constant from [`begin`] on, before which the word is not biased. Of two threads there, one
 //!   has been switched out, which aborted its sequence. So stores, and locked changes on the home
 //!   CPU, do not interleave; and each sees those before it, through the CPU's store buffer or its
 //!   cache, and a locked instruction drains the buffer first.
-//! * *On other CPUs.* Let thread Y change the word while the gate counts it. The word cannot become
-//!   biased during that time, because `REVOKED` is only removed where it is found with no thread
-//!   counted. Y has set `REVOKED` after it entered, or found it set when it entered. Let B be the
-//!   barrier after which that `REVOKED` was set, by Y or by a thread Z that was counted since
-//!   before B. Since then a thread has been counted or `REVOKED` has been set, so the word has not
-//!   been biased from Z's entering to Y's leaving. A sequence that ends with a store found the word
-//!   biased, and so before Z entered, in the modification order of the gate. It ended before B
-//!   returned: B aborts the sequence of the thread that runs on the home CPU, and a thread that was
-//!   switched out there was aborted by the switch. And its store has left the store buffer: B is a
-//!   barrier on the home CPU if a thread of the process runs there, and otherwise the switch was
-//!   one. So the store precedes Y's change, and Y sees it.
+//! * *On other CPUs.* Let thread Y change the word while the bias state counts it. The word cannot
+//!   become biased during that time, because `REVOKED` is only removed where it is found with no
+//!   thread counted. Y has set `REVOKED` after it entered, or found it set when it entered. Let B
+//!   be the barrier after which that `REVOKED` was set, by Y or by a thread Z that was counted
+//!   since before B. Since then a thread has been counted or `REVOKED` has been set, so the word
+//!   has not been biased from Z's entering to Y's leaving. A sequence that ends with a store found
+//!   the word biased, and so before Z entered, in the modification order of the state. It ended
+//!   before B returned: B aborts the sequence of the thread that runs on the home CPU, and a thread
+//!   that was switched out there was aborted by the switch. And its store has left the store
+//!   buffer: B is a barrier on the home CPU if a thread of the process runs there, and otherwise
+//!   the switch was one. So the store precedes Y's change, and Y sees it.
 //! * *Biased again.* `REVOKED` is removed by a locked instruction that finds no thread counted. So
 //!   all changes from other CPUs have been made, and a thread that finds the word biased after it
 //!   sees them: loads are not reordered with loads. Locked changes on the home CPU, which are not
@@ -77,15 +78,15 @@
 //!   process, so the count overflows only if as many threads again are between two instructions of
 //!   `BiasedWord::enter`.
 //!
-//! # Other locations under the gate
+//! # Other locations under the bias
 //!
 //! [`take`](WordCell::take) changes another location by a sequence, and
-//! [`withdraw`](WordCell::withdraw) by a locked instruction between entering and leaving the gate.
-//! The proof holds for that location as for the word: two sequences do not interleave, and one that
-//! ends with a store has found the word biased, so it is over, and its store visible, before a
-//! thread that has entered changes the location. While the gate is revoked, `take` fails. The
-//! thread that sets the location does so by a plain store where it has found 0. Other threads do
-//! not set it; a `withdraw` in between leaves a mark, which may be lost.
+//! [`withdraw`](WordCell::withdraw) by a locked instruction between entering and leaving. The proof
+//! holds for that location as for the word: two sequences do not interleave, and one that ends with
+//! a store has found the word biased, so it is over, and its store visible, before a thread that
+//! has entered changes the location. While the bias is revoked, `take` fails. The thread that sets
+//! the location does so by a plain store where it has found 0. Other threads do not set it; a
+//! `withdraw` in between leaves a mark, which may be lost.
 //!
 //! # What a sequence leaves behind
 //!
@@ -102,8 +103,7 @@
 //! ordering, verify it.
 //!
 //! *Progress.* No thread ever waits for another. A sequence may be aborted repeatedly, for example
-//! by a debugger that steps through it; after [`ATTEMPTS`] the thread enters the gate like any
-//! other.
+//! by a debugger that steps through it; after [`ATTEMPTS`] the thread enters like any other.
 //!
 //! `tests/it/biased_word` explores a model of all this with store buffers, preemption and migration
 //! at every instruction, and finds a lost change as soon as one of these conditions is dropped.
@@ -112,10 +112,10 @@
 //!
 //! A thread that enters may make a system call that interrupts the home CPU, for about a
 //! microsecond, if a thread of the process runs there; in the kernel it may wait for others that
-//! make the same call. This happens at most once in `PATIENCE` changes from the home CPU. So only
-//! an app of one partition has its word biased: there, a thread that enters is a foreign thread,
-//! whose spawn enters the kernel anyway to wake a worker, or a thread of the app that an
-//! administrator has moved.
+//! make the same call. This happens at most once in `CHANGES_BEFORE_REBIAS` changes from the home
+//! CPU. So only an app of one partition has its word biased: there, a thread that enters is a
+//! foreign thread, whose spawn enters the kernel anyway to wake a worker, or a thread of the app
+//! that an administrator has moved.
 
 mod barrier;
 mod sequence;
@@ -139,8 +139,8 @@ const HOME: u32 = ONE - 1;
 /// Value of the home CPU while none is known.
 const NOWHERE: u32 = HOME;
 /// Number of changes from the home CPU before the word is biased again.
-const PATIENCE: u32 = 1024;
-/// Number of attempts of a sequence before the thread enters the gate.
+const CHANGES_BEFORE_REBIAS: u32 = 1024;
+/// Number of attempts of a sequence before the thread enters.
 const ATTEMPTS: u32 = 16;
 
 /// Cell of a partition's word. See the module.
@@ -148,7 +148,7 @@ const ATTEMPTS: u32 = 16;
 #[repr(C)]
 pub struct BiasedWord {
     word: AtomicU64,
-    gate: AtomicU32,
+    bias_state: AtomicU32,
     /// Number of changes from the home CPU until the word is biased again. Only a hint.
     left: AtomicU32,
     /// Offset of each thread's record from the thread pointer, or 0 if threads have no record.
@@ -159,7 +159,7 @@ pub struct BiasedWord {
 // Layout that `sequence` relies on.
 const _: () = {
     assert!(std::mem::offset_of!(BiasedWord, word) == 0);
-    assert!(std::mem::offset_of!(BiasedWord, gate) == 8);
+    assert!(std::mem::offset_of!(BiasedWord, bias_state) == 8);
 };
 
 /// A change of the word.
@@ -216,12 +216,12 @@ pub(crate) unsafe fn allow(cell: &PartitionWord) {
 /// Returns the reason why the word cannot be biased. Then the cell is an atomic.
 pub(crate) fn begin(cell: &PartitionWord, cpu: Option<usize>) -> Result<(), String> {
     let ready = cpu.map(barrier::prepare).transpose();
-    match (&ready, cell.gate.load(Ordering::Relaxed) & PLAIN) {
+    match (&ready, cell.bias_state.load(Ordering::Relaxed) & PLAIN) {
         // Replaces `NOWHERE`. Relaxed: `bias` publishes it.
-        (&Ok(Some(cpu)), 0) => drop(cell.gate.fetch_and(!HOME | cpu, Ordering::Relaxed)),
+        (&Ok(Some(cpu)), 0) => drop(cell.bias_state.fetch_and(!HOME | cpu, Ordering::Relaxed)),
         // Counted threads continue by locked instructions, as all do now, and no thread biases the
         // word again.
-        _ => drop(cell.gate.fetch_or(PLAIN, Ordering::Relaxed)),
+        _ => drop(cell.bias_state.fetch_or(PLAIN, Ordering::Relaxed)),
     }
     ready.map(drop)
 }
@@ -249,7 +249,7 @@ pub(crate) unsafe fn bias_for_counting(cell: &PartitionWord) {
     // SAFETY: by this function's contract; the record of the one thread that uses the cell is
     // there.
     unsafe { cell.allow(rseq) };
-    cell.gate.fetch_and(!HOME, Ordering::Relaxed);
+    cell.bias_state.fetch_and(!HOME, Ordering::Relaxed);
     cell.bias();
 }
 
@@ -275,28 +275,28 @@ impl BiasedWord {
     /// As there; the records of all threads are at `rseq`.
     unsafe fn allow(&self, rseq: isize) {
         self.rseq.store(rseq, Ordering::Relaxed);
-        self.left.store(PATIENCE, Ordering::Relaxed);
+        self.left.store(CHANGES_BEFORE_REBIAS, Ordering::Relaxed);
         // No sequence is in progress, because none has begun after the last reset.
-        self.gate.store(REVOKED | NOWHERE, Ordering::Relaxed);
+        self.bias_state.store(REVOKED | NOWHERE, Ordering::Relaxed);
     }
 
     /// See [`bias`].
     #[cold]
     fn bias(&self) {
-        let home = self.gate.load(Ordering::Relaxed) & HOME;
+        let home = self.bias_state.load(Ordering::Relaxed) & HOME;
         if home == NOWHERE {
             return;
         }
         // Fails if the cell is plain, if it is biased, or if a thread is counted. Acquire: a thread
         // that finds the word biased sees the changes of all that were counted. Release: and those
         // that this thread knows of.
-        let _ = self.gate.compare_exchange(REVOKED | home, home, Ordering::AcqRel, Ordering::Relaxed);
+        let _ = self.bias_state.compare_exchange(REVOKED | home, home, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     /// Returns `true` if the cell is an atomic.
     #[inline(always)]
     fn is_plain(&self) -> bool {
-        self.gate.load(Ordering::Relaxed) & PLAIN != 0
+        self.bias_state.load(Ordering::Relaxed) & PLAIN != 0
     }
 
     /// Swaps by a sequence if the word is biased; returns `true` if it has swapped.
@@ -337,7 +337,7 @@ impl BiasedWord {
         word
     }
 
-    /// Makes `change` for any gate; returns the previous word, as an error if it was not the
+    /// Makes `change` in any bias state; returns the previous word, as an error if it was not the
     /// expected one.
     #[cold]
     fn make(&self, change: Change) -> Result<u64, u64> {
@@ -357,7 +357,7 @@ impl BiasedWord {
         self.enter();
         let made = change.make(&self.word);
         // Release: the thread that biases the word sees the change.
-        self.gate.fetch_sub(ONE, Ordering::Release);
+        self.bias_state.fetch_sub(ONE, Ordering::Release);
         made
     }
 
@@ -374,16 +374,16 @@ impl BiasedWord {
     fn enter(&self) {
         // Acquire, if it finds `REVOKED`: sees the stores made before it was set. And before the
         // barrier, in the single total order: a sequence that begins later finds the count.
-        let before = self.gate.fetch_add(ONE, Ordering::SeqCst);
+        let before = self.bias_state.fetch_add(ONE, Ordering::SeqCst);
         if before & COUNT >= COUNT / 2 {
             barrier::too_many_threads();
         }
         if before & REVOKED == 0 {
             barrier::abort_sequences(before & HOME);
             // Release: a thread that finds it sees the stores before the barrier.
-            self.gate.fetch_or(REVOKED, Ordering::SeqCst);
+            self.bias_state.fetch_or(REVOKED, Ordering::SeqCst);
         }
-        self.left.store(PATIENCE, Ordering::Relaxed);
+        self.left.store(CHANGES_BEFORE_REBIAS, Ordering::Relaxed);
     }
 }
 
@@ -408,7 +408,7 @@ unsafe impl WordCell for BiasedWord {
 
     const EMPTY: Self = Self {
         word: AtomicU64::new(0),
-        gate: AtomicU32::new(PLAIN),
+        bias_state: AtomicU32::new(PLAIN),
         left: AtomicU32::new(0),
         rseq: AtomicIsize::new(0),
     };
@@ -523,13 +523,13 @@ unsafe impl WordCell for BiasedWord {
         }
         self.enter();
         let before = number.swap(to, Ordering::Acquire);
-        self.gate.fetch_sub(ONE, Ordering::Release);
+        self.bias_state.fetch_sub(ONE, Ordering::Release);
         before
     }
 
     unsafe fn reset(&self) {
         self.word.store(0, Ordering::Relaxed);
-        self.gate.store(PLAIN, Ordering::Relaxed);
+        self.bias_state.store(PLAIN, Ordering::Relaxed);
         self.rseq.store(barrier::records().unwrap_or(0), Ordering::Relaxed);
     }
 }

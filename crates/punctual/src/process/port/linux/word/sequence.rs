@@ -90,8 +90,8 @@ pub(super) unsafe fn store(cell: &BiasedWord, from: u64, to: u64) -> bool {
     let rseq = cell.rseq.load(super::Ordering::Relaxed);
     // SAFETY: by this function's contract, the record belongs to the calling thread, and `rseq_cs`
     // (8) to the code that is in a sequence. `cpu_id` (4) is negative in a record that the kernel
-    // does not know, and so not the gate of a biased word. The word is an atomic, which is loaded
-    // and stored as a whole; `cell` lives longer. The stack is not used.
+    // does not know, and so not the bias state of a biased word. The word is an atomic, which is
+    // loaded and stored as a whole; `cell` lives longer. The stack is not used.
     unsafe {
         asm!(
             begin!(),
@@ -180,7 +180,7 @@ pub(super) unsafe fn locked(cell: &BiasedWord, from: u64, to: u64) -> End {
 /// kernel's. If the cell is not plain, it is that of [`store`].
 #[inline(always)]
 pub(super) unsafe fn set_unless<M: Masks>(cell: &BiasedWord, rseq: isize) -> bool {
-    // SAFETY: as in `store`. A plain gate does not equal any `cpu_id`.
+    // SAFETY: as in `store`. A plain bias state does not equal any `cpu_id`.
     unsafe {
         if const { M::BLOCKERS >> 32 == 0 } {
             asm!(

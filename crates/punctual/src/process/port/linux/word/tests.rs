@@ -36,9 +36,9 @@ fn revoked(cpu: usize) -> BiasedWord {
     cell
 }
 
-/// The gate without the home CPU: 0 while the word is biased.
-fn gate(cell: &BiasedWord) -> u32 {
-    cell.gate.load(Ordering::Relaxed) & !HOME
+/// The bias state without the home CPU: 0 while the word is biased.
+fn bias_state(cell: &BiasedWord) -> u32 {
+    cell.bias_state.load(Ordering::Relaxed) & !HOME
 }
 
 /// Checks the effect of each operation on 0b0110, and its return value.
@@ -137,7 +137,7 @@ fn plain_cell_is_an_atomic() {
     let cell = BiasedWord::EMPTY;
     operations(&cell);
     cell.bias();
-    assert_eq!(gate(&cell), PLAIN, "nobody has allowed it");
+    assert_eq!(bias_state(&cell), PLAIN, "nobody has allowed it");
 }
 
 #[test]
@@ -147,14 +147,14 @@ fn as_long_as_no_cpu_is_known_everybody_enters() {
     // SAFETY: no other thread uses it.
     unsafe { allow(&cell) };
     on(home, || operations(&cell));
-    assert_eq!((gate(&cell), cell.left.load(Ordering::Relaxed)), (REVOKED, PATIENCE));
+    assert_eq!((bias_state(&cell), cell.left.load(Ordering::Relaxed)), (REVOKED, CHANGES_BEFORE_REBIAS));
     // One thread is counted.
-    cell.gate.fetch_add(ONE, ORDER);
+    cell.bias_state.fetch_add(ONE, ORDER);
     assert_eq!(begin(&cell, None), Ok(()));
-    cell.gate.fetch_sub(ONE, ORDER);
+    cell.bias_state.fetch_sub(ONE, ORDER);
     cell.bias();
     operations(&cell);
-    assert_eq!(gate(&cell), PLAIN | REVOKED, "it is not to be biased");
+    assert_eq!(bias_state(&cell), PLAIN | REVOKED, "it is not to be biased");
 }
 
 #[test]
@@ -163,15 +163,15 @@ fn biased_word_changes_on_home_cpu() {
     let cell = revoked(home);
     on(home, || {
         operations(&cell);
-        assert_eq!(gate(&cell), REVOKED, "by locked instructions");
+        assert_eq!(bias_state(&cell), REVOKED, "by locked instructions");
         cell.bias();
-        assert_eq!(gate(&cell), 0);
+        assert_eq!(bias_state(&cell), 0);
         operations(&cell);
-        assert_eq!(gate(&cell), 0, "nobody has entered");
+        assert_eq!(bias_state(&cell), 0, "nobody has entered");
     });
     // SAFETY: the thread has ended.
     unsafe { cell.reset() };
-    assert_eq!((gate(&cell), cell.load(Ordering::Relaxed)), (PLAIN, 0));
+    assert_eq!((bias_state(&cell), cell.load(Ordering::Relaxed)), (PLAIN, 0));
 }
 
 #[test]
@@ -180,16 +180,16 @@ fn change_from_another_cpu_revokes_the_bias() {
     // No thread runs on this CPU.
     let cell = revoked(8_190);
     cell.bias();
-    assert_eq!((gate(&cell), cell.fetch_or(4, ORDER), gate(&cell)), (0, 0, REVOKED));
+    assert_eq!((bias_state(&cell), cell.fetch_or(4, ORDER), bias_state(&cell)), (0, 0, REVOKED));
     operations(&cell);
-    assert_eq!(gate(&cell), REVOKED, "everybody has left");
+    assert_eq!(bias_state(&cell), REVOKED, "everybody has left");
     // And on this one only the thread there.
     let cell = revoked(home);
     cell.bias();
     let Some(other) = cpus().and_then(|cpus| cpus.1) else { return };
-    on(home, || assert_eq!((cell.fetch_or(1, ORDER), gate(&cell)), (0, 0)));
-    on(other, || assert_eq!((cell.fetch_or(2, ORDER), gate(&cell)), (1, REVOKED)));
-    on(home, || assert_eq!((cell.fetch_or(4, ORDER), gate(&cell)), (3, REVOKED)));
+    on(home, || assert_eq!((cell.fetch_or(1, ORDER), bias_state(&cell)), (0, 0)));
+    on(other, || assert_eq!((cell.fetch_or(2, ORDER), bias_state(&cell)), (1, REVOKED)));
+    on(home, || assert_eq!((cell.fetch_or(4, ORDER), bias_state(&cell)), (3, REVOKED)));
 }
 
 #[test]
@@ -197,31 +197,31 @@ fn word_is_biased_again_after_changes_from_home() {
     let Some((home, _)) = cpus() else { return };
     let cell = revoked(home);
     on(home, || {
-        for _ in 0..PATIENCE {
+        for _ in 0..CHANGES_BEFORE_REBIAS {
             cell.fetch_or(1, ORDER);
-            assert_eq!(gate(&cell), REVOKED);
+            assert_eq!(bias_state(&cell), REVOKED);
         }
         // One thread is counted.
-        cell.gate.fetch_add(ONE, ORDER);
+        cell.bias_state.fetch_add(ONE, ORDER);
         cell.fetch_or(1, ORDER);
-        assert_eq!(gate(&cell), REVOKED | ONE);
-        cell.gate.fetch_sub(ONE, ORDER);
+        assert_eq!(bias_state(&cell), REVOKED | ONE);
+        cell.bias_state.fetch_sub(ONE, ORDER);
         // One more than necessary, because one may be preempted.
         for _ in 0..2 {
             cell.fetch_or(1, ORDER);
         }
-        assert_eq!(gate(&cell), 0);
+        assert_eq!(bias_state(&cell), 0);
     });
 }
 
 #[test]
-fn rejects_cpu_above_gate_range() {
+fn rejects_cpu_above_supported_range() {
     let cell = BiasedWord::EMPTY;
     // SAFETY: no other thread uses it.
     unsafe { allow(&cell) };
     assert!(begin(&cell, Some(8_191)).is_err());
     cell.bias();
-    assert_ne!(gate(&cell) & PLAIN, 0, "it stays an atomic");
+    assert_ne!(bias_state(&cell) & PLAIN, 0, "it stays an atomic");
     operations(&cell);
 }
 
@@ -254,7 +254,7 @@ fn leaving_and_foreign_threads_clear_descriptor() {
         assert_eq!(announced(rseq), 0, "a spawn of a foreign thread");
         clear::<Low>(&cell);
         while cell.swap(1, 2, ORDER).is_err() {}
-        assert_eq!((announced(rseq), gate(&cell)), (0, 0));
+        assert_eq!((announced(rseq), bias_state(&cell)), (0, 0));
     });
 }
 
@@ -276,7 +276,10 @@ fn entering_restarts_rebias_count() {
     let cell = revoked(home);
     cell.left.store(3, Ordering::Relaxed);
     cell.enter();
-    assert_eq!((gate(&cell), cell.left.load(Ordering::Relaxed)), (REVOKED | ONE, PATIENCE));
+    assert_eq!(
+        (bias_state(&cell), cell.left.load(Ordering::Relaxed)),
+        (REVOKED | ONE, CHANGES_BEFORE_REBIAS)
+    );
 }
 
 // ---- real threads -------------------------------------------------------------------------------
@@ -392,7 +395,7 @@ impl Load {
             if number == 3 && self.cell.withdraw(&self.number, WITHDRAWN) == 1 {
                 self.withdrawn.fetch_add(1, Ordering::Relaxed);
             }
-            self.found[usize::from(gate(&self.cell) == 0)].fetch_add(1, Ordering::Relaxed);
+            self.found[usize::from(bias_state(&self.cell) == 0)].fetch_add(1, Ordering::Relaxed);
             now_and_then(round);
         }
         locked

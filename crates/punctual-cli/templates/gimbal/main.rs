@@ -20,8 +20,11 @@ fn main() -> ExitCode {
     let reader = punctual::background::spawn("setpoints", || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             match setpoints(&line) {
-                // Setpoints that arrive before the previous one was set are dropped.
-                Some(wanted) => drop(gimbal::steer::spawn(wanted)),
+                Some(wanted) => {
+                    if gimbal::steer::spawn(wanted).is_err() {
+                        eprintln!("{line:?} is dropped, because the previous setpoint still waits");
+                    }
+                }
                 None => eprintln!("{line:?} is not a setpoint: give two angles in radians, from -1.5 to 1.5, as in 0.5 -0.2"),
             }
         }

@@ -17,10 +17,13 @@ fn main() -> ExitCode {
     eprintln!("write a setpoint, such as 0.5; Ctrl-C ends the run");
     let reader = punctual::background::spawn("setpoints", || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            match line.trim().parse() {
-                // A setpoint that arrives before the previous one was set is dropped.
-                Ok(setpoint) => drop(controller::steer::spawn(setpoint)),
-                Err(_) => eprintln!("{line:?} is not a number; write a setpoint, such as 0.5"),
+            match line.trim().parse::<f32>() {
+                Ok(setpoint) if setpoint.is_finite() => {
+                    if controller::steer::spawn(setpoint).is_err() {
+                        eprintln!("{setpoint} is dropped, because the previous setpoint still waits");
+                    }
+                }
+                _ => eprintln!("{line:?} is not a number; write a setpoint, such as 0.5"),
             }
         }
     });

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 pub use crate::background::calls::Calls;
 pub use crate::lock::{CeilingLocked, CeilingMutex};
-pub use crate::logging::Site;
+pub use crate::logging::{Site, is_written};
 pub use crate::observe::profile::Profiled;
 pub use crate::process::task::descriptor::{Bound, BoundTask};
 pub use crate::state::log::keep;

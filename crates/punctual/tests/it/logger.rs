@@ -1,5 +1,5 @@
-//! Receiver of warnings about missing settings: the program's logger if it has one, and standard
-//! error otherwise.
+//! Receiver of warnings about missing settings and of records of jobs: the program's logger if it
+//! has one, and standard error otherwise.
 //!
 //! Each case is a separate process, because a logger can only be set once. An app that requests
 //! marks in an unavailable trace lacks a setting on every machine.
@@ -29,6 +29,8 @@ mod app {
 
     #[task(priority = 1)]
     fn job(_: job::Context) {
+        punctual::log!(Info, "job {}", 1);
+        punctual::log!(Debug, "details");
         panic!("at the end");
     }
 }
@@ -101,6 +103,17 @@ fn reports_on_standard_error_without_logger() {
         let (printed, said) = run(case);
         assert!(said.contains(&format!("punctual: {MESSAGE}")), "{case}:\n{said}");
         assert!(!printed.contains("LOGGED"), "{case}:\n{printed}");
+    }
+}
+
+#[test]
+fn writes_records_of_jobs_to_standard_error_without_logger() {
+    for (case, shows_details) in
+        [("none", false), ("no logger, a level", true), ("a logger, no level", false)]
+    {
+        let (_, said) = run(case);
+        assert!(said.contains("INFO it::logger::app: job 1\n"), "{case}:\n{said}");
+        assert_eq!(said.contains("DEBUG it::logger::app: details\n"), shows_details, "{case}:\n{said}");
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A record goes into a ring of its thread. A background thread empties the rings about every 10
 //! ms, sorts the records of all threads by time, and passes them to the program's
-//! [`log`](https://docs.rs/log) logger. The logger may allocate, block and print: no job waits for
+//! [`log`](https://docs.rs/log) logger, or to standard error if there is none. The logger may allocate, block and print: no job waits for
 //! it. Records that do not fit are counted, and the log reports their number.
 //!
 //! ```
@@ -20,6 +20,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use log::{Level, LevelFilter};
 use punctual_sync::shared::{Ring, RingProducer};
 
 pub use self::record::Site;
@@ -100,6 +101,15 @@ impl Mine {
     }
 }
 
+/// Returns whether records of this level are written. Without a logger `max_level` is `Off`, and
+/// standard error shows `Info` and above.
+#[doc(hidden)]
+#[inline]
+pub fn is_written(level: Level) -> bool {
+    let max = log::max_level();
+    level <= max || (max == LevelFilter::Off && level <= Level::Info)
+}
+
 /// Stores a record of the calling thread if it belongs to an app; otherwise makes none.
 #[inline]
 pub(crate) fn keep(make: impl FnOnce() -> Record) -> bool {
@@ -127,7 +137,10 @@ pub(crate) fn keep(make: impl FnOnce() -> Record) -> bool {
 /// Records left when the last job has ended are written before `#[shutdown]`, also after a fault.
 /// On other threads, in hooks and in virtual time the logger is called at once.
 ///
-/// Levels are those of `log`: a record excluded by its `max_level` costs a load and a comparison,
+/// Without a logger, or with a `max_level` of `Off`, records of `Info` and above go to standard
+/// error.
+///
+/// Levels are those of `log`: a record excluded by its `max_level` costs a load and two comparisons,
 /// and its arguments are not evaluated. Set the logger before the end of `init`.
 ///
 /// Real-time safety: wait-free, on threads of an app. Copies 128 bytes and reads the clock like a
@@ -153,7 +166,7 @@ pub(crate) fn keep(make: impl FnOnce() -> Record) -> bool {
 macro_rules! log {
     ($level:ident, $format:literal $(, $argument:expr)* $(,)?) => {{
         const LEVEL: $crate::export::log::Level = $crate::export::log::Level::$level;
-        if LEVEL <= $crate::export::log::STATIC_MAX_LEVEL && LEVEL <= $crate::export::log::max_level() {
+        if LEVEL <= $crate::export::log::STATIC_MAX_LEVEL && $crate::export::is_written(LEVEL) {
             static SITE: $crate::export::Site =
                 $crate::export::Site::new(LEVEL, ::core::module_path!(), ::core::file!(), ::core::line!());
             let _arguments = ($($argument,)*);

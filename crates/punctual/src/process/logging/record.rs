@@ -5,6 +5,8 @@ use std::mem::MaybeUninit;
 
 use log::{Level, Metadata};
 
+use crate::port::linux::{notice, stderr};
+
 /// Maximum size of the arguments of a record, in bytes.
 const ROOM: usize = 104;
 
@@ -75,9 +77,12 @@ impl Record {
         self.at
     }
 
-    /// Passes it to the program's logger.
+    /// Passes it to the program's logger, or writes it to standard error if there is none.
     pub(crate) fn write(&self) {
         let Site { level, module, file, line } = *self.site;
+        if !notice::has_logger() {
+            return stderr::text(format_args!("{level} {module}: {self}\n"));
+        }
         let metadata = Metadata::builder().level(level).target(module).build();
         let logger = log::logger();
         if logger.enabled(&metadata) {

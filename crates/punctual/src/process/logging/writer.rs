@@ -13,6 +13,8 @@ use crate::port::linux::{notice, stderr};
 /// Interval between two collections. A thread may write 25 000 records per second in bursts no
 /// longer than this without a loss.
 const INTERVAL: Duration = Duration::from_millis(10);
+/// The same without a logger, before the first record: most such apps log nothing.
+const INTERVAL_BEFORE_FIRST: Duration = Duration::from_millis(50);
 
 /// Writes records until dropped.
 #[derive(Debug)]
@@ -22,18 +24,15 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Starts it, if the program has a logger. Otherwise there is nothing to write, and the thread
-    /// would wake in vain.
+    /// Starts it.
     pub(crate) fn start() -> Option<Self> {
-        if !notice::has_logger() {
-            return None;
-        }
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
         let body = move || {
+            let mut expects_records = notice::has_logger();
             while !ends.load(Ordering::Acquire) {
-                write_out();
-                park_timeout(INTERVAL);
+                expects_records |= write_out();
+                park_timeout(if expects_records { INTERVAL } else { INTERVAL_BEFORE_FIRST });
             }
         };
         match background::spawn("punctual-log", body) {
@@ -59,9 +58,10 @@ impl Drop for Writer {
     }
 }
 
-/// Writes the waiting records. For ordinary threads.
-pub(crate) fn write_out() {
+/// Writes the waiting records, and returns whether there were any. For ordinary threads.
+pub(crate) fn write_out() -> bool {
     let (records, lost) = take_all();
+    let found = !records.is_empty();
     for record in records {
         contained(|| record.write());
     }
@@ -70,6 +70,7 @@ pub(crate) fn write_out() {
             "{lost} records of jobs were lost: more than 256 of one thread waited to be written; log less, or faster"
         ));
     }
+    found
 }
 
 /// Calls the program's logger, and contains its panics.

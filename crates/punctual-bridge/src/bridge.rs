@@ -292,9 +292,10 @@ impl Helper {
         for (index, Carried { channel, source, taken, .. }) in topics.iter_mut().enumerate() {
             source.drain(encoder, clock, &mut |time_ns, sequence, payload| {
                 *taken += 1;
-                let sample = Sample { channel: index, time_ns, sequence, payload };
+                let monotonic_ns = time_ns.wrapping_sub(clock.offset_ns());
+                let sample = Sample { channel: index, time_ns, monotonic_ns, sequence, payload };
                 if let Some(server) = server {
-                    server.publish(index, time_ns.wrapping_sub(clock.offset_ns()), sequence, payload);
+                    server.publish(index, monotonic_ns, sequence, payload);
                 }
                 for output in sinks.iter_mut().filter(|output| output.takes[index]) {
                     output.write(channel, &sample);

@@ -115,6 +115,10 @@ pub mod parameters;
 mod peer;
 #[cfg(feature = "mcap")]
 mod recording;
+#[cfg(feature = "mcap")]
+mod records;
+#[cfg(feature = "mcap")]
+mod recovery;
 mod report;
 mod sink;
 mod topic;
@@ -135,6 +139,10 @@ pub use punctual_macros::Message;
 pub use punctual_macros::Parameters;
 #[cfg(feature = "mcap")]
 pub use recording::Recording;
+#[cfg(feature = "mcap")]
+pub use records::ReadError;
+#[cfg(feature = "mcap")]
+pub use recovery::{Recovered, recover};
 pub use report::{Report, SinkReport, TopicReport};
 pub use sink::{Channel, Clock, Sample, Sink};
 pub use topic::{Outgoing, Publisher, Topic};

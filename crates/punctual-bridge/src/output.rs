@@ -100,6 +100,7 @@ struct Batch {
 struct Queued {
     channel: usize,
     time_ns: u64,
+    monotonic_ns: u64,
     sequence: u32,
     length: usize,
 }
@@ -116,7 +117,7 @@ impl OutputThread {
 
     /// Appends a message to the batch; drops and counts it if too many wait.
     pub(crate) fn write(&mut self, sample: &Sample<'_>) {
-        let &Sample { channel, time_ns, sequence, payload } = sample;
+        let &Sample { channel, time_ns, monotonic_ns, sequence, payload } = sample;
         // Relaxed: only a limit.
         let queued = self.queue.bytes.load(Ordering::Relaxed) + self.batch.bytes.len();
         if queued + payload.len() > MAX_QUEUED_BYTES {
@@ -124,7 +125,8 @@ impl OutputThread {
             return;
         }
         self.batch.bytes.extend_from_slice(payload);
-        self.batch.messages.push(Queued { channel, time_ns, sequence, length: payload.len() });
+        let length = payload.len();
+        self.batch.messages.push(Queued { channel, time_ns, monotonic_ns, sequence, length });
     }
 
     /// Passes the batch to the thread.
@@ -153,10 +155,11 @@ fn run(mut output: Output, channels: &[Channel], receiver: &Receiver<Batch>, que
         match receiver.recv_timeout(FLUSH_INTERVAL.saturating_sub(flushed.elapsed())) {
             Ok(batch) => {
                 let mut rest = &*batch.bytes;
-                for &Queued { channel, time_ns, sequence, length } in &batch.messages {
+                for &Queued { channel, time_ns, monotonic_ns, sequence, length } in &batch.messages {
                     let (payload, next) = rest.split_at(length);
                     rest = next;
-                    output.write(&channels[channel], &Sample { channel, time_ns, sequence, payload });
+                    let sample = Sample { channel, time_ns, monotonic_ns, sequence, payload };
+                    output.write(&channels[channel], &sample);
                 }
                 queue.bytes.fetch_sub(batch.bytes.len(), Ordering::Relaxed);
                 end = batch.end;
@@ -234,7 +237,7 @@ pub(crate) mod tests {
     fn shows_missed_messages_as_lost() {
         let (mut output, written, _) = slow();
         drop(written);
-        let sample = Sample { channel: 0, time_ns: 0, sequence: 0, payload: &[] };
+        let sample = Sample { channel: 0, time_ns: 0, monotonic_ns: 0, sequence: 0, payload: &[] };
         (0..3).for_each(|_| output.write(&topic(), &sample));
         assert_eq!(output.report.missed, 3);
         output.count(4);
@@ -255,7 +258,7 @@ pub(crate) mod tests {
         let (output, written, _) = slow();
         let mut thread = OutputThread::start(output, vec![topic()]).unwrap();
         let payload = vec![0; MAX_QUEUED_BYTES / 4];
-        let sample = Sample { channel: 0, time_ns: 0, sequence: 0, payload: &payload };
+        let sample = Sample { channel: 0, time_ns: 0, monotonic_ns: 0, sequence: 0, payload: &payload };
         for round in [1, 2] {
             // Three of them are queued in one batch, the fourth in another, and there is no room
             // for the fifth.

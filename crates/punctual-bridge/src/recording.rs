@@ -25,9 +25,14 @@ const OVERHEAD_BYTES: u64 = 31 + 16;
 /// A recording for viewers such as Foxglove: all topics of a bridge, with their schemas (`ros2msg`,
 /// messages in CDR).
 ///
-/// The time of a message is that of its release. A metadata record `punctual.clock` contains the
-/// offset from `CLOCK_MONOTONIC`, and `punctual.losses`, at the end, the number of lost messages of
-/// each topic.
+/// The times of a message are those of its release: `log_time` in ns since 1970, and `publish_time`
+/// in ns of `CLOCK_MONOTONIC`, which is not affected by setting the system clock. A metadata record
+/// `punctual.clock` contains the difference at the start, `punctual.clock.end` at the end, and
+/// `punctual.losses` the number of lost messages of each topic.
+///
+/// The file of a killed program lacks its index, which many readers require: [`recover`] adds it.
+///
+/// [`recover`]: crate::recover
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -105,15 +110,7 @@ impl Recording {
     /// Starts a part in `file`.
     fn open(&mut self, file: File) -> io::Result<()> {
         let (channels, clock) = self.setup.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        let options = WriteOptions::new()
-            .compression(None)
-            .chunk_size(Some(CHUNK_BYTES))
-            // A chunk is collected in memory and then written, rather than written and then
-            // patched.
-            .disable_seeking(true)
-            .profile("ros2")
-            .library(concat!("punctual-bridge ", env!("CARGO_PKG_VERSION")));
-        let mut writer = options.create(NoSeek::new(BufWriter::new(file))).map_err(to_io)?;
+        let mut writer = writer(BufWriter::new(file))?;
         let text = |key: &str, value: u64| (key.to_owned(), value.to_string());
         let clock = [text("offset_ns", clock.offset_ns()), text("part", self.part.into())];
         writer.write_metadata(&metadata("punctual.clock", clock)).map_err(to_io)?;
@@ -172,7 +169,7 @@ impl Sink for Recording {
             channel_id: self.ids[sample.channel],
             sequence: sample.sequence,
             log_time: sample.time_ns,
-            publish_time: sample.time_ns,
+            publish_time: sample.monotonic_ns,
         };
         let written = writer.write_to_known_channel(&header, sample.payload);
         written.map_err(|error| incomplete(error, self.pending))?;
@@ -207,7 +204,19 @@ impl std::fmt::Debug for Recording {
     }
 }
 
-fn new_file(path: &Path) -> io::Result<File> {
+/// Returns a writer of chunks without compression.
+pub(crate) fn writer(file: BufWriter<File>) -> io::Result<Writer<NoSeek<BufWriter<File>>>> {
+    let options = WriteOptions::new()
+        .compression(None)
+        .chunk_size(Some(CHUNK_BYTES))
+        // A chunk is collected in memory and then written, rather than written and then patched.
+        .disable_seeking(true)
+        .profile("ros2")
+        .library(concat!("punctual-bridge ", env!("CARGO_PKG_VERSION")));
+    options.create(NoSeek::new(file)).map_err(to_io)
+}
+
+pub(crate) fn new_file(path: &Path) -> io::Result<File> {
     punctual_files::create_new(path).map_err(|error| {
         let advice = match error.kind() {
             io::ErrorKind::AlreadyExists => "; recordings are not overwritten, name or move it",
@@ -240,7 +249,7 @@ fn incomplete(error: McapError, pending: u64) -> io::Error {
     io::Error::new(error.kind(), format!("{error}; it can be read to its last chunk{before}{advice}"))
 }
 
-fn to_io(error: McapError) -> io::Error {
+pub(crate) fn to_io(error: McapError) -> io::Error {
     match error {
         McapError::Io(error) => error,
         other => io::Error::other(other),
@@ -260,7 +269,7 @@ mod tests {
         let description = Vector3::DESCRIPTION;
         let channel = Channel { topic: "/angles", hz: None, capacity: 4, description };
         recording.begin(&[channel], Clock::of_virtual_time()).unwrap();
-        let sample = Sample { channel: 0, time_ns: 0, sequence: 0, payload: &[0; 28] };
+        let sample = Sample { channel: 0, time_ns: 0, monotonic_ns: 0, sequence: 0, payload: &[0; 28] };
         for _ in 0..2 {
             recording.write(&channel, &sample).unwrap();
             recording.write(&channel, &sample).unwrap();

@@ -71,6 +71,8 @@ pub struct Sample<'a> {
     pub channel: usize,
     /// Its release, in ns since 1970, by the [`Clock`] of the bridge.
     pub time_ns: u64,
+    /// Its release, in ns of `CLOCK_MONOTONIC` or of virtual time.
+    pub monotonic_ns: u64,
     /// Its sequence number in the topic. Lost messages leave a gap.
     pub sequence: u32,
     /// Its bytes: CDR with its header, as in ROS 2.

@@ -8,6 +8,7 @@ use crate::doctor::args::Doctor;
 use crate::isolate::args::Isolate;
 use crate::new::args::New;
 use crate::parameters::args::{Get, Set};
+use crate::recover::Recover;
 use crate::rta::args::Rta;
 use crate::shell::{Completions, Man};
 use crate::supervise::Supervise;
@@ -30,6 +31,7 @@ pub(crate) enum Command {
     Get(Get),
     Isolate(Isolate),
     New(New),
+    Recover(Recover),
     Rta(Rta),
     Set(Set),
     Supervise(Supervise),

@@ -20,6 +20,7 @@ mod new;
 mod output;
 mod parameters;
 mod parse;
+mod recover;
 mod rta;
 mod shell;
 mod status;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Command::Get(arguments) => parameters::get(&arguments),
         Command::Isolate(arguments) => isolate::run(&arguments),
         Command::New(arguments) => new::run(&arguments),
+        Command::Recover(arguments) => recover::run(&arguments),
         Command::Rta(arguments) => rta::run(&arguments),
         Command::Set(arguments) => parameters::set(&arguments),
         Command::Supervise(arguments) => supervise::run(&arguments),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use mcap::read::Options;
 use mcap::{MessageStream, Summary};
 use punctual::Instant;
-use punctual_bridge::{Bridge, Message, Recording, Topic};
+use punctual_bridge::{Bridge, Message, ReadError, Recording, Topic, recover};
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use test_skip::{Need, skip};
 
@@ -192,6 +192,98 @@ fn recording_is_readable_up_to_last_chunk_after_kill() {
     assert!(left.len() >= last, "{} of {last}", left.len());
     assert!(left.windows(2).all(|pair| pair[0] < pair[1]));
     python(&path, "killed", left.len());
+
+    let whole = place.file("whole.mcap");
+    let recovered = recover(&path, &whole).expect("it has complete chunks");
+    assert_eq!(recovered.messages, left.len() as u64);
+    assert_eq!(numbers(&whole), left);
+    python(&whole, "whole", left.len());
+    let again = recover(&whole, place.file("again.mcap")).unwrap_err();
+    assert!(matches!(again, ReadError::Complete(_)), "{again}");
+    assert!(!place.file("again.mcap").exists());
+}
+
+/// Writes a complete recording with several chunks; returns its bytes.
+fn recorded(place: &Place, topic: &'static Topic<Number, 8192>) -> Vec<u8> {
+    let path = place.file("complete.mcap");
+    let bridge = Bridge::new().topic(topic).sink(Recording::create(&path).unwrap()).start().unwrap();
+    let mut publisher = topic.publisher().unwrap();
+    (0..8000).for_each(|number| publisher.publish(Instant::from_ticks(number * 1000), Number { number }));
+    assert!(bridge.finish().is_complete());
+    fs::read(path).unwrap()
+}
+
+#[test]
+fn records_wall_time_and_monotonic_time() {
+    static TIMES: Topic<Number, 8192> = Topic::new("/times");
+    let place = Place::new("times");
+    let bytes = recorded(&place, &TIMES);
+    let summary = Summary::read(&bytes).unwrap().unwrap();
+    let index = summary.metadata_indexes.iter().find(|it| it.name == "punctual.clock").unwrap();
+    let clock = mcap::read::metadata(&bytes, index).unwrap().metadata;
+    let offset: u64 = clock["offset_ns"].parse().unwrap();
+    for (number, message) in MessageStream::new(&bytes).unwrap().map(Result::unwrap).enumerate() {
+        assert_eq!(message.publish_time, number as u64 * 1000);
+        assert_eq!(message.log_time, message.publish_time + offset);
+    }
+}
+
+#[test]
+fn recovers_complete_chunks_of_recording_cut_anywhere() {
+    static CUT: Topic<Number, 8192> = Topic::new("/cut");
+    let place = Place::new("cut");
+    let bytes = recorded(&place, &CUT);
+    let (path, whole) = (place.file("cut.mcap"), place.file("recovered.mcap"));
+    let mut counts = BTreeSet::new();
+    for length in (0..bytes.len()).step_by(997).chain([bytes.len() - 8, bytes.len() - 1]) {
+        fs::write(&path, &bytes[..length]).unwrap();
+        let _ = fs::remove_file(&whole);
+        match recover(&path, &whole) {
+            Ok(recovered) => {
+                assert_eq!(numbers(&whole), (0..recovered.messages).collect::<Vec<_>>(), "{length}");
+                assert!(Summary::read(&fs::read(&whole).unwrap()).unwrap().is_some(), "{length}");
+                counts.insert(recovered.messages);
+            }
+            Err(error) => {
+                let is_short = matches!(error, ReadError::Foreign(_) | ReadError::Empty(_));
+                assert!(is_short && !whole.exists(), "{length}: {error}");
+            }
+        }
+    }
+    assert_eq!(counts.last(), Some(&8000), "an index that is cut off loses nothing");
+    assert!(counts.len() >= 3, "each chunk counts: {counts:?}");
+}
+
+#[test]
+fn recovery_ends_at_damage_and_rejects_foreign_files() {
+    static DAMAGED: Topic<Number, 8192> = Topic::new("/damaged");
+    let place = Place::new("damaged");
+    let bytes = recorded(&place, &DAMAGED);
+    let (path, whole) = (place.file("bad.mcap"), place.file("good.mcap"));
+    let recovered = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        let _ = fs::remove_file(&whole);
+        recover(&path, &whole)
+    };
+    // The tail of a file that was never written to disk.
+    let mut zeros = bytes[..bytes.len() * 2 / 3].to_vec();
+    zeros.resize(bytes.len(), 0);
+    let found = recovered(&zeros).unwrap();
+    assert!(found.messages > 0 && found.messages < 8000, "{found:?}");
+    // A changed byte in the second chunk, which follows 64 KiB and their index of 24 KiB.
+    let mut flipped = bytes[..bytes.len() - 1].to_vec();
+    flipped[100_000] ^= 1;
+    let found = recovered(&flipped).unwrap();
+    assert!(found.messages > 0 && found.messages < 8000 && found.damage.contains("CRC"), "{found:?}");
+    // A length beyond any memory.
+    let mut huge = bytes[..200].to_vec();
+    huge.extend([6, 255, 255, 255, 255, 255, 255, 255, 127, 0, 0]);
+    assert!(matches!(recovered(&huge), Err(ReadError::Empty(_))));
+    for foreign in [&b""[..], b"text", &[0; 4096]] {
+        assert!(matches!(recovered(foreign), Err(ReadError::Foreign(_))), "{foreign:?}");
+    }
+    assert!(matches!(recover(place.file("none.mcap"), "new"), Err(ReadError::Io { .. })));
+    assert!(matches!(recover(&place.0, "new"), Err(ReadError::Io { .. })), "a directory");
 }
 
 #[test]
@@ -211,7 +303,7 @@ fn overwrites_no_recording() {
     assert!(error.to_string().contains("none/run.mcap: No such file"), "{error}");
 }
 
-/// Reads a recording with another implementation: `pip install mcap`.
+/// Reads a recording with other implementations: `pip install mcap rosbags`.
 fn python(path: &Path, state: &str, expected: usize) {
     const PROGRAM: &str = "
 import sys
@@ -228,6 +320,14 @@ with open(path, 'rb') as file:
         found = [message.log_time for _, _, message in reader.iter_messages()]
         assert found == sorted(found)
         count = len(found)
+        try:
+            from pathlib import Path
+            from rosbags.highlevel import AnyReader
+        except ImportError:
+            pass
+        else:
+            with AnyReader([Path(path)]) as bag:
+                assert count == sum(1 for _ in bag.messages())
     else:
         count = 0
         try:

@@ -7,6 +7,7 @@ mod messages;
 mod new;
 mod page;
 mod parameters;
+mod recover;
 mod rta;
 mod rta_trace;
 mod shell;

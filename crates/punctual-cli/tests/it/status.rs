@@ -11,7 +11,7 @@ use crate::support::{Scratch, punctual, text};
 const MISSING: &str = "/no/such/input";
 
 /// A call for each input of each command, which is missing.
-const INPUTS: [&[&str]; 23] = [
+const INPUTS: [&[&str]; 24] = [
     &["bench", "--compare", MISSING],
     &["bench", "compare", MISSING, MISSING],
     &["check", "--", MISSING],
@@ -22,6 +22,7 @@ const INPUTS: [&[&str]; 23] = [
     &["isolate", "run", "--cpus", "0", "--", MISSING],
     &["man", MISSING],
     &["new", "crate", "--path", MISSING],
+    &["recover", MISSING],
     &["rta", "--", MISSING],
     &["rta", "--trace", MISSING],
     &["rta", MISSING],

@@ -33,7 +33,7 @@ pub const NAME: &str = "punctual:";
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"PunctMet");
 
 /// The version of the layout and of the text. Incremented with each change to either.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The period at which a running app updates [`Header::updated`], in ns. Metrics not updated for
 /// two periods are stale.
@@ -77,6 +77,10 @@ pub struct Header {
     pub stopping: AtomicU64,
     /// The number of jobs that were released but never run.
     pub dropped: AtomicU64,
+    /// The number of starts of helper processes.
+    pub helper_starts: AtomicU64,
+    /// The number of their ends that the app had not requested.
+    pub helper_ends: AtomicU64,
 }
 
 /// One quantity over all jobs of a task, in ns.

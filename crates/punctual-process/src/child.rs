@@ -114,6 +114,21 @@ pub trait BoundedChild: Sized {
     /// As [`Child::try_wait`].
     fn terminate(&mut self, grace: Duration) -> io::Result<Option<ExitStatus>>;
 
+    /// Returns `true` if the child has ended, and does not remove it: its number, and that of the
+    /// process group that it leads, remain reserved.
+    ///
+    /// # Errors
+    /// The child has been waited for, or the kernel refuses the system call.
+    fn has_ended(&mut self) -> io::Result<bool>;
+
+    /// Ends the process group that the child leads, for which [`CommandExt::process_group`] with 0
+    /// has started it: by `signal`, if any, and by SIGKILL after the child has ended or `grace` has
+    /// passed. `None` if the kernel has not removed the child within 10 s of SIGKILL.
+    ///
+    /// # Errors
+    /// As [`Child::try_wait`].
+    fn end_group(&mut self, signal: Option<i32>, grace: Duration) -> io::Result<Option<ExitStatus>>;
+
     /// Ends the child by SIGKILL. `None` if the kernel has not removed the process within 10 s.
     ///
     /// # Errors
@@ -209,6 +224,37 @@ impl BoundedChild for Child {
             Some(status) => Ok(Some(status)),
             None => self.end_at_once(),
         }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "it does not block, because of WNOHANG")]
+    fn has_ended(&mut self) -> io::Result<bool> {
+        // SAFETY: all-zero is a valid value.
+        let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: the pointer is valid for the call, which writes the structure.
+        match unsafe { libc::waitid(libc::P_PID, self.id(), &raw mut information, options) } {
+            // SAFETY: the kernel sets the number of an ended child, and leaves it zero otherwise.
+            0 => Ok(unsafe { information.si_pid() } != 0),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn end_group(&mut self, signal: Option<i32>, grace: Duration) -> io::Result<Option<ExitStatus>> {
+        let has_been_removed = self.has_ended().is_err();
+        if has_been_removed {
+            // The number of the group may already belong to other processes.
+            return self.try_wait();
+        }
+        let group = self.id().cast_signed();
+        // SAFETY: the call takes integers. The child has not been waited for, so the number still
+        // belongs to its group.
+        let send = |signal| unsafe { libc::killpg(group, signal) };
+        if let Some(signal) = signal {
+            send(signal);
+        }
+        poll(grace, || self.has_ended().map(|ended| ended.then_some(())))?;
+        send(libc::SIGKILL);
+        self.wait_within(KILL_TIMEOUT)
     }
 
     fn end_at_once(&mut self) -> io::Result<Option<ExitStatus>> {
@@ -337,6 +383,32 @@ mod tests {
         for (script, signal) in [(":", 2), ("trap '' INT", 15), ("trap '' INT TERM", 9)] {
             let status = started(script).end(SHORT * 4).unwrap().unwrap();
             assert_eq!(status.signal(), Some(signal), "{script}");
+        }
+    }
+
+    #[test]
+    fn ends_group_with_descendants_after_grace() {
+        for (script, signal, expected) in
+            [(":", Some(libc::SIGTERM), 15), ("trap '' TERM", Some(libc::SIGTERM), 9), (":", None, 9)]
+        {
+            let script = format!("{script}; sleep 60 & echo $!; while :; do sleep 0.01; done");
+            let mut command = shell(&script);
+            let mut child = command.stdout(Stdio::piped()).process_group(0).spawn().unwrap();
+            let mut line = String::new();
+            io::BufRead::read_line(&mut io::BufReader::new(child.stdout.as_mut().unwrap()), &mut line)
+                .unwrap();
+            assert!(!child.has_ended().unwrap());
+            let status = child.end_group(signal, SHORT * 4).unwrap().unwrap();
+            assert_eq!(status.signal(), Some(expected), "{script}");
+            let descendant = format!("/proc/{}/stat", line.trim());
+            let has_ended = || match std::fs::read_to_string(&descendant) {
+                // Its new parent may not have waited for it.
+                Ok(stat) => stat.contains(") Z ").then_some(()),
+                Err(_) => Some(()),
+            };
+            assert_eq!(poll(LONG, || Ok(has_ended())).unwrap(), Some(()), "{script}");
+            assert!(child.has_ended().is_err());
+            assert_eq!(child.end_group(signal, SHORT).unwrap(), Some(status));
         }
     }
 

@@ -6,7 +6,8 @@
 //! | `scheduling` | scheduling policies by direct system calls, since musl's functions for them return `ENOSYS` |
 //! | `signals` | dispositions and masks that a process inherits from its parent |
 //! | `kernel` | names of the kernel, empty if a sandbox refuses the call |
-//! | `limits` | resource limits, read without a panic if a sandbox refuses the call |
+//! | `limits` | resource limits, read and set without a panic if a sandbox refuses the call |
+//! | `restart` | when a program that has ended is started again |
 //!
 //! ```rust
 //! use std::process::Command;
@@ -22,5 +23,6 @@
 pub mod child;
 pub mod kernel;
 pub mod limits;
+pub mod restart;
 pub mod scheduling;
 pub mod signals;

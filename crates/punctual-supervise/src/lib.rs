@@ -28,12 +28,11 @@ mod budget;
 mod child;
 mod event;
 mod memory;
-mod restart;
 mod snapshot;
 mod stack;
 mod state_directory;
 mod watch;
 
 pub use self::event::{Action, Event, SuperviseError};
-pub use self::restart::Restart;
 pub use self::watch::{Settings, supervise};
+pub use punctual_process::restart::Restart;

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use punctual_core::heartbeat;
+use punctual_process::restart::{BackOff, Restart};
 use punctual_process::scheduling::{Scheduling, set_policy};
 use rustix::process::Signal;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -21,7 +22,6 @@ use crate::budget::{self, FirstReadings, Job, Level};
 use crate::child::{self, Process};
 use crate::event::{Action, Event, SuperviseError, signal_name};
 use crate::memory::{App, Fault, Memory};
-use crate::restart::{BackOff, Restart};
 use crate::snapshot::{self, Scene, Snapshots};
 use crate::stack;
 use crate::state_directory::StateDirectory;

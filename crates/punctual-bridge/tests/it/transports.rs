@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use punctual::background::{HelperCommand, HelperProcess};
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::transport::Attachment;
 use punctual_bridge::{Bridge, Channel, Clock, Incoming, Publisher, Sample, Sink, Topic, TransportServer};
@@ -24,9 +25,13 @@ const APP: &str = "PUNCTUAL_TEST_APP";
 
 /// Runs the test `child` in another process, which writes to a pipe.
 fn start_child(part: &str, app: &str) -> Child {
+    child_command(part, app).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+fn child_command(part: &str, app: &str) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "transports::child", "--nocapture"]).env(PART, part).env(APP, app);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    command
 }
 
 /// Returns the lines that a child prints, without those of the test harness.
@@ -181,6 +186,49 @@ fn a_transport_answers() {
     assert!(report.is_complete());
     assert_eq!(lines.count(), 0);
     assert!(child.status_within(TEST_LIMIT).unwrap().success(), "it ends with the app");
+}
+
+#[test]
+fn an_app_restarts_its_killed_transport() {
+    static QUESTIONS: Topic<Vector3, 64> = Topic::new("/questions");
+    static ANSWERS: Incoming<Vector3> = Incoming::new("/answers", ZERO);
+    let app = name("restarts");
+    let (tell, told) = channel();
+    let answers = ANSWERS.subscribe().unwrap().release(move |answer| tell.send(answer).is_ok());
+    let server = TransportServer::new(&app).subscribe(answers);
+    let bridge = Bridge::new().topic(&QUESTIONS).transports(server).start().unwrap();
+    let mut command = child_command("answer", &app);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let helper = HelperProcess::start(HelperCommand::new(command)).unwrap();
+    let mut questions = QUESTIONS.publisher().unwrap();
+    for round in 0..3_u32 {
+        // A transport gets the messages that are published while it is attached, and the successor
+        // of a dead one those since its death.
+        let end = Instant::now() + LIMIT;
+        let mut number = round * 1_000;
+        loop {
+            number += 1;
+            publish(&mut questions, number..number + 1);
+            match told.recv_timeout(Duration::from_millis(20)) {
+                Ok(answer) if answer.x >= f64::from(round * 1_000) / 4.0 => break,
+                _ => assert!(Instant::now() < end),
+            }
+        }
+        if round < 2 {
+            let process = helper.process().unwrap().cast_signed();
+            // SAFETY: the call takes integers. The process is the helper, which runs until then.
+            assert_eq!(unsafe { libc::kill(process, libc::SIGKILL) }, 0);
+            while helper.report().ends == u64::from(round) {
+                assert!(Instant::now() < end);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+    let report = bridge.finish();
+    assert_eq!(report.transports[0].attached, 3, "{report}");
+    let helper = helper.report();
+    assert_eq!((helper.starts, helper.ends), (3, 2));
+    assert_eq!(helper.last_end.as_deref(), Some("signal: 9 (SIGKILL)"));
 }
 
 /// A sink that blocks at its first message, until it is released: a stalled disk.

@@ -206,7 +206,18 @@ pub(crate) mod tests {
         };
         let tasks = responses.iter().map(figures).collect();
         let traffic = vec![Traffic { name: "/a".into(), carried: 7, lost: 0, refused: 2 }];
-        Look { at, started: 1, updated: 1, age: 0, stopping: false, dropped: 0, tasks, traffic }
+        Look {
+            at,
+            started: 1,
+            updated: 1,
+            age: 0,
+            stopping: false,
+            dropped: 0,
+            helper_starts: 3,
+            helper_ends: 2,
+            tasks,
+            traffic,
+        }
     }
 
     #[test]

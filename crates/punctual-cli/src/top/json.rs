@@ -22,6 +22,7 @@ pub(crate) fn line(memory: &Memory, look: &Look, rows: &[Row]) -> String {
         "stale": look.is_stale(),
         "stopping": look.stopping,
         "dropped_jobs": look.dropped,
+        "helpers": { "starts": look.helper_starts, "ends": look.helper_ends },
         "partitions": partitions.collect::<Vec<_>>(),
         "tasks": rows.iter().map(task).collect::<Vec<_>>(),
         "traffic": look.traffic.iter().map(traffic).collect::<Vec<_>>(),

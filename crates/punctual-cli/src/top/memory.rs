@@ -145,6 +145,9 @@ pub(crate) struct Look {
     pub(crate) age: u64,
     pub(crate) stopping: bool,
     pub(crate) dropped: u64,
+    /// Starts of helper processes, and ends that the app had not requested.
+    pub(crate) helper_starts: u64,
+    pub(crate) helper_ends: u64,
     pub(crate) tasks: Vec<Figures>,
     pub(crate) traffic: Vec<Traffic>,
 }
@@ -300,6 +303,8 @@ impl Memory {
             age: monotonic().saturating_sub(updated),
             stopping: word(&head, offset_of!(Header, stopping)) != 0,
             dropped: word(&head, offset_of!(Header, dropped)),
+            helper_starts: word(&head, offset_of!(Header, helper_starts)),
+            helper_ends: word(&head, offset_of!(Header, helper_ends)),
             tasks: self.bytes.chunks_exact(self.stride).map(figures).collect(),
             traffic: traffic.chunks_exact(size_of::<TrafficFigures>()).map(of_traffic).collect(),
         })

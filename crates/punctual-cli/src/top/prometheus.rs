@@ -134,8 +134,12 @@ fn text(apps: &[App<'_>]) -> String {
             line(&mut text, format_args!("{name}{{{labels}}} {}", count(traffic)));
         }
     }
-    let of_apps: [(&str, &str, &str, AppMetric); 3] = [
+    let of_apps: [(&str, &str, &str, AppMetric); 5] = [
         ("dropped_jobs_total", "counter", "Jobs that were released and never ran.", |app| app.look.dropped),
+        ("helper_starts_total", "counter", "Starts of helper processes.", |app| app.look.helper_starts),
+        ("helper_ends_total", "counter", "Ends of helper processes that the app had not requested.", |app| {
+            app.look.helper_ends
+        }),
         ("missing_settings", "gauge", "Real-time settings that the kernel did not grant.", |app| {
             app.about.missing.len() as u64
         }),
@@ -236,6 +240,8 @@ mod tests {
             (format!("punctual_suspension_max_seconds{{{task}}}"), "0e0"),
             (format!("punctual_missing_settings{{{app}}}"), "1"),
             (format!("punctual_stale{{{app}}}"), "0"),
+            (format!("punctual_helper_starts_total{{{app}}}"), "3"),
+            (format!("punctual_helper_ends_total{{{app}}}"), "2"),
             (format!(r#"punctual_messages_carried_total{{{app},name="/a"}}"#), "7"),
             (format!(r#"punctual_messages_refused_total{{{app},name="/a"}}"#), "2"),
         ] {
@@ -245,7 +251,7 @@ mod tests {
         let count = types.len();
         types.sort_unstable();
         types.dedup();
-        assert_eq!((types.len(), count), (19, 19));
+        assert_eq!((types.len(), count), (21, 21));
     }
 
     #[test]

@@ -45,6 +45,14 @@ pub(crate) fn losses(look: &Look) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
+/// Counts starts and ends of helper processes; `None` if the app has none.
+pub(crate) fn helpers(look: &Look) -> Option<String> {
+    let [starts, ends] = [(look.helper_starts, "start"), (look.helper_ends, "end")]
+        .map(|(count, what)| format_counted(count, what));
+    let line = format!("helper processes: {starts}, {ends} that the app had not requested");
+    (look.helper_starts > 0).then_some(line)
+}
+
 /// Describes the messages of a topic.
 pub(crate) fn in_words(traffic: &Traffic) -> String {
     let Traffic { carried, lost, refused, .. } = traffic;
@@ -92,6 +100,7 @@ pub(crate) fn table(memory: &Memory, look: &Look, rows: &[Row]) -> String {
     for traffic in &look.traffic {
         text += &format!("{}: {}\n", traffic.name, in_words(traffic));
     }
+    text += &helpers(look).map_or(String::new(), |line| line + "\n");
     for missing in &memory.about.missing {
         text += &format!("missing: {missing}\n");
     }

@@ -309,7 +309,8 @@ fn settings(screen: &Screen) -> Text<'static> {
 
 fn traffic(screen: &Screen) -> Text<'static> {
     let all = screen.look.as_ref().map_or(&[][..], |look| &look.traffic);
-    if all.is_empty() {
+    let helpers = screen.look.as_ref().and_then(text::helpers);
+    if all.is_empty() && helpers.is_none() {
         return Text::raw("none: the app has no topics, recordings or other `punctual::background::Traffic`");
     }
     let width = all.iter().map(|traffic| traffic.name.chars().count()).max().unwrap_or(0);
@@ -317,7 +318,7 @@ fn traffic(screen: &Screen) -> Text<'static> {
         let line = format!("{:<width$}  {}", traffic.name, text::in_words(traffic));
         if traffic.lost > 0 || traffic.refused > 0 { Line::from(line).red() } else { line.into() }
     };
-    all.iter().map(line).collect()
+    all.iter().map(line).chain(helpers.map(Line::from)).collect()
 }
 
 fn words(text: Text<'static>, title: &'static str, screen: &Screen, frame: &mut Frame<'_>, area: Rect) {

@@ -9,6 +9,11 @@ pub(crate) fn explain_findings(_: &mut fmt::Formatter<'_>, _: &TaskReport) -> fm
     Ok(())
 }
 
+/// Writes nothing: a board has no processes.
+pub(crate) fn write_helpers(_: &mut fmt::Formatter<'_>, _: &Report) -> fmt::Result {
+    Ok(())
+}
+
 /// Writes nothing: no settings are requested from a system.
 pub(crate) fn write_settings(_: &mut fmt::Formatter<'_>, _: &Report) -> fmt::Result {
     Ok(())

@@ -1,5 +1,5 @@
-//! Parts of a report that only a Linux process has: the granted real-time settings, and the guard's
-//! findings.
+//! Parts of a report that only a Linux process has: the granted real-time settings, helper
+//! processes, and the guard's findings.
 
 use std::fmt;
 
@@ -49,6 +49,30 @@ impl Settings {
     }
 }
 
+/// Starts and ends of a [helper process](crate::background::HelperProcess).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct HelperReport {
+    /// File name of the program.
+    pub name: String,
+    /// Number of starts.
+    pub starts: u64,
+    /// Number of ends that the app had not requested.
+    pub ends: u64,
+    /// Exit status or signal of the last of these, if the kernel reported it.
+    pub last_end: Option<String>,
+    /// Number of the process, if it runs.
+    pub process: Option<u32>,
+}
+
+impl fmt::Display for HelperReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (starts, ends) = (counted(self.starts, "start"), counted(self.ends, "end"));
+        write!(f, "helper process {}: {starts}, {ends} that the app had not requested", self.name)?;
+        self.last_end.iter().try_for_each(|end| write!(f, "; the last: {end}"))
+    }
+}
+
 /// The columns of the threads.
 const COLUMNS: [Column<ThreadSettings>; 6] = [
     Column::new("thread", |thread: &ThreadSettings, to| to.write_str(&thread.thread)),
@@ -87,6 +111,11 @@ pub(crate) fn explain_findings(f: &mut fmt::Formatter<'_>, task: &TaskReport) ->
         }
     }
     Ok(())
+}
+
+/// Prints the helper processes of a run.
+pub(crate) fn write_helpers(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
+    report.helpers.iter().try_for_each(|helper| writeln!(f, "{helper}"))
 }
 
 /// Prints the granted settings of a run.

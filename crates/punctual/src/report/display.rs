@@ -61,6 +61,7 @@ impl fmt::Display for Report {
         if self.unbound_interrupts > 0 {
             writeln!(f, "{} that no task binds", counted(self.unbound_interrupts, "interrupt"))?;
         }
+        super::write_helpers(f, self)?;
         if self.virtual_time { Ok(()) } else { super::write_settings(f, self) }
     }
 }

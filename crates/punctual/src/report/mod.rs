@@ -102,6 +102,9 @@ pub struct Report {
     /// The granted settings; empty in virtual time.
     #[cfg(feature = "std")]
     pub settings: Settings,
+    /// The helper processes of the program.
+    #[cfg(feature = "std")]
+    pub helpers: alloc::vec::Vec<HelperReport>,
     /// Every task, highest level first.
     pub tasks: Tasks,
     /// Jobs that were released but not run, because the app ended first.

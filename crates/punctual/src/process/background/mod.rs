@@ -3,8 +3,9 @@
 //! A thread started from a task inherits the task's CPU, but not its policy. [`spawn`] starts an
 //! ordinary thread off the partitions' CPUs, if the machine has others. Tasks of a polling
 //! partition, which must not enter the kernel, [`submit`] their system calls to such a thread. Any
-//! other task can own a [`Helper`] for operations that are not real-time, or a [`HelperProcess`],
-//! whose crash does not affect the app.
+//! other task can own a [`Helper`] for operations that are not real-time, or a [`Requester`] for a
+//! separate program whose crash does not affect the app. [`HelperProcess`] runs any program beside
+//! the app, and restarts it.
 //!
 //! ```
 //! let answer = punctual::background::spawn("adder", || 40 + 2).expect("threads can be started");
@@ -14,7 +15,8 @@
 pub(crate) mod calls;
 mod helper;
 mod pauses;
-mod process;
+pub(crate) mod process;
+mod requests;
 pub(crate) mod traffic;
 
 use std::io;
@@ -28,7 +30,8 @@ pub use calls::submit;
 pub(crate) use calls::{Consumer, with};
 pub use helper::Helper;
 pub(crate) use pauses::Pauses;
-pub use process::{HelperProcess, Requests};
+pub use process::{HelperCommand, HelperProcess, Resource, Restart};
+pub use requests::{Requester, Requests};
 pub use traffic::Traffic;
 
 /// Starts a named ordinary thread off the partitions' CPUs.

@@ -51,6 +51,7 @@ use punctual_core::CurrentWorker;
 use punctual_process::signals::survive_file_size_limit;
 
 use self::functions::Functions;
+use crate::background::process::take_reports;
 use crate::config::Config;
 use crate::config::Reporting;
 use crate::observe::guard::Guarded;
@@ -218,6 +219,7 @@ unsafe fn finish(
         outcome,
         elapsed,
         settings,
+        helpers: take_reports(),
         tasks: Rows::new().fill(tasks.len(), tasks.into_iter()),
         dropped_jobs,
         ..Report::default()

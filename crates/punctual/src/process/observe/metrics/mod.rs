@@ -24,7 +24,7 @@ use punctual_core::metrics::{
 };
 
 use self::region::Region;
-use crate::background::traffic;
+use crate::background::{process, traffic};
 use crate::report::Settings;
 use crate::state::runtime::{Registered, Runtime, TaskInfo};
 
@@ -114,6 +114,9 @@ impl Metrics {
             occasional.early.store(counters.early, Relaxed);
             occasional.idle_releases.store(counters.idle_releases, Relaxed);
         }
+        let [starts, ends] = process::totals();
+        header.helper_starts.store(starts, Relaxed);
+        header.helper_ends.store(ends, Relaxed);
         traffic::each(|place, name, counts| self.show_traffic(place, name, counts));
         header.updated.store(self.runtime.home.core.port().now().as_ticks(), Relaxed);
     }

@@ -1,8 +1,8 @@
-//! Restart policies.
+//! Restart policies, and pauses that grow with consecutive failures.
 
 use std::time::Duration;
 
-/// The condition for restarting an app that has ended.
+/// The condition for restarting a program that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Restart {
     /// Never.
@@ -15,29 +15,31 @@ pub enum Restart {
 }
 
 /// The delays between an end and the next start: exponential backoff by a factor of 2.
-#[derive(Debug)]
-pub(crate) struct BackOff {
+#[derive(Debug, Clone)]
+pub struct BackOff {
     restart: Restart,
     first: Duration,
     longest: Duration,
-    /// The number of consecutive starts that may fail.
     attempts: u32,
     failed: u32,
 }
 
 impl BackOff {
-    pub(crate) fn new(restart: Restart, first: Duration, longest: Duration, attempts: u32) -> Self {
+    /// Restarts under this condition after a pause of `first`, then twice as long, at most
+    /// `longest` and `attempts` times in a row.
+    #[must_use]
+    pub const fn new(restart: Restart, first: Duration, longest: Duration, attempts: u32) -> Self {
         Self { restart, first, longest, attempts, failed: 0 }
     }
 
-    /// Returns the delay before the next start of an app that ran for `ran`; `None` if it is not
+    /// Returns the delay before the next start of a program that ran for `ran`; `None` if it is not
     /// restarted.
-    pub(crate) fn pause(&mut self, success: bool, ran: Duration) -> Option<Duration> {
+    pub fn pause(&mut self, success: bool, ran: Duration) -> Option<Duration> {
         match (self.restart, success) {
             (Restart::Never, _) | (Restart::OnFailure, true) => return None,
             (Restart::OnFailure, false) | (Restart::Always, _) => {}
         }
-        // An app that ran for longer than the longest delay has recovered from the earlier failure.
+        // A program that ran for longer than the longest delay has recovered from the earlier failure.
         if ran > self.longest {
             self.failed = 0;
         }

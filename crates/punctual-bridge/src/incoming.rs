@@ -11,7 +11,8 @@ use punctual_sync::shared::{Latest, LatestReader, LatestWriter};
 
 use crate::Message;
 use crate::contained::contained;
-use crate::message::{DecodeError, Layout, decode};
+use crate::message::{DecodeError, Layout, Numbers, decode_with};
+use crate::qos::Qos;
 
 /// The interval of warnings about continuing rejections.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(1);
@@ -20,8 +21,8 @@ const NOTICE_INTERVAL: Duration = Duration::from_secs(1);
 ///
 /// A transport, such as [`Datagrams`](crate::Datagrams), uses its [`Subscription`], a task its
 /// [`IncomingReader`]. Data that does not have the message's length, contains numbers that are not
-/// finite, or is rejected by the program's check only increments a counter: the task keeps the last
-/// valid message.
+/// finite ([unless accepted](Self::numbers)), or is rejected by the program's check only increments
+/// a counter: the task keeps the last valid message.
 ///
 /// ```
 /// use punctual_bridge::Incoming;
@@ -35,6 +36,8 @@ const NOTICE_INTERVAL: Duration = Duration::from_secs(1);
 /// ```
 pub struct Incoming<T> {
     name: &'static str,
+    qos: Qos,
+    numbers: Numbers,
     newest: Latest<Received<T>>,
     accepted: AtomicU64,
     malformed: AtomicU64,
@@ -62,7 +65,8 @@ pub struct IncomingReport {
     pub name: &'static str,
     /// The number of accepted messages.
     pub accepted: u64,
-    /// The number of malformed messages: with another length, or with numbers that are not finite.
+    /// The number of malformed messages: with another length, or with numbers that are not finite
+    /// and must be.
     pub malformed: u64,
     /// The number of messages that the program's check refused.
     pub refused: u64,
@@ -95,12 +99,40 @@ impl<T: Message> Incoming<T> {
     pub const fn new(name: &'static str, initial: T) -> Self {
         Self {
             name,
+            qos: Qos::BEST_AVAILABLE,
+            numbers: Numbers::Finite,
             newest: Latest::new(Received { message: initial, received: None, is_new: false }),
             accepted: AtomicU64::new(0),
             malformed: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             unreleased: AtomicU64::new(0),
         }
+    }
+
+    /// Sets the quality of service that transports request, [`Qos::BEST_AVAILABLE`] by default.
+    pub const fn qos(mut self, qos: Qos) -> Self {
+        self.qos = qos;
+        self
+    }
+
+    /// Sets the floating-point numbers that messages may contain, [`Numbers::Finite`] by default.
+    ///
+    /// A laser scan has an infinite range where nothing reflects, and a battery without a sensor of
+    /// temperature sends NaN: with [`Numbers::Any`] such messages are accepted, and the task or the
+    /// [check](Subscription::check) of the program decides about each field.
+    ///
+    /// ```
+    /// use punctual_bridge::message::Numbers;
+    /// use punctual_bridge::messages::JointState;
+    /// use punctual_bridge::{Incoming, Qos};
+    ///
+    /// /// Without a sensor of torque, the driver sends NaN as effort.
+    /// static JOINTS: Incoming<JointState<6>> =
+    ///     Incoming::new("/joint_states", JointState::default()).numbers(Numbers::Any).qos(Qos::SENSOR_DATA);
+    /// ```
+    pub const fn numbers(mut self, numbers: Numbers) -> Self {
+        self.numbers = numbers;
+        self
     }
 
     /// Returns the reading end: a local of one task. Dropping it makes it available again.
@@ -215,6 +247,11 @@ impl<T: Message> Subscription<T> {
         self.topic.name
     }
 
+    /// Returns the quality of service that a transport requests.
+    pub const fn qos(&self) -> Qos {
+        self.topic.qos
+    }
+
     /// Decodes and accepts the bytes of a message, if they are valid; `sender` is for warnings.
     ///
     /// For ordinary threads. Rejected messages are counted, and reported at most once per second.
@@ -247,7 +284,7 @@ impl<T: Message> Subscription<T> {
     }
 
     fn try_take(&mut self, bytes: &[u8], layout: Layout) -> Result<(), NotAccepted> {
-        let message: T = decode(bytes, layout)?;
+        let message: T = decode_with(bytes, layout, self.topic.numbers)?;
         if let Some(check) = &self.check {
             let checked = contained(|| check(&message));
             checked

@@ -74,8 +74,8 @@
 //!
 //! An [`Incoming`] holds the newest message of a topic, which a task reads; with
 //! [`Subscription::release`] each message also releases a task. Input is not trusted: data of
-//! another length, with numbers that are not finite, or rejected by the program's check only
-//! increments a counter. [`Datagrams`] is the built-in transport; your own transport calls
+//! another length, with numbers that are not finite (unless accepted), or rejected by the program's check
+//! only increments a counter. [`Datagrams`] is the built-in transport; your own transport calls
 //! [`Subscription::take`].
 //!
 //! Reading costs a task one copy of the message and at most three atomic instructions, regardless
@@ -113,6 +113,7 @@ mod output;
 #[cfg(feature = "parameters")]
 pub mod parameters;
 mod peer;
+mod qos;
 #[cfg(feature = "mcap")]
 mod recording;
 #[cfg(feature = "mcap")]
@@ -137,6 +138,7 @@ pub use parameters::{Parameters, Tunable, TunableReader, Tuning, TuningServer};
 pub use punctual_macros::Message;
 #[cfg(feature = "parameters")]
 pub use punctual_macros::Parameters;
+pub use qos::{Durability, Qos, Reliability};
 #[cfg(feature = "mcap")]
 pub use recording::Recording;
 #[cfg(feature = "mcap")]

@@ -230,7 +230,7 @@ pub(crate) mod tests {
 
     fn topic() -> Channel {
         let description = <crate::messages::Vector3 as crate::Message>::DESCRIPTION;
-        Channel { topic: "/slow", hz: None, capacity: 4, description }
+        Channel { topic: "/slow", hz: None, capacity: 4, qos: crate::Qos::DEFAULT, description }
     }
 
     #[test]

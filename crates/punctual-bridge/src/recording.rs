@@ -267,7 +267,8 @@ mod tests {
         let path = std::env::temp_dir().join(format!("punctual-pending-{}.mcap", std::process::id()));
         let mut recording = Recording::create(&path).unwrap();
         let description = Vector3::DESCRIPTION;
-        let channel = Channel { topic: "/angles", hz: None, capacity: 4, description };
+        let channel =
+            Channel { topic: "/angles", hz: None, capacity: 4, qos: crate::Qos::DEFAULT, description };
         recording.begin(&[channel], Clock::of_virtual_time()).unwrap();
         let sample = Sample { channel: 0, time_ns: 0, monotonic_ns: 0, sequence: 0, payload: &[0; 28] };
         for _ in 0..2 {

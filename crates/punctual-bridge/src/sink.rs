@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use punctual::Instant;
 
 use crate::message::Description;
+use crate::qos::Qos;
 
 /// A destination of messages, called on the helper thread of a [`Bridge`](crate::Bridge), or with
 /// transports on a separate thread: it may allocate and block. While it does, messages are queued
@@ -59,6 +60,8 @@ pub struct Channel {
     pub hz: Option<u32>,
     /// The number of messages that can be queued.
     pub capacity: usize,
+    /// The quality of service that transports offer.
+    pub qos: Qos,
     /// The type of its messages.
     pub description: &'static Description,
 }

@@ -10,6 +10,7 @@ use punctual_sync::shared::{Ring, RingConsumer, RingProducer};
 
 use crate::Message;
 use crate::message::Encoder;
+use crate::qos::Qos;
 use crate::sink::{Channel, Clock};
 
 /// A queued message.
@@ -45,6 +46,7 @@ struct Stamped<T> {
 pub struct Topic<T, const N: usize> {
     name: &'static str,
     hz: Option<u32>,
+    qos: Qos,
     waiting: Ring<Stamped<T>, N>,
     /// The number of the next message, while there is no publisher.
     next: AtomicU32,
@@ -60,6 +62,7 @@ impl<T, const N: usize> Topic<T, N> {
         Self {
             name,
             hz: None,
+            qos: Qos::DEFAULT,
             waiting: Ring::new(),
             next: AtomicU32::new(0),
             lost: AtomicU64::new(0),
@@ -70,6 +73,21 @@ impl<T, const N: usize> Topic<T, N> {
     /// Declares the number of messages published per second, which recordings contain.
     pub const fn hz(mut self, hz: u32) -> Self {
         self.hz = Some(hz);
+        self
+    }
+
+    /// Sets the quality of service that transports offer, [`Qos::DEFAULT`] by default.
+    ///
+    /// ```
+    /// use punctual_bridge::messages::Vector3;
+    /// use punctual_bridge::{Durability, Qos, Topic};
+    ///
+    /// /// Nodes that are started later receive the last message.
+    /// static HOME: Topic<Vector3, 2> =
+    ///     Topic::new("/home").qos(Qos::DEFAULT.durability(Durability::TransientLocal).depth(1));
+    /// ```
+    pub const fn qos(mut self, qos: Qos) -> Self {
+        self.qos = qos;
         self
     }
 
@@ -178,7 +196,7 @@ pub trait Source: Send {
 
 impl<T: Message, const N: usize> private::Outgoing for Topic<T, N> {
     fn channel(&self) -> Channel {
-        Channel { topic: self.name, hz: self.hz, capacity: N, description: T::DESCRIPTION }
+        Channel { topic: self.name, hz: self.hz, capacity: N, qos: self.qos, description: T::DESCRIPTION }
     }
 
     fn connect(&'static self, waits: bool) -> Result<Box<dyn Source>, Taken> {

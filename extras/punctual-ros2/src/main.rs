@@ -2,16 +2,19 @@
 //! attaches to the app.
 //!
 //! ```text
-//! punctual-ros2 APP [NODE]
+//! punctual-ros2 APP [NODE] [--ros-args ARGUMENTS]
 //! ```
 
+mod arguments;
 mod discovery;
 mod filter;
 mod interfaces;
 mod node;
 mod parameters;
+mod qos;
 mod raw;
 mod readers;
+mod user_data;
 mod values;
 
 fn main() -> std::process::ExitCode {

@@ -6,38 +6,44 @@ use std::fs;
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::thread::{self, Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures::future::{Either, select};
 use futures::stream::StreamExt;
 use punctual_bridge::transport::{Direction, IncomingPublisher, OutgoingMessage, TopicInfo};
-use punctual_transport::{App, AppTopic, Network, Notice, node_name, print, restart};
+use punctual_transport::{App, AppTopic, Network, Notice, print, restart, type_hash};
 use ros2_client::dds::rustdds::no_key::DataWriter;
-use ros2_client::dds::rustdds::{QosPolicies, Timestamp, Topic};
+use ros2_client::dds::rustdds::{Timestamp, Topic};
 use ros2_client::dds::{Context, Node, ServiceMapping};
 use ros2_client::qos::{History, QosProfile, Reliability, WhenFull};
 use ros2_client::{MessageTypeName, Name, NodeName, NodeOptions};
 
+use crate::arguments::Arguments;
 use crate::discovery::Discovery;
 use crate::filter;
 use crate::interfaces::Interfaces;
 use crate::parameters::{self, Access, Answers};
+use crate::qos::{Incompatible, offered};
 use crate::raw::{Raw, Whole};
 use crate::readers::Readers;
+use crate::user_data;
 
-/// The history depth of a topic, in messages.
-const DEPTH: usize = 64;
+/// The history depth of the services, in messages.
+const SERVICE_DEPTH: usize = 64;
+/// The interval at which incompatible peers are searched.
+const COMPARE_INTERVAL: Duration = Duration::from_secs(1);
 /// The pause after an error of a reader.
 pub(crate) const ERROR_PAUSE: Duration = Duration::from_millis(50);
 
 /// A node, which publishes and subscribes to the topics of an app, and serves its parameters.
 ///
-/// Outgoing topics are reliable, volatile, and keep the last 64 messages: the ROS 2 defaults except
-/// for the depth. Incoming ones accept every publisher, reliable and best effort (sensor data,
-/// PX4), volatile and transient local. Messages for which rustdds has no room at the time are
-/// dropped and counted. Only DDS knows whether a peer has received a sent message: a peer that is
-/// more than 64 messages behind may find a gap, which is not counted.
+/// The app declares the quality of service of its topics. By default, outgoing ones are reliable,
+/// volatile, and keep the last 10 messages, as in rclpy. Incoming ones accept every publisher,
+/// reliable and best effort (sensor data, PX4), volatile and transient local. Messages for which
+/// rustdds has no room at the time are dropped and counted. Only DDS knows whether a peer has
+/// received a sent message: a peer that is further behind than the depth may find a gap, which is
+/// not counted.
 ///
 /// When a network interface comes up later, as by DHCP after a boot, the node reconnects in order
 /// to use it: it appears to its peers as a new one, and exchanges no messages with them until they
@@ -51,6 +57,9 @@ pub(crate) struct Ros2 {
     link: Link,
     plan: Plan,
     interfaces: Interfaces,
+    incompatible: Incompatible,
+    /// The time of the last search for incompatible peers.
+    compared: Instant,
     /// The number of threads of rustdds that a node has.
     library_threads: usize,
     /// Another node, while a thread makes it.
@@ -61,6 +70,7 @@ pub(crate) struct Ros2 {
 #[derive(Clone)]
 struct Plan {
     node: NodeName,
+    arguments: Arguments,
     discovery: Discovery,
     topics: Vec<TopicInfo>,
     services: Option<(ServiceMapping, Access)>,
@@ -83,7 +93,9 @@ impl Plan {
         let node = context.new_node(self.node.clone(), options).map_err(|error| format!("{error:?}"))?;
         let mut link = Link { context, node };
         let answers = match &self.services {
-            Some((mapping, access)) => Some(parameters::services(&mut link.node, *mapping, access)?),
+            Some((mapping, access)) => {
+                Some(parameters::services(&mut link.node, &self.arguments, *mapping, access)?)
+            }
             None => None,
         };
         let (mut readers, mut writers) = (vec![], vec![]);
@@ -109,6 +121,9 @@ pub(crate) enum Ros2Error {
         "{name:?} is not a valid node name: {reason}; pass a name of letters, digits and `_` as the second argument"
     )]
     Name { name: String, reason: String },
+    /// An argument after `--ros-args` does not apply.
+    #[error("--ros-args: {0}")]
+    Argument(String),
     /// The domain is invalid.
     #[error("ROS_DOMAIN_ID is {0:?}; it must be a number from 0 to 232")]
     Domain(String),
@@ -133,7 +148,7 @@ struct Link {
 
 impl Network for Ros2 {
     const NAME: &'static str = "ros2";
-    const OPERANDS: &'static str = "[NODE]";
+    const OPERANDS: &'static str = "[NODE] [--ros-args ARGUMENTS]";
     const HELP: &'static str = "\
 Publishes the topics of a running Punctual app as a node of ROS 2, passes messages of other nodes to
 the app, and serves the app's parameters. Waits for the app, and ends with it. ROS need not be
@@ -142,21 +157,27 @@ installed.
 ROS_DOMAIN_ID, ROS_LOCALHOST_ONLY, ROS_AUTOMATIC_DISCOVERY_RANGE and RMW_IMPLEMENTATION apply as for
 every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are errors.
 
-  NODE          the name of the node, by default that of the app";
-    type Options = String;
+  NODE              the name of the node, by default that of the app
+  --ros-args        as for every node:
+    -r FROM:=TO     another name of a topic or service; __node:=NAME, __ns:=/NAMESPACE
+    -p NAME:=VALUE  the value of a parameter of the app; qos_overrides./TOPIC.publisher.depth";
+    type Options = Arguments;
     type Error = Ros2Error;
 
-    fn options(app: &str, operands: &[String]) -> Option<String> {
-        match operands {
-            [] => Some(node_name(app)),
-            [name] => Some(name.clone()),
-            _ => None,
+    fn options(app: &str, operands: &[String]) -> Option<Arguments> {
+        match Arguments::new(app, operands) {
+            Ok(arguments) => Some(arguments),
+            Err(reason) => {
+                print(Self::NAME, format_args!("{reason}"));
+                None
+            }
         }
     }
 
-    fn connect(name: String, app: App) -> Result<Self, Ros2Error> {
+    fn connect(arguments: Arguments, app: App) -> Result<Self, Ros2Error> {
         let variable = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-        let node = NodeName::new("/", &name)
+        let name = arguments.name.clone();
+        let node = NodeName::new(&arguments.namespace, &name)
             .map_err(|error| Ros2Error::Name { name: name.clone(), reason: error.to_string() })?;
         let discovery = Discovery::new(variable)?;
         let services = parameters::mapping(variable("RMW_IMPLEMENTATION").as_deref())
@@ -164,9 +185,19 @@ every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are err
         if services.is_none() {
             print(Self::NAME, format_args!("serves no parameters to nodes of this RMW_IMPLEMENTATION"));
         }
-        let topics: Vec<TopicInfo> = app.topics.iter().map(|topic| topic.info.clone()).collect();
+        if let Some((_, access)) = services.as_ref().filter(|_| !arguments.assignments.is_empty()) {
+            access.set_initial(&arguments.assignments).map_err(Ros2Error::Argument)?;
+        }
+        let mut topics: Vec<TopicInfo> = app.topics.iter().map(|topic| topic.info.clone()).collect();
+        arguments.apply(&mut topics).map_err(Ros2Error::Argument)?;
+        for topic in &topics {
+            match type_hash(topic) {
+                Ok(hash) => user_data::announce(&topic.type_name, &hash),
+                Err(error) => print(Self::NAME, format_args!("{}: no type hash: {error}", topic.name)),
+            }
+        }
         filter::accept_messages_of(topics.iter().map(|topic| topic.max_bytes).max().unwrap_or(0));
-        let plan = Plan { node, discovery, topics, services };
+        let plan = Plan { node, arguments, discovery, topics, services };
         // Before the participant: an interface between the two is new.
         let interfaces = Interfaces::now();
         let refused = |reason| Ros2Error::Refused { name, domain: discovery.domain, reason };
@@ -179,8 +210,18 @@ every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are err
         let subscribers = incoming.zip(readers).map(subscribe).collect::<io::Result<_>>()?;
         let serve = |links| futures::executor::block_on(parameters::serve_all(links));
         let services = answers.map(|answers| Waiting::start(answers, serve)).transpose()?;
-        let library_threads = library_threads();
-        Ok(Self { subscribers, services, writers, link, plan, interfaces, library_threads, making: None })
+        Ok(Self {
+            subscribers,
+            services,
+            writers,
+            link,
+            plan,
+            interfaces,
+            incompatible: Incompatible::default(),
+            compared: Instant::now(),
+            library_threads: library_threads(),
+            making: None,
+        })
     }
 
     fn publish(&mut self, message: &OutgoingMessage<'_>) -> Result<(), String> {
@@ -189,11 +230,15 @@ every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are err
         writer.write(whole, Some(timestamp(message.time_ns))).map_err(text)
     }
 
-    /// Joins interfaces that have come up. Restarts if rustdds has lost a thread: its threads end
+    /// Reports incompatible peers, and joins interfaces that have come up. Restarts if rustdds has lost a thread: its threads end
     /// without a message when the kernel interrupts their wait, as after SIGSTOP and SIGCONT.
     fn check(&mut self) -> Result<(), Ros2Error> {
         if library_threads() < self.library_threads {
             restart(Self::NAME, format_args!("a thread of rustdds has ended"));
+        }
+        if self.compared.elapsed() >= COMPARE_INTERVAL {
+            self.compared = Instant::now();
+            self.incompatible.report(&self.link.context.domain_participant(), &self.plan.topics);
         }
         let Some(making) = &self.making else { return Ok(self.follow_interfaces()?) };
         let made = match making.try_recv() {
@@ -256,32 +301,30 @@ fn library_threads() -> usize {
     names.filter(|name| name.starts_with(b"RustDDS")).count()
 }
 
-/// The policies of topics and services: reliable, without waiting for peers.
-pub(crate) fn qos() -> QosProfile {
+/// The policies of services: reliable, without waiting for peers.
+pub(crate) fn service_qos() -> QosProfile {
     QosProfile {
         reliability: Reliability::Reliable { when_full: WhenFull::Fail },
-        history: History::KeepLast { depth: DEPTH },
+        history: History::KeepLast { depth: SERVICE_DEPTH },
         ..QosProfile::publisher_default()
     }
 }
 
 impl Link {
-    /// Returns the DDS topic, and its policies.
-    fn topic(&self, info: &TopicInfo) -> Result<(Topic, QosPolicies), String> {
+    /// Returns the DDS topic.
+    fn topic(&self, info: &TopicInfo) -> Result<Topic, String> {
         let (package, kind) = info.type_name.split_once("/msg/").ok_or("the message has no package")?;
-        let qos = qos();
         let name = Name::parse(&info.name).map_err(text)?;
-        let topic = self.node.create_topic(&name, MessageTypeName::new(package, kind), &qos).map_err(text)?;
-        Ok((topic, QosPolicies::from(&qos)))
+        let qos = QosProfile::from(&offered(info.qos));
+        self.node.create_topic(&name, MessageTypeName::new(package, kind), &qos).map_err(text)
     }
 
     fn readers(&self, info: &TopicInfo) -> Result<Readers, String> {
-        let (topic, qos) = self.topic(info)?;
-        Readers::new(self.context.domain_participant(), &topic, qos)
+        Readers::new(self.context.domain_participant(), &self.topic(info)?, info.qos)
     }
 
     fn writer(&self, info: &TopicInfo) -> Result<DataWriter<Whole, Raw>, String> {
-        let (topic, qos) = self.topic(info)?;
+        let (topic, qos) = (self.topic(info)?, offered(info.qos));
         let all = self.context.domain_participant().create_publisher(&qos).map_err(text)?;
         all.create_datawriter_no_key::<Whole, Raw>(&topic, Some(qos)).map_err(text)
     }

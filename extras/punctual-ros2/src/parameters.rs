@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::channel::mpsc::UnboundedReceiver;
@@ -20,7 +21,8 @@ use ros2_client::rcl_interfaces::{
 };
 use ros2_client::{Message, Name, ReadError, ServiceTypeName};
 
-use crate::node::{ERROR_PAUSE, Ros2, qos};
+use crate::arguments::Arguments;
+use crate::node::{ERROR_PAUSE, Ros2, service_qos};
 use crate::values::{descriptor, listed, text, unknown, value};
 
 /// Returns the mapping of requests and answers to DDS for this ROS middleware, if it is supported.
@@ -31,6 +33,9 @@ pub(crate) fn mapping(middleware: Option<&str>) -> Option<ServiceMapping> {
         _ => None,
     }
 }
+
+/// The time limit for the app to serve its parameters, if some have initial values.
+const SERVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The parameters of the app, which has a socket for them.
 #[derive(Clone)]
@@ -62,6 +67,21 @@ impl Access {
         self.remote().and_then(Remote::list).unwrap_or_default()
     }
 
+    /// Makes all of these assignments, as soon as the app serves its parameters.
+    ///
+    /// # Errors
+    /// The reason why the app refuses, or does not serve parameters within [`SERVE_TIMEOUT`].
+    pub(crate) fn set_initial(&self, assignments: &[(String, String)]) -> Result<(), String> {
+        let begun = Instant::now();
+        while let Err(error) = self.remote() {
+            if begun.elapsed() >= SERVE_TIMEOUT {
+                return Err(error.to_string());
+            }
+            thread::sleep(ERROR_PAUSE);
+        }
+        self.set(assignments).map_err(|refused| refused.to_string())
+    }
+
     /// Makes all of these assignments, or none.
     fn set(&self, assignments: &[(String, String)]) -> Result<(), Refused> {
         match self.remote().and_then(|remote| remote.set(assignments)) {
@@ -79,8 +99,13 @@ pub(crate) type Answers = Vec<BoxFuture<'static, ()>>;
 ///
 /// # Errors
 /// The error message.
-pub(crate) fn services(node: &mut Node, mapping: ServiceMapping, access: &Access) -> Result<Answers, String> {
-    let mut making = Making { node, mapping, access, answering: vec![] };
+pub(crate) fn services(
+    node: &mut Node,
+    arguments: &Arguments,
+    mapping: ServiceMapping,
+    access: &Access,
+) -> Result<Answers, String> {
+    let mut making = Making { node, arguments, mapping, access, answering: vec![] };
     making.service("list_parameters", "ListParameters", list)?;
     making.service("get_parameters", "GetParameters", get)?;
     making.service("get_parameter_types", "GetParameterTypes", types)?;
@@ -103,6 +128,7 @@ pub(crate) async fn serve_all(mut links: UnboundedReceiver<Answers>) {
 
 struct Making<'n> {
     node: &'n mut Node,
+    arguments: &'n Arguments,
     mapping: ServiceMapping,
     access: &'n Access,
     answering: Answers,
@@ -116,9 +142,11 @@ impl Making<'_> {
         A: Message + Send + Sync + 'static,
     {
         let said = |error: &dyn fmt::Display| format!("the service {name}: {error}");
-        let full = Name::new(&self.node.fully_qualified_name(), name).map_err(|error| said(&error))?;
+        let full = self.arguments.service(&format!("{}/{name}", self.node.fully_qualified_name()));
+        let full = Name::parse(&full).map_err(|error| said(&error))?;
         let kind = ServiceTypeName::new("rcl_interfaces", kind);
-        let server = self.node.create_server::<Q, A>(self.mapping, &full, &kind, qos(), qos());
+        let server =
+            self.node.create_server::<Q, A>(self.mapping, &full, &kind, service_qos(), service_qos());
         let server = server.map_err(|error| said(&error))?;
         self.answering.push(Box::pin(serve(server, self.access.clone(), answer)));
         Ok(())

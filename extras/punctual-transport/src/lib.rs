@@ -41,6 +41,7 @@
 mod carry;
 mod command_line;
 mod notice;
+mod type_hash;
 mod worker;
 
 use std::error::Error;
@@ -50,6 +51,7 @@ use punctual_bridge::transport::{IncomingPublisher, OutgoingMessage, TopicInfo};
 
 use command_line::Parsed;
 pub use notice::{Notice, print};
+pub use type_hash::type_hash;
 
 /// A network that carries the topics of an app. Dropping it leaves the network.
 ///

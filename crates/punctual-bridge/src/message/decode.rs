@@ -14,6 +14,17 @@ pub enum Layout {
     Packed,
 }
 
+/// The floating-point numbers that a message may contain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Numbers {
+    /// Finite ones: for setpoints and everything that is computed with.
+    #[default]
+    Finite,
+    /// All, since sensors report missing values as NaN and readings out of range as infinite
+    /// (REP-117).
+    Any,
+}
+
 /// A decoding error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -70,6 +81,7 @@ pub struct Decoder<'a> {
     columns: usize,
     /// The first invalid value.
     wrong: Option<(usize, Wrong)>,
+    numbers: Numbers,
 }
 
 impl<'a> Decoder<'a> {
@@ -88,14 +100,14 @@ impl<'a> Decoder<'a> {
         bytes
     }
 
-    /// Checks that a number is finite.
+    /// Checks that a number is finite, if it must be.
     pub(super) fn look(&mut self, number: Number) {
         let is_finite = match number {
             Number::Single(value) => value.is_finite(),
             Number::Double(value) => value.is_finite(),
             _ => true,
         };
-        self.judge(is_finite, Wrong::NotFinite);
+        self.judge(is_finite || self.numbers == Numbers::Any, Wrong::NotFinite);
     }
 
     /// Returns `true` for the layout of ROS 1.
@@ -168,6 +180,14 @@ impl<'a> Decoder<'a> {
 /// # Errors
 /// [`DecodeError`] otherwise.
 pub fn decode<T: Message>(bytes: &[u8], layout: Layout) -> Result<T, DecodeError> {
+    decode_with(bytes, layout, Numbers::Finite)
+}
+
+/// Decodes a message as [`decode`] does, with the floating-point numbers that it may contain.
+///
+/// # Errors
+/// [`DecodeError`].
+pub fn decode_with<T: Message>(bytes: &[u8], layout: Layout, numbers: Numbers) -> Result<T, DecodeError> {
     let (header, big_endian) = match (layout, bytes) {
         (Layout::Packed, _) => (0, false),
         // The last two bytes are options, of which padding at the end is the only one defined.
@@ -175,7 +195,7 @@ pub fn decode<T: Message>(bytes: &[u8], layout: Layout) -> Result<T, DecodeError
         (Layout::Cdr, _) => return Err(DecodeError::Header),
     };
     let body = &bytes[header..];
-    let mut from = Decoder { bytes: body, at: 0, layout, big_endian, columns: 0, wrong: None };
+    let mut from = Decoder { bytes: body, at: 0, layout, big_endian, columns: 0, wrong: None, numbers };
     let message = T::decode(&mut from);
     // In that case the end of the values is unknown.
     if let Some((index, Wrong::TooLong(room))) = from.wrong {
@@ -285,6 +305,19 @@ mod tests {
             };
             assert_eq!(error, expected);
         }
+    }
+
+    #[test]
+    fn accepts_nan_and_infinity_on_request() {
+        let sent = Outer { wide: f64::NAN, single: f32::INFINITY, ..outer() };
+        let received: Outer = decode_with(&bytes(&sent), Layout::Cdr, Numbers::Any).unwrap();
+        assert!(received.wide.is_nan() && received.single == f32::INFINITY);
+        assert_eq!((received.inner, received.last), (sent.inner, sent.last));
+        // Every other check remains.
+        let mut flag = bytes(&sent);
+        flag[24] = 2;
+        let error = decode_with::<Outer>(&flag, Layout::Cdr, Numbers::Any);
+        assert_eq!(error, Err(DecodeError::NotBool("inner[1].flag".into())));
     }
 
     #[test]

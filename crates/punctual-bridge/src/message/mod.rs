@@ -9,7 +9,7 @@ mod show;
 mod variable;
 
 pub use self::cdr::{Encoder, pack};
-pub use self::decode::{DecodeError, Decoder, Layout, decode};
+pub use self::decode::{DecodeError, Decoder, Layout, Numbers, decode, decode_with};
 pub use self::parse::{ParseError, parse};
 pub use self::ros2msg::Dialect;
 pub use self::show::show;

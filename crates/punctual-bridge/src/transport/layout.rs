@@ -6,6 +6,7 @@ use punctual_sync::shared::BroadcastLayout;
 
 use super::memory::{WORD, load_bytes, store_bytes};
 use crate::message::{Description, Dialect, Kind, Scalar};
+use crate::qos::Qos;
 use crate::sink::Channel;
 
 /// "PunctTop".
@@ -95,6 +96,8 @@ pub struct TopicInfo {
     pub max_bytes: usize,
     /// The number of slots of its ring.
     pub capacity: usize,
+    /// The quality of service that a transport offers or requests.
+    pub qos: Qos,
     /// The first word of its ring, in the topics file or the seat file.
     pub(super) ring: usize,
 }
@@ -104,26 +107,27 @@ impl TopicInfo {
         direction: Direction,
         name: &str,
         description: &'static Description,
-        hz: Option<u32>,
-        capacity: usize,
+        (hz, capacity): (Option<u32>, usize),
+        qos: Qos,
     ) -> Self {
         let definition = Dialect::Ros2.definition(description);
         let hash = hash([description.name(), &definition]);
         let (name, type_name) = (name.to_owned(), description.name().to_owned());
         let max_bytes = max_bytes(description);
-        Self { name, type_name, definition, hash, direction, hz, max_bytes, capacity, ring: 0 }
+        Self { name, type_name, definition, hash, direction, hz, max_bytes, capacity, qos, ring: 0 }
     }
 
     /// Describes an outgoing topic of the bridge.
     pub(super) fn outgoing(channel: &Channel) -> Self {
-        let topic = Self::new(Direction::Outgoing, channel.topic, channel.description, channel.hz, 2);
-        let capacity = outgoing_capacity(channel.capacity, channel.hz, topic.max_bytes);
+        let Channel { topic, hz, qos, description, .. } = *channel;
+        let topic = Self::new(Direction::Outgoing, topic, description, (hz, 2), qos);
+        let capacity = outgoing_capacity(channel.capacity, hz, topic.max_bytes);
         Self { capacity, ..topic }
     }
 
     /// Describes an incoming topic.
-    pub(super) fn incoming(name: &str, description: &'static Description) -> Self {
-        Self::new(Direction::Incoming, name, description, None, INCOMING_CAPACITY)
+    pub(super) fn incoming(name: &str, description: &'static Description, qos: Qos) -> Self {
+        Self::new(Direction::Incoming, name, description, (None, INCOMING_CAPACITY), qos)
     }
 
     /// Returns the layout of its ring; `None` if it is impossible.
@@ -224,6 +228,7 @@ pub(super) fn write(words: &[AtomicU64], topics: &[TopicInfo], lengths: [usize; 
         set(entry + 9, topic.max_bytes);
         set(entry + 10, topic.capacity);
         set(entry + 11, topic.ring * WORD);
+        words[entry + 12].store(topic.qos.to_word(), Ordering::Relaxed);
     }
     words[topics::MAGIC].store(TOPICS_MAGIC, Ordering::Release);
 }
@@ -271,6 +276,7 @@ pub(super) fn read(words: &[AtomicU64], seat_words: usize) -> Result<Vec<TopicIn
                 max_bytes: get(entry + 9)?,
                 capacity: get(entry + 10)?,
                 ring: get(entry + 11)? / WORD,
+                qos: Qos::from_word(get(entry + 12)? as u64),
             };
             let room = match direction {
                 Direction::Outgoing => words.len(),
@@ -307,9 +313,21 @@ mod tests {
 
     fn topics() -> Vec<TopicInfo> {
         vec![
-            TopicInfo::new(Direction::Outgoing, "/angles", Vector3::DESCRIPTION, Some(100), 16),
-            TopicInfo::incoming("/setpoint", JointState::<3>::DESCRIPTION),
-            TopicInfo::new(Direction::Outgoing, "/odd", Padded::DESCRIPTION, None, 2),
+            TopicInfo::new(
+                Direction::Outgoing,
+                "/angles",
+                Vector3::DESCRIPTION,
+                (Some(100), 16),
+                Qos::SENSOR_DATA,
+            ),
+            TopicInfo::incoming("/setpoint", JointState::<3>::DESCRIPTION, Qos::BEST_AVAILABLE),
+            TopicInfo::new(
+                Direction::Outgoing,
+                "/odd",
+                Padded::DESCRIPTION,
+                (None, 2),
+                Qos::DEFAULT.depth(u32::MAX),
+            ),
         ]
     }
 

@@ -22,6 +22,7 @@ use super::seat::Seat;
 use super::socket::{self, Greeting, SOCKETS};
 use crate::message::{Description, Layout};
 use crate::peer::Peer;
+use crate::qos::Qos;
 use crate::sink::Channel;
 use crate::{Message, Subscription};
 
@@ -108,7 +109,9 @@ impl TransportServer {
             )));
         }
         let mut topics: Vec<TopicInfo> = channels.iter().map(TopicInfo::outgoing).collect();
-        topics.extend(incoming.iter().map(|topic| TopicInfo::incoming(topic.name(), topic.description())));
+        topics.extend(
+            incoming.iter().map(|topic| TopicInfo::incoming(topic.name(), topic.description(), topic.qos())),
+        );
         let too_large = || invalid("the topics do not fit in shared memory: reduce capacities".into());
         if topics.len() > MAX_TOPICS {
             return Err(invalid(format!("a bridge with transports has at most {MAX_TOPICS} topics")));
@@ -160,6 +163,7 @@ impl fmt::Debug for TransportServer {
 pub(super) trait Receive: Send {
     fn name(&self) -> &'static str;
     fn description(&self) -> &'static Description;
+    fn qos(&self) -> Qos;
     /// Decodes and accepts the message, or counts why not.
     fn take(&mut self, bytes: &[u8], layout: Layout, sender: &str) -> Result<(), ()>;
 }
@@ -171,6 +175,10 @@ impl<T: Message> Receive for Subscription<T> {
 
     fn description(&self) -> &'static Description {
         T::DESCRIPTION
+    }
+
+    fn qos(&self) -> Qos {
+        Self::qos(self)
     }
 
     fn take(&mut self, bytes: &[u8], layout: Layout, sender: &str) -> Result<(), ()> {

@@ -17,7 +17,7 @@ const ZERO: Vector3 = Vector3 { x: 0.0, y: 0.0, z: 0.0 };
 
 /// Returns an outgoing topic `/angles` of this capacity.
 fn angles(capacity: usize) -> Channel {
-    Channel { topic: "/angles", hz: None, capacity, description: Vector3::DESCRIPTION }
+    Channel { topic: "/angles", hz: None, capacity, qos: Qos::DEFAULT, description: Vector3::DESCRIPTION }
 }
 
 fn bytes(x: f64) -> Vec<u8> {

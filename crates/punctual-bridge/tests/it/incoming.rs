@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use punctual_bridge::message::Layout;
+use punctual_bridge::message::{Layout, Numbers};
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::{Datagrams, Incoming, IncomingReport, NotAccepted};
 
@@ -48,6 +48,20 @@ fn near(wanted: &Vector3) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("({}, {}) is beyond -1 to 1 rad", wanted.x, wanted.y)),
     }
+}
+
+#[test]
+fn accepts_missing_values_where_the_app_does() {
+    static SETPOINT: Incoming<Vector3> = Incoming::new("/strict", ZERO);
+    static SENSOR: Incoming<Vector3> = Incoming::new("/sensor", ZERO).numbers(Numbers::Any);
+    let (mut setpoint, mut sensor) = (SETPOINT.subscribe().unwrap(), SENSOR.subscribe().unwrap());
+    let sent = bytes(f64::NAN, f64::NEG_INFINITY);
+    let refused = setpoint.take(&sent, Layout::Cdr, &"test");
+    assert!(matches!(refused, Err(NotAccepted::Malformed(_))), "{refused:?}");
+    assert_eq!(sensor.take(&sent, Layout::Cdr, &"test"), Ok(()));
+    let message = SENSOR.reader().unwrap().read().message;
+    assert!(message.x.is_nan() && message.y == f64::NEG_INFINITY && message.z == 0.0);
+    assert_eq!((SETPOINT.report().malformed, SENSOR.report().accepted), (1, 1));
 }
 
 #[test]

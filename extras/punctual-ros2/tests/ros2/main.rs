@@ -11,6 +11,7 @@ mod faults;
 mod gimbal;
 mod junk;
 mod parameters;
+mod qos;
 #[path = "../../../../crates/punctual-bridge/tests/support/threads.rs"]
 mod threads;
 #[path = "../../../support/transport.rs"]

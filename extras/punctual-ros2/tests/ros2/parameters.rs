@@ -39,6 +39,8 @@ struct Gains {
 
 static GAINS: Tunable<Gains> = Tunable::new();
 static CHANGES: Topic<Gains, 16> = Topic::new("/gains");
+/// The values that the arguments of the transport set.
+const INITIAL: Gains = Gains { window: 16, ..Gains::DEFAULT };
 /// The number of value sets that the app's check has seen.
 static CHECKED: AtomicUsize = AtomicUsize::new(0);
 
@@ -172,11 +174,11 @@ const SAID: [&str; 20] = [
     "window 2 'u16, 8 by default' [(1, 64, 1)]",
     "enabled 1 'bool, true by default' []",
     "nothing 0 '' []",
-    "[1.25, 2.5, 8, True]",
+    "[1.25, 2.5, 16, True]",
     "[(True, ''), (False, 'window: 100 is out of range; it takes 1 to 64'), (True, '')]",
-    "[2.0, 2.5, 8, False]",
+    "[2.0, 2.5, 16, False]",
     "False window: 65 is out of range; it takes 1 to 64",
-    "[2.0, 2.5, 8, False]",
+    "[2.0, 2.5, 16, False]",
     "True ",
     "[3.0, 0.1, 9, False]",
     "False there is no parameter nothing; there are pan.kp, pan.limit, window, enabled",
@@ -225,9 +227,11 @@ fn start(middleware: &str) -> (TuningServer<Gains>, Running, Process) {
     let server = Tuning::new(&GAINS).check(check).record(&CHANGES).start(&name);
     let bridge = Bridge::new().topic(&CHANGES).transports(TransportServer::new(&name));
     let bridge = bridge.start().expect("it can start");
-    let mut command = program(&[&name, "gimbal"]);
+    let mut command = program(&[&name, "gimbal", "--ros-args", "-p", "window:=16"]);
     let transport = Process::start_transport(command.env("RMW_IMPLEMENTATION", middleware));
-    (server.expect("not yet served"), bridge, transport)
+    let server = server.expect("not yet served");
+    assert_eq!(server.parameters(), INITIAL);
+    (server, bridge, transport)
 }
 
 #[test]
@@ -247,9 +251,9 @@ fn inside() {
     transport.wait_for("a request is malformed");
     let report = server.finish();
     // The transport itself refuses two values of a wrong type.
-    assert_eq!((report.accepted, report.refused, report.malformed), (4, 6, 0), "{report}");
-    // Granted changes, and changes that the check itself refused; and the initial values.
-    assert_eq!(CHECKED.load(Ordering::Relaxed), 4 + 1 + 1);
+    assert_eq!((report.accepted, report.refused, report.malformed), (5, 6, 0), "{report}");
+    // Granted changes, and changes that the check itself refused; and the default values.
+    assert_eq!(CHECKED.load(Ordering::Relaxed), 5 + 1 + 1);
 
     // The values do not change when the server has ended, and clients get an error.
     peer.send("go on");
@@ -257,9 +261,9 @@ fn inside() {
     let last = last.expect("it is answered");
     assert!(last.contains("has ended, or no longer serves its parameters"), "{last}");
     assert_eq!(gains.read().value, now);
-    // The initial values, and each change.
+    // The default values, the initial values, and each change.
     let report = bridge.finish();
-    assert_eq!((report.topics[0].taken, report.topics[0].lost), (5, 0), "{report}");
+    assert_eq!((report.topics[0].taken, report.topics[0].lost), (6, 0), "{report}");
 }
 
 #[test]
@@ -324,7 +328,7 @@ fn inside_enhanced() {
     let refused: SetParametersAtomicallyResponse = ask(&mut node, service.0, service.1, &set(2.0, 65));
     let reason = "window: 65 is out of range; it takes 1 to 64";
     assert_eq!((refused.result.successful, refused.result.reason.as_str()), (false, reason));
-    assert_eq!(server.parameters(), Gains::DEFAULT);
+    assert_eq!(server.parameters(), INITIAL);
     let granted: SetParametersAtomicallyResponse = ask(&mut node, service.0, service.1, &set(2.0, 64));
     assert!(granted.result.successful, "{}", granted.result.reason);
     assert_eq!((server.parameters().pan.kp, server.parameters().window), (2.0, 64));

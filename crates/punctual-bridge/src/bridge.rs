@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use punctual::background::{Traffic, warn};
 use punctual_sync::Taken;
 
+use crate::diagnostics::{self, Diagnostics};
 use crate::message::Encoder;
 use crate::output::{FLUSH_INTERVAL, Output, OutputThread};
 use crate::report::{Report, SinkReport, TopicReport};
@@ -33,6 +34,7 @@ pub struct Bridge {
     topics: Vec<&'static dyn Outgoing>,
     sinks: Vec<Box<dyn Sink>>,
     transports: Option<TransportServer>,
+    without_diagnostics: bool,
     virtual_time: bool,
 }
 
@@ -93,6 +95,19 @@ impl Bridge {
         self
     }
 
+    /// Sets whether transports publish the topic `/diagnostics`; they do by default, unless the app
+    /// has a topic of this name.
+    ///
+    /// Each message is a `diagnostic_msgs/msg/DiagnosticArray`, once per second: a status for each task
+    /// (jobs, deadline misses, overruns, jitter, response time), one for missing real-time
+    /// settings, and one for the messages that were lost or rejected. The level is WARN if there
+    /// were faults since the last message, or settings are missing. The bridge's thread publishes
+    /// it; tasks are not involved. Sinks do not receive it.
+    pub fn diagnostics(mut self, is_published: bool) -> Self {
+        self.without_diagnostics = !is_published;
+        self
+    }
+
     /// Sets whether the app runs in virtual time. If so, times start at zero, and a publisher waits
     /// for a free slot instead of losing a message, because virtual time may advance much faster
     /// than messages can be written.
@@ -140,7 +155,13 @@ impl Bridge {
         };
         let sinks = self.sinks.into_iter().map(begin).collect::<Result<Vec<_>, StartError>>()?;
 
-        let server = self.transports.map(|server| server.start(&channels)).transpose();
+        let has_own = channels.iter().any(|channel| channel.topic == diagnostics::TOPIC);
+        let is_published = !self.without_diagnostics && !has_own && !self.virtual_time;
+        let diagnostics = self.transports.as_ref().filter(|_| is_published);
+        let diagnostics = diagnostics.map(|server| Diagnostics::new(server.name()));
+        let mut outgoing = channels.clone();
+        outgoing.extend(diagnostics.as_ref().map(|_| Diagnostics::channel()));
+        let server = self.transports.map(|server| server.start(&outgoing)).transpose();
         let server = server.map_err(StartError::Transports)?;
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
@@ -149,7 +170,8 @@ impl Bridge {
             let start = |output| OutputThread::start(output, channels.clone()).map_err(StartError::Thread);
             threads = sinks.drain(..).map(start).collect::<Result<_, _>>()?;
         }
-        let helper = Helper { topics, sinks, threads, server, clock, encoder: Encoder::default() };
+        let encoder = Encoder::default();
+        let helper = Helper { topics, sinks, threads, server, diagnostics, clock, encoder };
         let thread = punctual::background::spawn("punctual-bridge", move || helper.run(&ends));
         thread.map(|thread| Running { over, thread: Some(thread) }).map_err(StartError::Thread)
     }
@@ -245,6 +267,8 @@ struct Helper {
     /// With transports, the sinks.
     threads: Vec<OutputThread>,
     server: Option<Server>,
+    /// The publisher of the topic after the others.
+    diagnostics: Option<Diagnostics>,
     clock: Clock,
     encoder: Encoder,
 }
@@ -288,7 +312,7 @@ impl Helper {
 
     /// Passes queued messages to the sinks.
     fn carry(&mut self) {
-        let Self { topics, sinks, threads, server, clock, encoder } = self;
+        let Self { topics, sinks, threads, server, diagnostics, clock, encoder } = self;
         for (index, Carried { channel, source, taken, .. }) in topics.iter_mut().enumerate() {
             source.drain(encoder, clock, &mut |time_ns, sequence, payload| {
                 *taken += 1;
@@ -306,6 +330,12 @@ impl Helper {
             });
         }
         threads.iter_mut().for_each(OutputThread::send);
+        if let (Some(server), Some(diagnostics)) = (server, diagnostics) {
+            let now = punctual::now();
+            if let Some((sequence, payload)) = diagnostics.next(encoder, clock.time_ns(now)) {
+                server.publish(topics.len(), now.as_ticks(), sequence, payload);
+            }
+        }
     }
 
     /// Prints the counts of messages.
@@ -370,7 +400,7 @@ mod tests {
         let traffic = Traffic::new(channel.topic);
         let topics = vec![Carried { channel, source, taken: 0, lost_before: 0, said: 0, traffic }];
         let (clock, encoder) = (Clock::outdated(), Encoder::default());
-        Helper { topics, sinks, threads: vec![], server: None, clock, encoder }
+        Helper { topics, sinks, threads: vec![], server: None, diagnostics: None, clock, encoder }
     }
 
     #[test]

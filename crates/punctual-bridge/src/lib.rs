@@ -105,6 +105,7 @@ mod bridge;
 mod contained;
 mod csv;
 mod datagrams;
+mod diagnostics;
 mod incoming;
 mod local;
 pub mod message;

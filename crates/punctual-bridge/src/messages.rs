@@ -8,6 +8,8 @@ use crate::message::{Byte, Decoder, Description, Element, Encoder, Field, Kind, 
 
 pub(crate) const TIME: &str = "builtin_interfaces/msg/Time";
 pub(crate) const HEADER: &str = "std_msgs/msg/Header";
+/// A header with any frame of reference.
+pub(crate) const HEADER_KIND: Kind = Header::<32>::KIND;
 
 /// Three numbers: `geometry_msgs/msg/Vector3`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Message)]
@@ -171,6 +173,8 @@ pub struct KeyValue {
     pub value: Text<64>,
 }
 
+pub(crate) const DIAGNOSTIC_LEVELS: &[&str] = &["byte OK=0", "byte WARN=1", "byte ERROR=2", "byte STALE=3"];
+
 /// The status of a machine part, with up to `V` values: `diagnostic_msgs/msg/DiagnosticStatus`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct DiagnosticStatus<const V: usize> {
@@ -239,7 +243,7 @@ impl<const V: usize> Message for DiagnosticStatus<V> {
             Field::new("values", None, Sequence::<KeyValue, V>::KIND),
         ],
     )
-    .constants(&["byte OK=0", "byte WARN=1", "byte ERROR=2", "byte STALE=3"]);
+    .constants(DIAGNOSTIC_LEVELS);
 }
 
 /// The status of up to `S` machine parts, each with up to `V` values:

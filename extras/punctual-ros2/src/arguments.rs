@@ -296,7 +296,7 @@ mod tests {
         static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3::default());
         let name = format!("arguments-{}", std::process::id());
         let server = TransportServer::new(&name).subscribe(SETPOINT.subscribe().unwrap());
-        let _bridge = Bridge::new().topic(&ANGLES).transports(server).start().unwrap();
+        let _bridge = Bridge::new().topic(&ANGLES).diagnostics(false).transports(server).start().unwrap();
         let app = punctual_bridge::transport::Attachment::open(&name, "test").unwrap();
         let apply = |words: &str| {
             let mut topics = app.topics().to_vec();

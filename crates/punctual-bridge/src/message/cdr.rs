@@ -20,10 +20,16 @@ pub struct Encoder {
 impl Encoder {
     /// Encodes `value`, released at `time_ns` since 1970. The bytes are valid until the next call.
     pub(crate) fn encode(&mut self, time_ns: u64, value: &impl Value) -> &[u8] {
+        self.encode_with(time_ns, |to| value.encode(to))
+    }
+
+    /// Encodes the message that `append` appends, released at `time_ns` since 1970. The bytes are
+    /// valid until the next call.
+    pub(crate) fn encode_with(&mut self, time_ns: u64, append: impl FnOnce(&mut Self)) -> &[u8] {
         self.time_ns = time_ns;
         self.bytes.clear();
         self.bytes.extend(HEADER);
-        value.encode(self);
+        append(self);
         &self.bytes
     }
 
@@ -33,13 +39,13 @@ impl Encoder {
     }
 
     /// Appends the number of the following values.
-    pub(super) fn length(&mut self, length: usize) {
+    pub(crate) fn length(&mut self, length: usize) {
         // The capacity fits in memory, so the length is far below 2³².
         self.put((length as u32).to_le_bytes());
     }
 
     /// Appends a text, with a zero at its end.
-    pub(super) fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         self.length(text.len() + 1);
         self.bytes.extend(text.as_bytes());
         self.bytes.push(0);

@@ -76,6 +76,10 @@ impl TransportServer {
         Self { name: name.to_owned(), path: None, max_seats: DEFAULT_SEATS, incoming: vec![] }
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Listens at a socket in the file system instead of an abstract one. Its mode is 0660. The
     /// directory must be writable by its owner only, such as a `RuntimeDirectory` of systemd. The
     /// socket of a killed app is replaced.

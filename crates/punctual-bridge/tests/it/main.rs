@@ -6,6 +6,7 @@
 mod threads;
 
 mod bridge;
+mod diagnostics;
 mod helper;
 mod incoming;
 #[cfg(feature = "mcap")]

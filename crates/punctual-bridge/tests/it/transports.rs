@@ -90,7 +90,12 @@ fn name(test: &str) -> String {
 fn a_process_discovers_and_prints_topics() {
     static ANGLES: Topic<Vector3, 16> = Topic::new("/angles");
     let app = name("prints");
-    let bridge = Bridge::new().topic(&ANGLES).transports(TransportServer::new(&app)).start().unwrap();
+    let bridge = Bridge::new()
+        .topic(&ANGLES)
+        .diagnostics(false)
+        .transports(TransportServer::new(&app))
+        .start()
+        .unwrap();
     let mut child = start_child("print", &app);
     let mut lines = lines(&mut child);
     assert_eq!(lines.next().unwrap(), "/angles: geometry_msgs/msg/Vector3, published by the app");
@@ -112,7 +117,12 @@ fn a_process_discovers_and_prints_topics() {
 fn a_transport_reads_release_times_of_both_clocks() {
     static NUMBERS: Topic<Vector3, 16> = Topic::new("/numbers");
     let app = name("times");
-    let bridge = Bridge::new().topic(&NUMBERS).transports(TransportServer::new(&app)).start().unwrap();
+    let bridge = Bridge::new()
+        .topic(&NUMBERS)
+        .diagnostics(false)
+        .transports(TransportServer::new(&app))
+        .start()
+        .unwrap();
     let mut transport = Attachment::open(&app, "reader").unwrap();
     let released = punctual::now();
     NUMBERS.publisher().unwrap().publish(released, ZERO);
@@ -132,7 +142,12 @@ fn a_transport_reads_release_times_of_both_clocks() {
 fn a_killed_transport_loses_nothing_if_it_is_started_again() {
     static NUMBERS: Topic<Vector3, 64> = Topic::new("/numbers");
     let app = name("killed");
-    let bridge = Bridge::new().topic(&NUMBERS).transports(TransportServer::new(&app)).start().unwrap();
+    let bridge = Bridge::new()
+        .topic(&NUMBERS)
+        .diagnostics(false)
+        .transports(TransportServer::new(&app))
+        .start()
+        .unwrap();
     let mut numbers = NUMBERS.publisher().unwrap();
     let mut seen = vec![];
     for round in 0..4_u32 {
@@ -171,7 +186,7 @@ fn a_transport_answers() {
     let (tell, told) = channel();
     let answers = ANSWERS.subscribe().unwrap().release(move |answer| tell.send(answer).is_ok());
     let server = TransportServer::new(&app).subscribe(answers);
-    let bridge = Bridge::new().topic(&QUESTIONS).transports(server).start().unwrap();
+    let bridge = Bridge::new().topic(&QUESTIONS).diagnostics(false).transports(server).start().unwrap();
     let mut child = start_child("answer", &app);
     // Its pipe stays open until it ends.
     let mut lines = lines(&mut child);
@@ -272,7 +287,8 @@ fn a_stalled_recording_delays_no_transport() {
     let (release_sink, release) = channel();
     let (seen, sequences) = channel();
     let sink = Stalled { reached: Some(reached), release, seen };
-    let bridge = Bridge::new().topic(&NUMBERS).sink(sink).transports(TransportServer::new(&app));
+    let bridge =
+        Bridge::new().topic(&NUMBERS).sink(sink).diagnostics(false).transports(TransportServer::new(&app));
     let bridge = bridge.start().unwrap();
     let mut transport = Attachment::open(&app, "reader").unwrap();
     let mut numbers = NUMBERS.publisher().unwrap();

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from cyclonedds.core import Policy, Qos
 from cyclonedds.domain import DomainParticipant
 from cyclonedds.idl import IdlStruct
-from cyclonedds.idl.types import array, float32, float64, int64, sequence, uint8, uint64
+from cyclonedds.idl.types import array, float32, float64, int32, int64, sequence, uint8, uint32, uint64
 from cyclonedds.pub import DataWriter
 from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
@@ -65,6 +65,34 @@ class Response(IdlStruct, typename='rcl_interfaces::srv::dds_::SetParametersAtom
     successful: bool
     reason: str
 
+@dataclass
+class Time(IdlStruct, typename='builtin_interfaces::msg::dds_::Time_'):
+    sec: int32
+    nanosec: uint32
+
+@dataclass
+class Header(IdlStruct, typename='std_msgs::msg::dds_::Header_'):
+    stamp: Time
+    frame_id: str
+
+@dataclass
+class KeyValue(IdlStruct, typename='diagnostic_msgs::msg::dds_::KeyValue_'):
+    key: str
+    value: str
+
+@dataclass
+class Status(IdlStruct, typename='diagnostic_msgs::msg::dds_::DiagnosticStatus_'):
+    level: uint8
+    name: str
+    message: str
+    hardware_id: str
+    values: sequence[KeyValue]
+
+@dataclass
+class Statuses(IdlStruct, typename='diagnostic_msgs::msg::dds_::DiagnosticArray_'):
+    header: Header
+    status: sequence[Status]
+
 reliable = Qos(Policy.Reliability.Reliable(duration(seconds=10)), Policy.History.KeepLast(64))
 participant = DomainParticipant(0)
 topic = lambda name, kind: Topic(participant, name, kind, qos=reliable)
@@ -81,6 +109,9 @@ for angles in reader('rt/angles', Vector3).take_iter(timeout=duration(seconds=60
         break
 for currents in reader('rt/currents', Currents).take_iter(timeout=duration(seconds=600)):
     print('batch of', len(currents.pan), flush=True)
+    break
+for statuses in reader('rt/diagnostics', Statuses).take_iter(timeout=duration(seconds=600)):
+    print(sorted(status.name for status in statuses.status if 'task' not in status.name), flush=True)
     break
 print('there', flush=True)
 asks = DataWriter(participant, topic('rq/gimbal/set_parameters_atomicallyRequest', Request), qos=reliable)
@@ -118,7 +149,8 @@ fn inside() {
     let mut transport = program(&["gimbal"]);
     let transport = transport.env("RMW_IMPLEMENTATION", "rmw_cyclonedds_cpp");
     let (peer, gimbal) = support::run("gimbal::app", transport, &mut peer, None);
-    assert!(peer.starts_with("batch of 100\nthere\ntuned True"), "{peer}");
+    let expected = "batch of 100\n['gimbal: bridge', 'gimbal: real-time settings']\nthere\ntuned True";
+    assert!(peer.starts_with(expected), "{peer}");
     assert!(gimbal.contains("/setpoint: 1 messages accepted, 0 malformed, 0 refused"), "{gimbal}");
     assert!(gimbal.contains("parameters: ") && gimbal.contains("requests granted, 0 refused"), "{gimbal}");
 }

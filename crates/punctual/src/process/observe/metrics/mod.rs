@@ -8,6 +8,7 @@
 //! Real-time safety: the memory is allocated and mapped before `init`, and jobs write to it as they
 //! would write to private memory. The supervisor copies the figures that jobs do not count there.
 
+pub(crate) mod health;
 mod region;
 mod text;
 
@@ -44,6 +45,10 @@ pub(crate) struct Metrics {
     region: Arc<Region>,
     /// Offset of the first of [`MAX_TRAFFIC`] entries.
     traffic_at: usize,
+    /// `true` for each task whose jobs write figures.
+    measured: Vec<bool>,
+    /// The missing settings.
+    missing: Vec<String>,
 }
 
 /// Exports the memory to others until dropped.
@@ -74,6 +79,7 @@ impl Metrics {
         region.write(text_at, text.as_bytes());
         region::seal(&file);
         let region = Arc::new(region);
+        let mut measured = vec![false; count];
         for (index, (_, info)) in tasks(runtime).enumerate() {
             let at: NonNull<TaskFigures> = region.at(TASKS_AT + index * size_of::<TaskFigures>());
             // SAFETY: no job can run, by this function's contract, and the run's only other user of
@@ -81,11 +87,12 @@ impl Metrics {
             // and used through shared references.
             unsafe {
                 if info.cells.figures.get().is_some() {
+                    measured[index] = true;
                     info.cells.figures.place(at, Arc::clone(&region) as Arc<_>);
                 }
             }
         }
-        let metrics = Self { runtime, region, traffic_at };
+        let metrics = Self { runtime, region, traffic_at, measured, missing: settings.all_missing() };
         let header = metrics.header();
         header.version.store(VERSION, Relaxed);
         header.tasks.store(count as u32, Relaxed);
@@ -98,7 +105,9 @@ impl Metrics {
         metrics.update();
         // Release: a reader that sees it sees the rest.
         header.magic.store(MAGIC, Release);
-        Ok(Shown { metrics: Arc::new(metrics), _file: file })
+        let metrics = Arc::new(metrics);
+        health::register(Arc::downgrade(&metrics));
+        Ok(Shown { metrics, _file: file })
     }
 
     /// Copies the figures that jobs do not write. For ordinary threads.

@@ -225,8 +225,7 @@ fn prove(arguments: &Check, mut system: System, subject: &mut Subject) {
     }
     subject.unknown.extend(system.assumptions.iter().map(|it| Unknown::new("assumed", it.clone())));
     let command: Vec<_> = arguments.command.iter().map(|word| word.display().to_string()).collect();
-    let remedy = format!("punctual rta --assign -- {}", command.join(" "));
-    subject.causes.extend(exceeding(&system, &analysis).map(|what| cause(what, &remedy)));
+    subject.causes.extend(exceeding(&system, &analysis, &command.join(" ")));
 }
 
 fn add_bounds(system: &System, analysis: &Analysis, subject: &mut Subject) {
@@ -242,34 +241,38 @@ fn add_bounds(system: &System, analysis: &Analysis, subject: &mut Subject) {
     }
 }
 
-fn cause(what: String, command: &str) -> Cause {
-    let (command, lasts) = (Some(command.to_owned()), Some("finds levels that meet every deadline"));
-    Cause { source: "rta", what, cost: None, command, lasts }
-}
-
 /// Returns the largest term of the bound that exceeds its deadline most, if any does.
-fn exceeding(system: &System, analysis: &Analysis) -> impl Iterator<Item = String> {
-    let tightest = explain::tightest(system, analysis);
-    let of_task = tightest.and_then(|at| {
-        let (task, bound) = (&system.tasks[at], analysis.tasks[at].as_ref().ok()?);
-        if bound.meets(task.deadline) {
-            return None;
-        }
-        let source = |who: Interferer| match who {
-            Interferer::Higher(at) | Interferer::Peer(at) => format!("jobs of `{}`", system.tasks[at].name),
-            Interferer::Interrupt(at) => format!("`{}`", system.interrupts[at].name),
-            Interferer::Release(at) => format!("releases of `{}`", system.tasks[at].name),
-        };
-        let terms = bound.interference.iter().map(|term| (term.work.time(), source(term.who)));
-        let blocking = bound.blocking.map(|blocking| {
-            let by = blocking.by.map_or("idle", |by| system.tasks[by].name.as_str());
-            (blocking.time, format!("a section of `{by}`"))
-        });
-        let own = (bound.own.time(), "its own execution".to_owned());
-        let (time, largest) = terms.chain(blocking).chain([own]).max_by_key(|term| term.0)?;
-        Some(format!("of the bound of `{}`, {} are {largest}", task.name, format_part(time)))
+fn exceeding(system: &System, analysis: &Analysis, command: &str) -> Option<Cause> {
+    let at = explain::tightest(system, analysis)?;
+    let (task, bound) = (&system.tasks[at], analysis.tasks[at].as_ref().ok()?);
+    if bound.meets(task.deadline) {
+        return None;
+    }
+    let source = |who: Interferer| match who {
+        Interferer::Higher(at) | Interferer::Peer(at) => format!("jobs of `{}`", system.tasks[at].name),
+        Interferer::Interrupt(at) => format!("`{}`", system.interrupts[at].name),
+        Interferer::Release(at) => format!("releases of `{}`", system.tasks[at].name),
+    };
+    let terms = bound.interference.iter().map(|term| (term.work.time(), source(term.who)));
+    let blocking = bound.blocking.map(|blocking| {
+        let by = blocking.by.map_or("idle", |by| system.tasks[by].name.as_str());
+        (blocking.time, format!("a section of `{by}`"))
     });
-    of_task.into_iter()
+    let others = [
+        (bound.own.time(), "its own execution".to_owned()),
+        (bound.not_supplied, "time without a CPU".to_owned()),
+    ];
+    let (time, largest) = terms.chain(blocking).chain(others).max_by_key(|term| term.0)?;
+    // No choice of levels removes a late release.
+    let (time, largest, command, lasts) = if bound.jitter > time {
+        let command = format!("punctual trace record -- {command}");
+        (bound.jitter, "the late start of its jobs".into(), command, "shows which threads had the CPU")
+    } else {
+        let command = format!("punctual rta --assign -- {command}");
+        (time, largest, command, "finds levels that meet every deadline")
+    };
+    let what = format!("of the bound of `{}`, {} are {largest}", task.name, format_part(time));
+    Some(Cause { source: "rta", what, cost: None, command: Some(command), lasts: Some(lasts) })
 }
 
 /// Records a program, which neither declares nor measures its tasks.
@@ -398,5 +401,52 @@ fn deadline_of_thread(arguments: &Check, name: &str, is_of_program: bool) -> Opt
     match is_of_program {
         true => Deadline::find(&arguments.deadlines, is_called),
         false => Deadline::named(&arguments.deadlines, is_called),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_analysis::schema;
+
+    use super::*;
+
+    /// Returns the cause and the remedy for a task of `terms` below another, both due after 400 µs.
+    fn cause(terms: &str) -> Option<(String, String)> {
+        let file = format!(
+            r#"
+            schema = "punctual-taskset/1"
+            [[task]]
+            name = "a"
+            level = 2
+            period = "1ms"
+            execution = "100us"
+            deadline = "400us"
+            [[task]]
+            name = "b"
+            level = 1
+            period = "2ms"
+            deadline = "400us"
+            {terms}
+            "#
+        );
+        let system = schema::read("tasks.toml", &file).unwrap();
+        let cause = exceeding(&system, &analyse(&system), "./app")?;
+        Some((cause.what, cause.command.unwrap()))
+    }
+
+    #[test]
+    fn largest_term_of_bound_selects_remedy() {
+        assert_eq!(cause("execution = '200us'\njitter = '50us'"), None);
+        for (terms, what, remedy) in [
+            ("execution = '400us'", "400 µs are its own execution", "punctual rta --assign -- ./app"),
+            (
+                "execution = '50us'\njitter = '300us'",
+                "300 µs are the late start",
+                "punctual trace record -- ./app",
+            ),
+        ] {
+            let (found, command) = cause(terms).expect("the bound exceeds the deadline");
+            assert!(found.contains(what) && command == remedy, "{found}: {command}");
+        }
     }
 }

@@ -11,8 +11,10 @@ pub(crate) struct Part {
     pub(crate) commands: &'static [&'static str],
 }
 
-/// A check fails if a tool is missing, instead of passing without a result.
-pub(super) const ENVIRONMENT: [(&str, &str); 2] = [("PUNCTUAL_TOOLS", "required"), ("CARGO_NET_RETRY", "10")];
+/// A check fails if a tool is missing, instead of passing without a result. Programs are killed at
+/// more moments than in a merge.
+pub(super) const ENVIRONMENT: [(&str, &str); 3] =
+    [("PUNCTUAL_TOOLS", "required"), ("PUNCTUAL_KILLS", "200"), ("CARGO_NET_RETRY", "10")];
 
 /// Fast parts come first, so that a defect shows early.
 pub(super) const PARTS: &[Part] = &[

@@ -28,10 +28,11 @@ const MARK: &str = "PUNCTUAL_TEST_KILLED";
 /// permanent.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Returns the number of programs to be killed: 50, or `PUNCTUAL_KILLS`.
+/// Returns the number of programs to be killed: 16, each at another random moment, or
+/// `PUNCTUAL_KILLS`.
 pub(crate) fn rounds() -> u32 {
     number("PUNCTUAL_KILLS")
-        .map_or(50, |rounds| u32::try_from(rounds).expect("PUNCTUAL_KILLS is a number of rounds"))
+        .map_or(16, |rounds| u32::try_from(rounds).expect("PUNCTUAL_KILLS is a number of rounds"))
 }
 
 /// Random times at which to kill.

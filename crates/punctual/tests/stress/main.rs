@@ -2,11 +2,11 @@
 //! checked.
 //!
 //! The same load runs on every kind of executor: one partition, two partitions, and the global
-//! executor. Each kind runs for 2 s, or for `PUNCTUAL_STRESS_SECONDS`, half of it with real-time
-//! priorities and half without them: the first tests preemption on each CPU, the second threads in
-//! parallel. Workers are moved off their CPU and back from outside; jobs suspend themselves
-//! anywhere, also in critical sections. `PUNCTUAL_STRESS_SEED` repeats the random numbers of a run,
-//! but not the kernel's scheduling.
+//! executor, with real-time priorities and without them: the first tests preemption on each CPU,
+//! the second threads in parallel. Each form plays one round of each plan, and further rounds for
+//! half of `PUNCTUAL_STRESS_SECONDS`. Workers are moved off their CPU and back from outside; jobs
+//! suspend themselves anywhere, also in critical sections. `PUNCTUAL_STRESS_SEED` repeats the
+//! random numbers of a run, but not the kernel's scheduling.
 //!
 //! Each form runs in a separate process, which `RLIMIT_RTTIME` ends if a real-time thread runs
 //! away.
@@ -42,9 +42,12 @@ fn number(name: &str) -> Option<u64> {
     Some(value.parse().unwrap_or_else(|_| panic!("{name}={value} is not a number")))
 }
 
-/// Returns the duration of each form.
+/// Rounds that each form plays at least, one of each plan.
+const PLANS: u32 = 4;
+
+/// Returns the duration of each form; its first rounds may take longer.
 fn length() -> Duration {
-    Duration::from_secs(number(SECONDS).unwrap_or(2)) / 2
+    Duration::from_secs(number(SECONDS).unwrap_or(0)) / 2
 }
 
 fn survives(form: &str, mut command: Command) {
@@ -114,7 +117,7 @@ fn program() {
     let begin = Instant::now();
     let (mut total, mut rounds, mut suspended) = (ledger::Count::default(), 0_u32, 0);
     let mut policies = String::new();
-    while begin.elapsed() < length() && checks::violations() == 0 {
+    while (rounds < PLANS || begin.elapsed() < length()) && checks::violations() == 0 {
         let plan = Plan {
             length: Duration::from_millis(150),
             migrate: rounds % 2 == 0,
@@ -130,6 +133,6 @@ fn program() {
         rounds += 1;
     }
     println!("{rounds} rounds on {policies}: {total:?}, {suspended} jobs suspended themselves");
-    assert!(rounds > 0 && total.executed > 0, "nothing was run");
+    assert!(total.executed > 0, "nothing was run");
     assert_eq!(checks::violations(), 0, "repeat with {SEED}={seed}");
 }

@@ -63,16 +63,16 @@ fn drops_whole_columns_and_shortens_names() {
     let mut screen = screen();
     screen.all[1].name = "control_of_the_third_axis".into();
     // Numbers and units, without names and partitions.
-    let words = |width| -> Vec<Vec<String>> {
-        let lines = drawn(&screen, width, 24);
+    let words = |lines: &[String]| -> Vec<Vec<String>> {
         let words = |line: &String| line.split_whitespace().skip(1).map(str::to_owned).collect();
         lines[2..5].iter().map(words).collect()
     };
-    let whole = words(200);
+    let whole = words(&drawn(&screen, 200, 24));
     for width in 20..200 {
-        let heads = drawn(&screen, width, 24)[1].clone();
+        let lines = drawn(&screen, width, 24);
+        let heads = &lines[1];
         assert!(width < 34 || heads.contains("R max") && heads.contains("MISS"), "{width}: {heads}");
-        for (shown, whole) in words(width).iter().zip(&whole) {
+        for (shown, whole) in words(&lines).iter().zip(&whole) {
             assert!(shown.iter().all(|word| whole.contains(word)), "{width}: {shown:?} of {whole:?}");
         }
     }

@@ -211,7 +211,8 @@ fn keeps_newest_events_only() {
     // The program has run for a second and a half; the reach of the buffers depends on other
     // activity.
     assert!(last - first.values().min().unwrap() < 1_400_000_000, "{first:?} to {last}");
-    let jobs = worker_jobs(&newest, &file);
+    // On a busy machine, other threads have overwritten those of the program.
+    let jobs = worker_jobs("*", &file);
     assert!(!whole(&file) || !jobs.is_empty());
 }
 

@@ -25,6 +25,7 @@ mod catch;
 mod outline;
 mod tokens;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 use std::ops::Range;
@@ -141,11 +142,32 @@ pub(crate) fn check_names<'a>(names: &[String], tables: impl IntoIterator<Item =
     }
 }
 
-/// A source, and the elements that a seed may refer to.
+/// A source, and the elements that a seed may refer to. Most sources have no seed, so both are
+/// found when a seed needs them.
 struct Text<'a> {
     source: &'a Source,
-    tokens: Vec<Token>,
-    outline: Outline,
+    tokens: OnceCell<Vec<Token>>,
+    outline: OnceCell<Outline>,
+}
+
+impl<'a> Text<'a> {
+    fn new(source: &'a Source) -> Self {
+        Self { source, tokens: OnceCell::new(), outline: OnceCell::new() }
+    }
+
+    fn tokens(&self) -> &[Token] {
+        self.tokens.get_or_init(|| tokens(&self.source.text).expect("sources are listed once parsed"))
+    }
+
+    fn outline(&self) -> &Outline {
+        self.outline.get_or_init(|| Outline::new(self.source).expect("sources are listed once parsed"))
+    }
+
+    /// Returns whether each name of the path occurs in the source, as in every source of the item.
+    fn has_names(&self, path: &str) -> bool {
+        let Source { module, text, .. } = self.source;
+        path.split("::").all(|name| module.iter().any(|module| module == name) || text.contains(name))
+    }
 }
 
 /// A place in a source.
@@ -164,8 +186,7 @@ type Table = BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>;
 
 fn parse(package: &'static str, sources: &[Source], table: &str) -> Result<Vec<Seed>> {
     let table: Table = toml::from_str(table)?;
-    let text = |source| Ok(Text { source, tokens: tokens(&source.text)?, outline: Outline::new(source)? });
-    let texts = sources.iter().map(text).collect::<Result<Vec<_>>>()?;
+    let texts: Vec<_> = sources.iter().map(Text::new).collect();
     let mut names = BTreeSet::new();
     let (mut seeds, mut errors) = (Vec::new(), Vec::new());
     for (test, group) in table {
@@ -194,7 +215,8 @@ fn plant(package: &'static str, texts: &[Text], mut keys: BTreeMap<String, Strin
     };
     let places: Vec<_> = texts
         .iter()
-        .flat_map(|text| text.outline.items.iter().filter(is_at).map(move |item| Place::new(text, item)))
+        .filter(|text| text.has_names(&at))
+        .flat_map(|text| text.outline().items.iter().filter(is_at).map(move |item| Place::new(text, item)))
         .collect();
     if places.is_empty() {
         return Err(format!("no item has the path `{at}`").into());
@@ -215,16 +237,17 @@ fn plant(package: &'static str, texts: &[Text], mut keys: BTreeMap<String, Strin
 
 impl<'a> Place<'a> {
     fn new(text: &'a Text<'a>, item: &'a Item) -> Self {
-        let first = text.tokens.partition_point(|token| token.range.start < item.range.start);
-        let end = text.tokens.partition_point(|token| token.range.start < item.range.end);
-        Self { text, item, tokens: &text.tokens[first..end] }
+        let tokens = text.tokens();
+        let first = tokens.partition_point(|token| token.range.start < item.range.start);
+        let end = tokens.partition_point(|token| token.range.start < item.range.end);
+        Self { text, item, tokens: &tokens[first..end] }
     }
 
     /// Returns the changes at this place that match the keys of a seed.
     fn changes(&self, keys: &BTreeMap<String, String>) -> Result<Vec<Change>> {
         let keys: Vec<(&str, &str)> =
             keys.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-        let outline = &self.text.outline;
+        let outline = self.text.outline();
         let mut changes = match keys[..] {
             [("find", find), ("replace", replacement)] => {
                 let found = Pattern::new(find)?.find(self.tokens).into_iter();
@@ -288,7 +311,7 @@ impl<'a> Place<'a> {
         if text[range.clone()].split_whitespace().eq(replacement.split_whitespace()) {
             return Err("it replaces a text by the same".into());
         }
-        let block = self.text.outline.block(range).filter(|_| !self.item.is_constant);
+        let block = self.text.outline().block(range).filter(|_| !self.item.is_constant);
         let (whole, mutated) = match &block {
             Some(block) => (
                 block.clone(),

@@ -1,8 +1,8 @@
 //! `cargo xtask loom`: runs the models of the protocols, and verifies that they can fail.
 //!
-//! First, all models run and must pass. Then each seed (see [`crate::seeds`]) is enabled in a copy
-//! of its package, and its test must fail with a message. Packages without models have seeds for
-//! ordinary tests.
+//! First, the models of all packages run and must pass, one per CPU at a time. Then each seed (see
+//! [`crate::seeds`]) is enabled in a copy of its package, and its test must fail with a message.
+//! Packages without models have seeds for ordinary tests.
 
 use std::sync::Mutex;
 use std::thread;
@@ -71,42 +71,49 @@ pub(crate) fn run(options: &Options) -> Result {
         }
         return Ok(());
     }
+    // In one order, so that two runs do not wait for each other's copies.
+    tables.sort_by_key(|table| table.package);
+    let copy = |table: Seeds| Ok((WorkingCopy::of(table.package)?, table));
+    let copies = tables.into_iter().map(copy).collect::<Result<Vec<_>>>()?;
+    if options.seeds.is_empty() {
+        models(copies.iter().filter(|(_, table)| PACKAGES.contains(&table.package)))?;
+    }
     // A failure of one package must not hide that of another.
     let mut failed = Vec::new();
-    for table in &tables {
-        let copy = WorkingCopy::of(table.package)?;
-        if options.seeds.is_empty() && PACKAGES.contains(&table.package) {
-            models(&copy, table.package)?;
-        }
-        failed.extend(seeds::catch(&copy, table).err().map(|error| error.to_string()));
+    for (copy, table) in &copies {
+        failed.extend(seeds::catch(copy, table).err().map(|error| error.to_string()));
     }
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n").into()) }
 }
 
-/// Runs the models of a package, all of which must pass.
-fn models(copy: &WorkingCopy, package: &str) -> Result {
-    let began = Instant::now();
-    let built = copy.build(Kind::Model, package, &[working_copy::MODELS])?.done()?;
+/// Runs the models of these packages, all of which must pass. The longest model takes as long as
+/// all others of its package, so the packages share the CPUs.
+fn models<'a>(copies: impl Iterator<Item = &'a (WorkingCopy, Seeds)>) -> Result {
     let mut models = Vec::new();
-    for artifact in &built {
-        let names = working_copy::test_names(&artifact.path)?;
-        models.extend(names.into_iter().map(|name| (&artifact.target, &artifact.path, name)));
+    for (copy, table) in copies {
+        for artifact in copy.build(Kind::Model, table.package, &[working_copy::MODELS])?.done()? {
+            let names = working_copy::test_names(&artifact.path)?;
+            models.extend(names.into_iter().map(|name| (table.package, artifact.path.clone(), name)));
+        }
     }
-    let failed = in_parallel(&models, cpus(), |_, (target, path, model)| {
+    let began = Instant::now();
+    let failed = in_parallel(&models, cpus(), |_, (package, path, model)| {
         let began = Instant::now();
         let outcome = working_copy::run_test(path, model, Kind::Model.limits(LIMIT), &[])?;
         let passed = outcome.end == End::Exited(0);
         if passed {
-            println!("{target}::{model}: passed in {:.1} s", began.elapsed().as_secs_f32());
+            println!("{package}: {model}: passed in {:.1} s", began.elapsed().as_secs_f32());
         } else {
-            println!("{target}::{model}: {}\n{}{}", outcome.end, outcome.stdout, outcome.stderr);
+            println!("{package}: {model}: {}\n{}{}", outcome.end, outcome.stdout, outcome.stderr);
         }
         Ok(passed)
     })?;
     if failed > 0 {
-        return Err(format!("{package}: models that fail: {failed}").into());
+        return Err(format!("models that fail: {failed}").into());
     }
-    println!("{package}: models that pass: {}, in {} s", models.len(), began.elapsed().as_secs());
+    if !models.is_empty() {
+        println!("models that pass: {}, in {} s", models.len(), began.elapsed().as_secs());
+    }
     Ok(())
 }
 

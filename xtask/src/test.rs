@@ -1,9 +1,9 @@
 //! `cargo xtask test`: all tests of the workspace, with their results counted.
 //!
 //! cargo-nextest runs the tests if it is installed: `.config/nextest.toml` groups them, limits
-//! their time, and runs failed tests once more. `cargo test` then runs the documentation tests,
-//! which cargo-nextest does not support. Without cargo-nextest, `cargo test` runs all tests, once.
-//! The last line is `N passed, N failed`.
+//! their time, and runs failed tests once more. Since most tests wait, two run per CPU. `cargo
+//! test` then runs the documentation tests, which cargo-nextest does not support. Without
+//! cargo-nextest, `cargo test` runs all tests, once. The last line is `N passed, N failed`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use punctual_process::child::{BoundedChild, BoundedCommand};
 use xtask_support::counted;
 
+use crate::loom::cpus;
 use crate::process::{self, End, TOOL_LIMIT};
 use crate::{Result, cargo};
 
@@ -43,8 +44,10 @@ pub(crate) fn run() -> Result {
     fs::create_dir_all(cargo::target_dir())?;
     fs::write(&skips, "")?;
     let probe = cargo::command().args(["nextest", "--version"]).output_within(TOOL_LIMIT);
+    let threads = (2 * cpus()).to_string();
+    let nextest = ["nextest", "run", "--workspace", "--profile", "ci", "--test-threads", &threads];
     let runs: &[&[&str]] = if probe.is_ok_and(|output| output.status.success()) {
-        &[&["nextest", "run", "--workspace", "--profile", "ci"], &["test", "--workspace", "--doc"]]
+        &[&nextest, &["test", "--workspace", "--doc"]]
     } else {
         println!("cargo-nextest is not installed, so failed tests do not run once more");
         &[&["test", "--workspace", "--no-fail-fast"]]
@@ -176,11 +179,30 @@ fn count(counts: &str, word: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files;
 
     fn tally(output: &str) -> Tally {
         let mut tally = Tally::default();
         output.lines().for_each(|line| tally.read(line));
         tally
+    }
+
+    #[test]
+    fn tests_that_need_the_machine_alone_are_in_the_group() {
+        let config = files::read(&cargo::root().join(".config/nextest.toml")).unwrap();
+        let listed: Vec<&str> = config.split(['/', '(', ')', '|', '^']).collect();
+        let tests = cargo::root().join("crates/punctual/tests/it");
+        let mut alone = 0;
+        for path in files::below(&tests, &["rs"]).unwrap() {
+            if path.ends_with("main.rs") || !files::read(&path).unwrap().contains("alone()") {
+                continue;
+            }
+            let module = path.strip_prefix(&tests).unwrap().iter().next().unwrap();
+            let module = module.to_str().unwrap().trim_end_matches(".rs");
+            assert!(listed.contains(&module), "add `{module}` to the group `real-time`");
+            alone += 1;
+        }
+        assert!(alone > 0, "no test in {}", tests.display());
     }
 
     #[test]

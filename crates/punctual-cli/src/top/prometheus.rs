@@ -221,7 +221,7 @@ mod tests {
     }
 
     /// An app of a user without a name.
-    fn found() -> Found {
+    pub(super) fn found() -> Found {
         Found { process: 7, app: "app".into(), user: u32::MAX - 1, path: "".into(), id: (0, 0) }
     }
 
@@ -296,3 +296,7 @@ mod tests {
         about
     }
 }
+
+#[cfg(test)]
+#[path = "monitoring_tests.rs"]
+mod monitoring_tests;

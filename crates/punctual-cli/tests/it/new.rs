@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+use test_skip::{Need, skip};
 
 use crate::support::{Scratch, contents, punctual, text};
 
@@ -43,6 +44,38 @@ fn creates_crate_from_each_template() {
         let unit = fs::read_to_string(directory.join(format!("{name}.service"))).unwrap();
         assert!(unit.contains(&format!("ExecStart=/usr/local/bin/{name}\n")), "{unit}");
     }
+}
+
+#[test]
+fn unit_passes_systemd_verify() {
+    let scratch = Scratch::new("new-unit");
+    let output = new(&["my-app"], &scratch.0).output_within(TEST_LIMIT).unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let unit = fs::read_to_string(scratch.file("my-app/my-app.service")).unwrap();
+    for line in [
+        "Type=notify",
+        "WatchdogSec=3",
+        "StateDirectory=my-app",
+        "Wants=network-online.target",
+        "After=network-online.target",
+    ] {
+        assert!(unit.lines().any(|it| it == line), "{line}\n{unit}");
+    }
+    // The program is not installed here.
+    let unit = unit.replace("ExecStart=/usr/local/bin/my-app", "ExecStart=/bin/true");
+    let verify = |name: &str, unit: &str| {
+        let path = scratch.file(name);
+        fs::write(&path, unit).unwrap();
+        let mut command = Command::new("systemd-analyze");
+        let output = command.args(["verify", "--man=no"]).arg(&path).output_within(TEST_LIMIT);
+        output.map(|output| format!("{}{}", text(&output.stdout), text(&output.stderr)))
+    };
+    let Ok(complaints) = verify("good.service", &unit) else {
+        return skip(Need::Tool("systemd-analyze"), "the unit of a new app");
+    };
+    assert_eq!(complaints, "");
+    let bad = verify("bad.service", &unit.replace("WatchdogSec=3", "WatchdogSec=soon")).unwrap();
+    assert!(bad.contains("Failed to parse") && bad.contains("soon"), "{bad}");
 }
 
 #[test]

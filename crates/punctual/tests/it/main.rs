@@ -41,6 +41,8 @@ mod partitions;
 mod polling;
 mod profile;
 mod reporting;
+#[cfg(feature = "monitoring")]
+mod service;
 mod settings;
 mod signals;
 mod sources;

@@ -10,6 +10,7 @@ mod idle_watch;
 mod linux;
 mod model_file;
 mod plan;
+mod service;
 mod services;
 #[cfg(feature = "signals")]
 mod signals;

@@ -1,5 +1,5 @@
-//! The ordinary thread that supervises a run: signals, the time limit, and jobs or an `idle` that
-//! do not end.
+//! The ordinary thread that supervises a run: signals, the time limit, the service manager, and
+//! jobs or an `idle` that do not end.
 
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::endless_idle::{EndlessIdle, Idle};
+use super::service::{Service, State};
 use super::signals::{self, Signals};
 use super::unfinished;
 use crate::observe::markers::Marks;
@@ -102,6 +103,7 @@ impl Supervisor {
             progress: progress_of,
             until,
             endless_idle,
+            service: Service::from_environment(),
             stopping: None,
             signalled: false,
             named: Instant::now(),
@@ -151,6 +153,7 @@ struct Watch {
     runtime: &'static Runtime,
     until: Option<Duration>,
     endless_idle: EndlessIdle,
+    service: Option<Service>,
     /// Last time that the app was seen stopping, and for how long it has been.
     stopping: Option<(Instant, Duration)>,
     /// True if a signal has arrived before. The first one may arrive when the app is already
@@ -203,6 +206,7 @@ impl Watch {
                 metrics.update();
                 pause = pause.min(metrics::INTERVAL);
             }
+            pause = pause.min(self.notify_service());
             if self.marks.are_on() {
                 if self.named.elapsed() >= TASK_NAMES_INTERVAL {
                     // The report states a failure of the first attempt.
@@ -217,6 +221,7 @@ impl Watch {
             }
             self.sleep(pause);
         }
+        self.notify_service();
     }
 
     /// Ends the process if jobs or `idle` do not end after the stop.
@@ -272,6 +277,19 @@ impl Watch {
             self.runtime.stop(&StopReason::TimeUp);
         }
         left
+    }
+
+    /// Notifies the service manager, if any; returns the time that the supervisor may sleep.
+    fn notify_service(&mut self) -> Duration {
+        let Some(service) = &mut self.service else { return Duration::MAX };
+        let state = match (self.runtime.is_stopping(), self.runtime.has_started()) {
+            (true, _) => State::Stopping,
+            (false, true) => State::Running,
+            (false, false) => State::Starting,
+        };
+        let longest = service.longest_period().unwrap_or_default();
+        let metrics = self.progress.metrics.get();
+        service.update(state, Instant::now(), || metrics.map_or(Vec::new(), |it| it.periodic_jobs(longest)))
     }
 
     fn take_signal(&self) -> Option<i32> {

@@ -130,6 +130,19 @@ impl Metrics {
         header.updated.store(self.runtime.home.core.port().now().as_ticks(), Relaxed);
     }
 
+    /// Returns the number of jobs of each measured periodic task with a period of at most `longest`.
+    pub(crate) fn periodic_jobs(&self, longest: Duration) -> Vec<u64> {
+        let declared = self.runtime.host.model.tasks;
+        let is_short = |name: &str| {
+            let task = declared.iter().find(|task| task.name == name);
+            let period = task.and_then(|task| task.period);
+            period.is_some_and(|period| u128::from(period.as_ticks()) <= longest.as_nanos())
+        };
+        let tasks = tasks(self.runtime).enumerate();
+        let shown = tasks.filter(|(index, (_, info))| self.measured[*index] && is_short(info.name));
+        shown.map(|(index, _)| self.figures(index).jobs.load(Relaxed)).collect()
+    }
+
     /// Exports a traffic entry, if there is room.
     fn show_traffic(&self, place: usize, name: &str, [carried, lost, refused]: [u64; 3]) {
         if place >= MAX_TRAFFIC {

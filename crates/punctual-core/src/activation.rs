@@ -111,8 +111,8 @@ impl Activation {
     /// and it is polled once more.
     #[inline]
     pub fn waits(&self) -> bool {
-        // Relaxed: see above.
-        self.state.load(Ordering::Relaxed) & (ALIVE | QUEUED | RETIRED) == ALIVE
+        // Relaxed: see above. An instance that is alive is claimed.
+        self.state.load(Ordering::Relaxed) == CLAIMED | ALIVE
     }
 
     /// Returns `true` if this is `node` of `level`.
@@ -171,7 +171,7 @@ impl Activation {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::{Jobs, Node, Queue, Worker};
+    use crate::{Jobs, Node, Popped, Queue, Worker};
 
     fn with_activation(test: impl FnOnce(&Activation)) {
         static WORKER: Worker = Worker::new(1);
@@ -200,7 +200,7 @@ mod tests {
     fn poll_carries_release_time() {
         with_activation(|task| {
             task.stamp(5);
-            assert_eq!(task.level().released(task.node()), 5);
+            assert_eq!(task.level().released(Popped::of(task.node())), 5);
         });
     }
 

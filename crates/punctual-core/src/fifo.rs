@@ -8,9 +8,11 @@
 //! push never hides the jobs that others push after it. A ring with claimed but unpublished cells
 //! would do so.
 //!
-//! Nodes are linked by index + 1; 0 ends a list.
+//! Nodes are linked by index + 1. In the inbox, 0 ends the list; in the queue, the tail does, and its
+//! link has no meaning. So a job that is queued alone neither writes nor reads its link.
 
 use crate::atomic::{AtomicU32, Ordering, UnsafeCell, const_new};
+use crate::jobs::Popped;
 use crate::timer::Node;
 
 #[derive(Debug)]
@@ -18,6 +20,35 @@ struct Ends {
     head: u32,
     /// Meaningless while `head` is 0.
     tail: u32,
+}
+
+impl Ends {
+    /// Returns the job behind the one at `at`, which is queued; 0 if that is the last one.
+    ///
+    /// # Safety
+    /// The queue contains nodes of `nodes`.
+    #[inline]
+    unsafe fn behind(&self, nodes: &[Node], at: u32) -> u32 {
+        if at == self.tail {
+            return 0;
+        }
+        // SAFETY: a queued node is one of `nodes`, by this function's contract.
+        unsafe { link(nodes, at - 1) }.load(Ordering::Relaxed)
+    }
+
+    /// Adds the linked jobs from `first` to `last` at the back.
+    ///
+    /// # Safety
+    /// These and all queued nodes are among `nodes`.
+    #[inline]
+    unsafe fn append(&mut self, nodes: &[Node], first: u32, last: u32) {
+        match self.head {
+            0 => self.head = first,
+            // SAFETY: if there is a head, `tail` is the last queued node, which is among `nodes`.
+            _ => unsafe { link(nodes, self.tail - 1) }.store(first, Ordering::Relaxed),
+        }
+        self.tail = last;
+    }
 }
 
 /// A multi-producer queue of node indices, consumed by the thread that occupies the level.
@@ -77,7 +108,7 @@ impl Fifo {
         // is one of `nodes`.
         unsafe {
             self.empty_inbox(nodes);
-            self.ends.with_mut(|ends| append(&mut *ends, nodes, node));
+            self.append(nodes, node);
         }
     }
 
@@ -90,7 +121,7 @@ impl Fifo {
     pub(crate) unsafe fn append(&self, nodes: &[Node], node: u32) {
         // SAFETY: the caller occupies the level, so no other reference to `ends` exists; the node
         // is one of `nodes`.
-        self.ends.with_mut(|ends| unsafe { append(&mut *ends, nodes, node) });
+        self.ends.with_mut(|ends| unsafe { (*ends).append(nodes, node + 1, node + 1) });
     }
 
     /// Inserts `node` before the first job that was released later.
@@ -111,17 +142,19 @@ impl Fifo {
         self.ends.with_mut(|ends| {
             // SAFETY: the caller occupies the level, so no other reference to `ends` exists.
             let ends = unsafe { &mut *ends };
+            // SAFETY: only nodes of the slice are ever pushed.
+            let behind = |at| unsafe { ends.behind(nodes, at) };
             let (mut before, mut at) = match after {
                 0 => (0, ends.head),
-                after => (after, nodes[after as usize - 1].next.load(Ordering::Relaxed)),
+                after => (after, behind(after)),
             };
             while at != 0 && nodes[at as usize - 1].time() <= time {
                 before = at;
-                at = nodes[at as usize - 1].next.load(Ordering::Relaxed);
+                at = behind(at);
             }
             if at == 0 {
                 // SAFETY: the indexing above has found the node among `nodes`.
-                return unsafe { append(ends, nodes, node) };
+                return unsafe { ends.append(nodes, node + 1, node + 1) };
             }
             nodes[node as usize].next.store(at, Ordering::Relaxed);
             match before {
@@ -154,7 +187,7 @@ impl Fifo {
     /// The calling thread must occupy the level, and `nodes` is the slice that every other call
     /// passes.
     #[inline]
-    pub(crate) unsafe fn pop(&self, nodes: &[Node]) -> Option<u32> {
+    pub(crate) unsafe fn pop(&self, nodes: &[Node]) -> Option<Popped> {
         // Jobs are added to the queue behind those of the inbox, so the inbox has only younger
         // jobs.
         // SAFETY: the caller occupies the level, so no other reference to `ends` exists; `nodes`
@@ -165,10 +198,10 @@ impl Fifo {
             }
             self.ends.with_mut(|ends| {
                 let ends = &mut *ends;
-                let node = ends.head.checked_sub(1)?;
+                let job = Popped::from_link(ends.head)?;
                 // Only nodes of the slice are ever pushed, so each queued index is in range.
-                ends.head = link(nodes, node).load(Ordering::Relaxed);
-                Some(node)
+                ends.head = ends.behind(nodes, ends.head);
+                Some(job)
             })
         }
     }
@@ -192,25 +225,16 @@ impl Fifo {
     /// As for [`empty_inbox`](Self::empty_inbox).
     #[inline(never)]
     unsafe fn take_inbox(&self, nodes: &[Node]) {
-        let mut last_in = self.inbox.swap(0, Ordering::Acquire);
-        let mut chain = 0;
-        while last_in != 0 {
-            let next = nodes[last_in as usize - 1].next.load(Ordering::Relaxed);
-            nodes[last_in as usize - 1].next.store(chain, Ordering::Relaxed);
-            chain = last_in;
-            last_in = next;
+        let last = self.inbox.swap(0, Ordering::Acquire);
+        let (mut first, mut rest) = (0, last);
+        while rest != 0 {
+            let next = nodes[rest as usize - 1].next.load(Ordering::Relaxed);
+            nodes[rest as usize - 1].next.store(first, Ordering::Relaxed);
+            (first, rest) = (rest, next);
         }
-        self.ends.with_mut(|ends| {
-            // SAFETY: the caller occupies the level, so no other reference to `ends` exists.
-            let ends = unsafe { &mut *ends };
-            while chain != 0 {
-                let next = nodes[chain as usize - 1].next.load(Ordering::Relaxed);
-                // SAFETY: only nodes of the slice are ever pushed, so each index from the inbox is
-                // in range.
-                unsafe { append(ends, nodes, chain - 1) };
-                chain = next;
-            }
-        });
+        // SAFETY: the caller occupies the level, so no other reference to `ends` exists; only nodes
+        // of the slice are ever pushed.
+        self.ends.with_mut(|ends| unsafe { (*ends).append(nodes, first, last) });
     }
 }
 
@@ -224,29 +248,13 @@ unsafe fn link(nodes: &[Node], node: u32) -> &AtomicU32 {
     unsafe { &nodes.get_unchecked(node as usize).next }
 }
 
-/// # Safety
-/// `node` and all queued indices are among `nodes`.
-#[inline]
-unsafe fn append(ends: &mut Ends, nodes: &[Node], node: u32) {
-    // SAFETY: all indices are among `nodes`, by this function's contract; if there is a head,
-    // `tail` is the last node in the queue.
-    unsafe {
-        link(nodes, node).store(0, Ordering::Relaxed);
-        match ends.head {
-            0 => ends.head = node + 1,
-            _ => link(nodes, ends.tail - 1).store(node + 1, Ordering::Relaxed),
-        }
-    }
-    ends.tail = node + 1;
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
     fn drain(fifo: &Fifo, nodes: &[Node]) -> Vec<u32> {
         // SAFETY: a single thread, which stands for the occupant of the level.
-        std::iter::from_fn(|| unsafe { fifo.pop(nodes) }).collect()
+        std::iter::from_fn(|| unsafe { fifo.pop(nodes) }).map(Popped::node).collect()
     }
 
     #[test]
@@ -335,9 +343,9 @@ mod tests {
             fifo.push(&nodes, 0);
             assert!(fifo.has_jobs(), "the inbox has one");
             fifo.push_own(&nodes, 1);
-            assert_eq!(fifo.pop(&nodes), Some(0));
+            assert_eq!(fifo.pop(&nodes).map(Popped::node), Some(0));
             assert!(fifo.has_jobs() && !fifo.has_inbox(), "the queue has one");
-            assert_eq!(fifo.pop(&nodes), Some(1));
+            assert_eq!(fifo.pop(&nodes).map(Popped::node), Some(1));
             assert!(!fifo.has_jobs());
         }
     }

@@ -28,6 +28,7 @@
 use crate::Instant;
 use crate::atomic::{Ordering, fence};
 use crate::current::CurrentWorker;
+use crate::jobs::{PackedStamp, Popped};
 use crate::level::Level;
 use crate::partition::{OneThread, Partition, PortOf, Preemption};
 use crate::port::Port;
@@ -181,7 +182,9 @@ impl<P: Port> Expired<P> {
     pub fn run(self) {
         let Self { preemption, me, level, node } = self;
         // SAFETY: this thread occupies the level, and has taken the node from the expired timers.
-        let end = node.and_then(|node| unsafe { level.waiting().run(me, node, None) });
+        let end = node.and_then(|node| unsafe {
+            level.waiting().run(me, Popped::of(node), PackedStamp::from(None)).into()
+        });
         preemption.finish(end);
     }
 }

@@ -12,7 +12,7 @@ use crate::Instant;
 use crate::atomic::const_new;
 use crate::current::CurrentWorker;
 use crate::fifo::Fifo;
-use crate::jobs::Jobs;
+use crate::jobs::{Jobs, PackedStamp, Popped};
 use crate::periodic::{Due, Periodic};
 use crate::timer::{First, Node};
 use crate::timers::{NEVER, Timers};
@@ -86,20 +86,20 @@ impl Waiting {
     /// # Safety
     /// The calling thread occupies the level.
     #[inline]
-    pub(crate) unsafe fn pop(&self) -> Option<u32> {
+    pub(crate) unsafe fn pop(&self) -> Option<Popped> {
         // SAFETY: this thread occupies the level, by this function's contract; see `Level::push`.
         unsafe { self.fifo.pop(self.nodes) }
     }
 
-    /// Runs the job of `node`.
+    /// Runs `job`.
     ///
     /// # Safety
-    /// The calling thread occupies the level, and has [popped](Self::pop) the node.
+    /// The calling thread occupies the level, and has [popped](Self::pop) the job.
     #[inline]
-    pub(crate) unsafe fn run(&self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-        // SAFETY: a popped node is one of the level's nodes, and `Level::new` has checked that each
-        // has a function.
-        unsafe { self.jobs.run(me, node, now) }
+    pub(crate) unsafe fn run(&self, me: CurrentWorker, job: Popped, now: PackedStamp) -> PackedStamp {
+        // SAFETY: a popped job is that of one of the level's nodes, and `Level::new` has checked
+        // that each has a function.
+        unsafe { self.jobs.run(me, job, now) }
     }
 }
 
@@ -120,6 +120,7 @@ impl Level {
     ) -> Self {
         assert!(level >= 1 && level <= MAX_LEVEL, "levels are numbered from 1 to 28");
         assert!(jobs.are_of(nodes.len()), "there is a function for the jobs of each node");
+        assert!(nodes.len() < i32::MAX as usize, "links and values of a spare are positive");
         Self { level, worker, queue, nodes, periodic, jobs, callers: MAY, base: worker.base() }
     }
 
@@ -253,16 +254,15 @@ impl Level {
     /// # Safety
     /// `node` is one of the level's.
     #[inline]
-    pub(crate) unsafe fn node_unchecked(&self, node: u32) -> &'static Node {
+    pub(crate) unsafe fn node_unchecked(&self, node: usize) -> &'static Node {
         // SAFETY: the node is one of the level's, by this function's contract.
-        unsafe { self.nodes.get_unchecked(node as usize) }
+        unsafe { self.nodes.get_unchecked(node) }
     }
 
-    /// Returns the release time of the job of `node`, which is about to run, in ns; 0 if it was not
-    /// recorded.
+    /// Returns the release time of `job`, which is about to run, in ns; 0 if it was not recorded.
     #[inline]
-    pub fn released(&self, node: u32) -> u64 {
-        self.node(node).time()
+    pub fn released(&self, job: Popped) -> u64 {
+        self.node(job.node()).time()
     }
 
     /// Queues a node. The caller, on any thread, marks the level ready afterwards.

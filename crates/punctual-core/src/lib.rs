@@ -91,7 +91,7 @@ mod worker;
 pub use activation::Activation;
 pub use current::CurrentWorker;
 pub use interrupt::Expired;
-pub use jobs::{Jobs, Run};
+pub use jobs::{Jobs, PackedStamp, Popped, Run};
 pub use level::{Level, Queue, Stamp};
 pub use lock::{Locked, Mutex, Resource, several};
 pub use partition::{OneThread, Partition, Preemption, ReadyLevels, SharedWord};

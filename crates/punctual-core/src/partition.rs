@@ -61,6 +61,7 @@ pub use self::shared_word::SharedWord;
 use crate::Worker;
 use crate::atomic::{AtomicBool, Ordering, const_new};
 use crate::current::CurrentWorker;
+use crate::jobs::PackedStamp;
 use crate::level::{Level, Stamp};
 use crate::pi_wait::EventCount;
 use crate::port::Port;
@@ -422,18 +423,19 @@ impl<P: Port> Partition<P> {
     /// Runs all jobs of a level that this thread occupies; returns the end of the last one.
     // Never: within `serve`, its loop has fewer registers.
     #[inline(never)]
-    fn drain(&'static self, me: CurrentWorker, level: &'static Level, mut now: Stamp) -> Stamp {
+    fn drain(&'static self, me: CurrentWorker, level: &'static Level, now: Stamp) -> Stamp {
+        let mut now = PackedStamp::from(now);
         let keeps_time = VariantOf::<P>::keeps_time(me, level);
         // Hoisted out of the loop, since the level does not change.
         let waiting = level.waiting();
         loop {
             if keeps_time {
-                now = self.release_between_jobs(me, level, now);
+                now = self.release_between_jobs(me, level, now.into()).into();
             }
             // SAFETY: this thread occupies the level.
-            let Some(node) = (unsafe { waiting.pop() }) else { return now };
-            // SAFETY: this thread occupies the level, and has just popped the node.
-            now = unsafe { waiting.run(me, node, now) };
+            let Some(job) = (unsafe { waiting.pop() }) else { return now.into() };
+            // SAFETY: this thread occupies the level, and has just popped the job.
+            now = unsafe { waiting.run(me, job, now) };
         }
     }
 

@@ -15,6 +15,7 @@ use crate::Instant;
 use crate::atomic::AtomicU64;
 use crate::atomic::{AtomicU32, Ordering, UnsafeCell};
 use crate::current::CurrentWorker;
+use crate::jobs::Popped;
 use crate::level::Level;
 use crate::timer::Node;
 use crate::word_cell::WordCell;
@@ -43,17 +44,19 @@ const fn bits(slots: usize, word: usize) -> Register {
 /// The `N` job slots of one task, with `W = N.div_ceil(64)` words of free bits.
 ///
 /// Aligned, so that a spawn on another CPU transfers a single cache line for bits and arguments, if
-/// the arguments are small. The bits come first, since an exclusive access on Arm has no offset.
+/// the arguments are small. The spare comes first, so that its address, of which a sequence needs a
+/// register, is also the base of the arguments.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Slots<A, const N: usize, const W: usize> {
-    /// One bit per slot, set if the slot is free.
-    free: [[Bits; 64 / WIDTH]; W],
-    /// The spare slot plus 1, 0 for no spare, or [`WITHHELD`](spare::WITHHELD).
+    /// The [link](Popped::link) of the spare slot's node, 0 for no spare, or
+    /// [`WITHHELD`](spare::WITHHELD).
     spare: AtomicU32,
-    level: &'static Level,
     /// The node of slot 0; the nodes of a task are adjacent.
     base: u32,
+    /// One bit per slot, set if the slot is free.
+    free: [[Bits; 64 / WIDTH]; W],
+    level: &'static Level,
     args: [UnsafeCell<MaybeUninit<A>>; N],
 }
 
@@ -97,18 +100,15 @@ pub struct Armed {
 #[derive(Debug, Clone, Copy)]
 pub struct Arguments {
     place: *mut (),
-    /// The node of the slot, or [`NO_NODE`].
-    node: u32,
+    /// The [link](Popped::link) of the slot's node; 0 outside of the slots.
+    link: usize,
 }
-
-/// The node of arguments outside of the slots.
-const NO_NODE: u32 = u32::MAX;
 
 impl Arguments {
     /// Arguments at `place`, outside of the slots.
     #[inline(always)]
     pub const fn at(place: *mut ()) -> Self {
-        Self { place, node: NO_NODE }
+        Self { place, link: 0 }
     }
 
     /// Arguments of a task without parameters.
@@ -270,17 +270,18 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     unsafe fn place(
         &self,
         (level, base): (&'static Level, u32),
-        slot: u32,
+        slot: usize,
         args: *const A,
         note: impl FnOnce(&Node),
     ) -> u32 {
+        let node = base as usize + slot;
         // SAFETY: by this function's contract. The level has a node for each slot, as `new` has
         // checked.
         unsafe {
             self.write(slot, args);
-            note(level.node_unchecked(base + slot));
+            note(level.node_unchecked(node));
         }
-        base + slot
+        node as u32
     }
 
     /// Stores the arguments of a job to be released at `time`.
@@ -309,10 +310,10 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         // SAFETY: this thread has just claimed the slot, and may move the arguments, by this
         // function's contract.
         unsafe { self.write(slot, args) };
-        let index = base + slot;
+        let index = base as usize + slot;
         // SAFETY: the level has a node for each slot, as `new` has checked.
         let node = unsafe { level.node_unchecked(index) };
-        Some(Armed { node, key: level.arm(node, index, time) })
+        Some(Armed { node, key: level.arm(node, index as u32, time) })
     }
 
     /// Cancels an armed job that has not been released yet. Returns `None` for a job of other
@@ -330,7 +331,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// `args` is valid for writes.
     pub unsafe fn cancel_into(&self, armed: Armed, args: *mut A) -> bool {
         let Some(slot) = self.slot_of(armed) else { return false };
-        if !self.level.disarm(armed.node, self.base + slot, armed.key) {
+        if !self.level.disarm(armed.node, self.base + slot as u32, armed.key) {
             return false;
         }
         // SAFETY: disarming made this thread the owner of the slot, which holds arguments; there is
@@ -346,57 +347,66 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// the other moves it, the next job armed in the slot may be released late.
     pub fn reschedule(&self, armed: Armed, time: Instant) -> bool {
         let Some(slot) = self.slot_of(armed) else { return false };
-        self.level.rearm(armed.node, self.base + slot, armed.key, time)
+        self.level.rearm(armed.node, self.base + slot as u32, armed.key, time)
     }
 
     /// Returns the slot in which the job was armed; `None` if it was armed in other slots.
     #[inline]
-    fn slot_of(&self, armed: Armed) -> Option<u32> {
+    fn slot_of(&self, armed: Armed) -> Option<usize> {
         // The task's nodes are contiguous.
         let slot = self.level.position(armed.node).wrapping_sub(self.base as usize);
-        (slot < N).then_some(slot as u32)
+        (slot < N).then_some(slot)
     }
 
-    /// Removes the job of `node` from its slot: returns its arguments and its release time (ns, 0
-    /// if the clock was not read).
+    /// Removes `job` from its slot: returns its arguments and its release time (ns, 0 if the clock
+    /// was not read).
     ///
     /// # Safety
-    /// The level's [`Run`](crate::Run) was called with `node`, which is one of this task's, and
+    /// The level's [`Run`](crate::Run) was called with `job`, whose node is one of this task's, and
     /// takes it once.
     #[inline]
-    pub unsafe fn take(&self, node: u32) -> (A, u64) {
-        // Read before the slot is freed, so that the level may be a constant.
-        let level = self.level;
+    pub unsafe fn take(&self, job: Popped) -> (A, u64) {
         // SAFETY: the node is one of this task's, by this function's contract, and popping it hands
         // its slot over to the thread that popped it.
         unsafe {
             // Before the slot is freed: its next owner writes the time.
-            let release = level.node_unchecked(node).time();
+            let release = self.released(job);
             let mut args = MaybeUninit::uninit();
-            self.read(node - self.base, args.as_mut_ptr());
+            self.read(self.slot_at(job.link().get()), args.as_mut_ptr());
             (args.assume_init(), release)
         }
     }
 
-    /// Returns the arguments of the job of `node` in their slot, which stays taken until it is
+    /// Returns the arguments of `job` in their slot, which stays taken until it is
     /// [freed](Self::free).
     ///
     /// # Safety
     /// As for [`take`](Self::take).
     #[inline(always)]
-    pub unsafe fn arguments(&self, node: u32) -> Arguments {
+    pub unsafe fn arguments(&self, job: Popped) -> Arguments {
+        let link = job.link().get();
         // SAFETY: as in `take`.
-        Arguments { place: unsafe { self.place_of(node - self.base) }.cast(), node }
+        Arguments { place: unsafe { self.place_of(self.slot_at(link)) }.cast(), link }
     }
 
-    /// Returns the release time of the job of `node`, as [`take`](Self::take) does.
+    /// Returns the release time of `job`, as [`take`](Self::take) does.
     ///
     /// # Safety
     /// As for [`take`](Self::take). The slot has not been freed: its next owner writes the time.
     #[inline]
-    pub unsafe fn released(&self, node: u32) -> u64 {
+    pub unsafe fn released(&self, job: Popped) -> u64 {
         // SAFETY: the node is one of this task's, by this function's contract.
-        unsafe { self.level.node_unchecked(node) }.time()
+        unsafe { self.level.node_unchecked(job.link().get() - 1) }.time()
+    }
+
+    /// Returns the slot of the node with a [link](Popped::link).
+    ///
+    /// # Safety
+    /// The node is one of this task's.
+    #[inline(always)]
+    unsafe fn slot_at(&self, link: usize) -> usize {
+        // SAFETY: the link is the number of the node plus 1, and the task's nodes begin at `base`.
+        unsafe { link.unchecked_sub(self.base as usize + 1) }
     }
 
     /// Returns `true` if `node` is one of this task's.
@@ -414,9 +424,9 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         // SAFETY: by this function's contract.
         unsafe { self.clear_spare() };
         let mut cleared = 0;
-        for slot in 0..N as u32 {
-            let free = &self.free.as_flattened()[slot as usize / WIDTH];
-            if free.load(Ordering::Relaxed) & (1 << (slot as usize % WIDTH)) == 0 {
+        for slot in 0..N {
+            let free = &self.free.as_flattened()[slot / WIDTH];
+            if free.load(Ordering::Relaxed) & (1 << (slot % WIDTH)) == 0 {
                 // SAFETY: with no spawn in progress a taken slot holds arguments, which `each`
                 // moves or drops.
                 unsafe {
@@ -430,7 +440,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     }
 
     #[inline(always)]
-    fn claim(&self) -> Option<u32> {
+    fn claim(&self) -> Option<usize> {
         if N == 1 {
             // Acquire: as below. If the slot is taken, the swap leaves it taken.
             return (self.free[0][0].swap(0, Ordering::Acquire) != 0).then_some(0);
@@ -446,7 +456,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
                     Ordering::Acquire,
                     Ordering::Relaxed,
                 ) {
-                    Ok(_) => return Some((word * WIDTH) as u32 + free.trailing_zeros()),
+                    Ok(_) => return Some(word * WIDTH + free.trailing_zeros() as usize),
                     Err(now) => free = now,
                 }
             }
@@ -457,10 +467,10 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// # Safety
     /// The calling thread has claimed the slot and may move the arguments out of `args`.
     #[inline(always)]
-    unsafe fn write(&self, slot: u32, args: *const A) {
+    unsafe fn write(&self, slot: usize, args: *const A) {
         // SAFETY: a claimed slot is in range, and this thread is its only user.
         unsafe {
-            let place = self.args.get_unchecked(slot as usize);
+            let place = self.args.get_unchecked(slot);
             place.with_mut(|cell| cell.cast::<A>().copy_from_nonoverlapping(args, 1));
         }
     }
@@ -470,11 +480,11 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// # Safety
     /// The calling thread owns the slot, the slot holds arguments, and `args` is valid for writes.
     #[inline]
-    unsafe fn read(&self, slot: u32, args: *mut A) {
+    unsafe fn read(&self, slot: usize, args: *mut A) {
         // SAFETY: this thread owns the slot, which is in range and holds arguments, and there is
         // room for them, by this function's contract.
         unsafe {
-            let place = self.args.get_unchecked(slot as usize);
+            let place = self.args.get_unchecked(slot);
             place.with(|cell| args.copy_from_nonoverlapping(cell.cast(), 1));
             self.free_slot(slot);
         }
@@ -485,23 +495,23 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// # Safety
     /// The slot is in range, and the calling thread owns it.
     #[inline(always)]
-    unsafe fn place_of(&self, slot: u32) -> *mut A {
+    unsafe fn place_of(&self, slot: usize) -> *mut A {
         // SAFETY: by this function's contract.
-        unsafe { self.args.get_unchecked(slot as usize) }.with_mut(|cell| cell.cast())
+        unsafe { self.args.get_unchecked(slot) }.with_mut(|cell| cell.cast())
     }
 
     /// # Safety
     /// The slot is in range, and the calling thread owns it and has moved the arguments out.
     #[inline(always)]
-    unsafe fn free_slot(&self, slot: u32) {
+    unsafe fn free_slot(&self, slot: usize) {
         // SAFETY: the slot is in range, by this function's contract, so a word with its bit exists.
-        let free = unsafe { self.free.as_flattened().get_unchecked(slot as usize / WIDTH) };
+        let free = unsafe { self.free.as_flattened().get_unchecked(slot / WIDTH) };
         // Release: the next owner writes the slot after this one has read it.
         if N == 1 {
             // Only the owner changes the word while the slot is taken.
             free.store(1, Ordering::Release);
         } else {
-            free.fetch_or(1 << (slot as usize % WIDTH), Ordering::Release);
+            free.fetch_or(1 << (slot % WIDTH), Ordering::Release);
         }
     }
 }

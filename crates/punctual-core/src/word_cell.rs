@@ -178,6 +178,18 @@ pub unsafe trait WordCell: Debug + Sync {
         number.compare_exchange(from, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
+    /// [`take`](Self::take) of `from`, which the calling thread has loaded, if it is positive as a
+    /// signed number.
+    ///
+    /// # Safety
+    /// As for [`set_unless`](Self::set_unless), and no other thread has made the number positive
+    /// since this one loaded `from`, or does so before this returns.
+    #[inline(always)]
+    unsafe fn take_own(&self, number: &AtomicU32, from: u32, token: Self::Token) -> bool {
+        // SAFETY: by this function's contract.
+        from.cast_signed() > 0 && unsafe { self.take(number, from, token) }
+    }
+
     /// Replaces `number` with `to`, from any thread; returns the previous value. Linearizable with
     /// [`take`](Self::take).
     fn withdraw(&self, number: &AtomicU32, to: u32) -> u32 {

@@ -5,8 +5,8 @@ use core::cell::Cell;
 
 pub use punctual_core::several;
 pub use punctual_core::{
-    Arguments, Armed, CurrentWorker, Duration, Instant, Jobs, Level, Locked, Node, Periodic, Queue, Reaction,
-    Resource, Run, Stamp, WaitSlot, Worker,
+    Arguments, Armed, CurrentWorker, Duration, Instant, Jobs, Level, Locked, Node, PackedStamp, Periodic,
+    Popped, Queue, Reaction, Resource, Run, Stamp, WaitSlot, Worker,
 };
 
 pub use crate::lock::{AsyncLocked, Group, GroupLocked};
@@ -40,7 +40,7 @@ pub mod allocated {
 ///
 /// # Safety
 /// As for the function in whose place it is.
-pub unsafe fn without_task(_: CurrentWorker, _: u32, _: Stamp, _: *const ()) -> Stamp {
+pub unsafe fn without_task(_: CurrentWorker, _: Popped, _: PackedStamp) -> PackedStamp {
     unreachable!("every node that is queued belongs to a task")
 }
 

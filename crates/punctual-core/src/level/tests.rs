@@ -20,7 +20,7 @@ fn grids_and_timers_end_with_clock() {
         // SAFETY: only this test uses the level.
         unsafe {
             LEVEL.each_due(end, |node| {
-                released.push((node, LEVEL.released(node)));
+                released.push((node, LEVEL.released(Popped::of(node))));
                 true
             })
         };

@@ -5,6 +5,7 @@ use super::{Partition, Preemption};
 use crate::Instant;
 use crate::atomic::{Ordering, fence};
 use crate::current::CurrentWorker;
+use crate::jobs::Popped;
 use crate::level::{Level, Stamp};
 use crate::port::Port;
 use crate::timers::NEVER;
@@ -86,9 +87,9 @@ impl<P: Port> Partition<P> {
         let preemption = Preemption::enter(self, me, level);
         // SAFETY: this is the level's worker, and occupies the level. The node it has taken is one
         // of the level's.
-        let end = unsafe {
+        let end: Stamp = unsafe {
             match level.take_due(now) {
-                (Some(node), _) => level.waiting().run(me, node, stamp),
+                (Some(node), _) => level.waiting().run(me, Popped::of(node), stamp.into()).into(),
                 (None, _) => stamp,
             }
         };

@@ -7,9 +7,10 @@
 //!
 //! * *At most one owner.* Only the occupant makes a slot the spare, and only if the task has no
 //!   spare yet; one thread at a time occupies the level, and the word of the partition hands the
-//!   spare over with the level. The occupant or another thread of the partition
-//!   [takes](WordCell::take) it, or a foreign thread [withdraws](WordCell::withdraw) it; the cell
-//!   makes these linearizable.
+//!   spare over with the level. The occupant [takes](WordCell::take_own) it, or another thread of
+//!   the partition [does](WordCell::take), or a foreign thread [withdraws](WordCell::withdraw) it;
+//!   the cell makes these linearizable. The occupant need not compare the spare that it takes with
+//!   the one that it has loaded: only the occupant makes spares, so if there is one, it is the same.
 //! * *No slot is hidden.* A thread that finds no free bit takes or withdraws the spare, makes it a
 //!   free bit, and looks again before it reports that every slot is taken. It looks again even if
 //!   it has found no spare: since its first look the occupant may have made another slot a free
@@ -17,7 +18,7 @@
 //! * *No contention.* After a withdrawal the occupant makes no spares until one of its spawns finds
 //!   two free bits: a task whose slots are all in use has no spare to be withdrawn.
 
-use super::{Arguments, NO_NODE, Slots};
+use super::{Arguments, Slots};
 use crate::atomic::Ordering;
 use crate::current::CurrentWorker;
 use crate::word_cell::WordCell;
@@ -33,17 +34,18 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// dropped. The calling thread occupies the level.
     #[inline(always)]
     pub unsafe fn free(&self, args: Arguments) {
-        if args.node == NO_NODE {
+        if args.link == 0 {
             return;
         }
-        let slot = args.node - self.base;
         if N > 1 && self.spare.load(Ordering::Relaxed) == 0 {
             // Not an exchange: a thread that withdraws in between leaves `WITHHELD`, which may be
             // lost. Release: the next owner writes the slot after this one has read it.
-            self.spare.store(slot + 1, Ordering::Release);
+            self.spare.store(args.link as u32, Ordering::Release);
         } else {
+            // In 32 bits, so that the common case does not compute the slot.
+            let slot = (args.link as u32).wrapping_sub(self.base + 1);
             // SAFETY: by this function's contract.
-            unsafe { self.free_slot(slot) };
+            unsafe { self.free_slot(slot as usize) };
         }
     }
 
@@ -61,10 +63,10 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     pub unsafe fn reclaim(&self, cell: &impl WordCell, me: Option<CurrentWorker>) {
         // Acquire: if the spare was taken, this thread sees the slots that were free bits by then.
         let spare = self.spare.load(Ordering::Acquire);
-        let Some(slot) = Self::spare_slot(spare) else { return };
+        let Some(slot) = self.spare_slot(spare) else { return };
         // SAFETY: by this function's contract.
         let taken = me.is_some_and(|me| unsafe { cell.take(&self.spare, spare, me.token()) });
-        let slot = if taken { Some(slot) } else { Self::spare_slot(cell.withdraw(&self.spare, WITHHELD)) };
+        let slot = if taken { Some(slot) } else { self.spare_slot(cell.withdraw(&self.spare, WITHHELD)) };
         if let Some(slot) = slot {
             // SAFETY: this thread owns the slot now, and its arguments were moved out before.
             unsafe { self.free_slot(slot) };
@@ -73,9 +75,9 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
 
     /// Returns the slot for a value of `spare`.
     #[inline(always)]
-    fn spare_slot(spare: u32) -> Option<u32> {
-        let slot = spare.wrapping_sub(1);
-        (slot < N as u32).then_some(slot)
+    fn spare_slot(&self, spare: u32) -> Option<usize> {
+        let slot = (spare as usize).wrapping_sub(self.base as usize + 1);
+        (slot < N).then_some(slot)
     }
 
     /// Claims the spare, if there is one; for a job of the level.
@@ -83,10 +85,15 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// # Safety
     /// As for [`put_in_spare`](Self::put_in_spare).
     #[inline(always)]
-    pub(super) unsafe fn claim_spare(&self, cell: &impl WordCell, me: CurrentWorker) -> Option<u32> {
+    pub(super) unsafe fn claim_spare(&self, cell: &impl WordCell, me: CurrentWorker) -> Option<usize> {
+        // Read before the spare is taken, so that it may be a constant.
+        let base = self.base as usize;
         let spare = self.spare.load(Ordering::Relaxed);
-        // SAFETY: the token is that of this thread, which has joined.
-        Self::spare_slot(spare).filter(|_| unsafe { cell.take(&self.spare, spare, me.token()) })
+        // SAFETY: the token is that of this thread, which has joined, and occupies the level, so no
+        // other thread makes a spare. One that was taken is the link of one of this task's nodes.
+        unsafe {
+            cell.take_own(&self.spare, spare, me.token()).then(|| (spare as usize).unchecked_sub(base + 1))
+        }
     }
 
     /// Allows spares again after one was withdrawn, if there are free slots; for a job of the level
@@ -108,7 +115,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// # Safety
     /// No other thread uses the task or its level.
     pub(super) unsafe fn clear_spare(&self) {
-        if let Some(slot) = Self::spare_slot(self.spare.load(Ordering::Relaxed)) {
+        if let Some(slot) = self.spare_slot(self.spare.load(Ordering::Relaxed)) {
             // SAFETY: the spare is a slot without arguments, which no other thread uses.
             unsafe { self.free_slot(slot) };
         }

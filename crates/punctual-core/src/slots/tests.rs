@@ -29,7 +29,7 @@ fn every_slot_is_used<const N: usize, const W: usize>() {
     assert_eq!(slots.put(0, 0), Err(0));
     for node in 1..=n {
         // SAFETY: the job was put there, and is taken once.
-        assert_eq!(unsafe { slots.take(node) }, (node, node.into()));
+        assert_eq!(unsafe { slots.take(Popped::of(node)) }, (node, node.into()));
         assert_eq!(slots.put(n + node, 7), Ok(node), "a slot that was emptied is free");
     }
     assert_eq!((slots.owns(0), slots.owns(1), slots.owns(n), slots.owns(n + 1)), (false, true, true, false));
@@ -141,7 +141,7 @@ fn the_spare_slot_is_free_for_every_thread() {
         spare.or_else(|| slots.put_here(&raw const args, None))
     };
     // SAFETY: the node was put, and its job starts once.
-    let start = |node| unsafe { slots.free(slots.arguments(node)) };
+    let start = |node| unsafe { slots.free(slots.arguments(Popped::of(node))) };
     // SAFETY: the cell needs no token.
     let reclaim_as = |me| unsafe { slots.reclaim(&cell, me) };
     let reclaim = || reclaim_as(None);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use crate::support::{Arena, Model, ModelPort, check, level, partition, slots, start, worker};
-use punctual_core::{Armed, Instant, Level, Slots, Worker};
+use punctual_core::{Armed, Instant, Level, Popped, Slots, Worker};
 
 fn at(time: u64) -> Instant {
     Instant::from_ticks(time)
@@ -57,7 +57,7 @@ fn handed_over<const SLOTS: usize>(preemptions: usize) {
         let w1 = worker(arena, 1, 1, true);
         let l1 = level(arena, 1, w1, SLOTS, |_, node| {
             // SAFETY: this is the level's only task.
-            let ([a, b], _) = unsafe { linked.get().unwrap().take(node) };
+            let ([a, b], _) = unsafe { linked.get().unwrap().take(Popped::of(node)) };
             assert_eq!(a, b);
             sum.fetch_add(a, Ordering::Relaxed);
         });
@@ -117,7 +117,7 @@ impl Timed {
         let level = level(arena, 1, worker, 1, |_, node| {
             let timed = linked.get().unwrap();
             // SAFETY: this is the level's only task.
-            drop(unsafe { timed.slots.take(node) });
+            drop(unsafe { timed.slots.take(Popped::of(node)) });
             timed.ran.fetch_add(1, Ordering::Relaxed);
         });
         let timed = arena.put(Timed {
@@ -265,7 +265,7 @@ impl Timers {
         let level = level(arena, 1, worker, 2, |_, node| {
             let timers = linked.get().unwrap();
             // SAFETY: this is the level's only task.
-            let (argument, release) = unsafe { timers.slots.take(node) };
+            let (argument, release) = unsafe { timers.slots.take(Popped::of(node)) };
             assert_eq!(argument, release, "the job for this time");
             timers.ran.fetch_add(release as u32, Ordering::Relaxed);
         });

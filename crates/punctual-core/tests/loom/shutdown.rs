@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::support::{
     Arena, ModelPort, Region, check, current, i_am, level, partition, slots, start, worker,
 };
-use punctual_core::{Locked, Mutex, Resource, Slots};
+use punctual_core::{Locked, Mutex, Popped, Resource, Slots};
 
 fn counter(arena: &Arena) -> &'static AtomicU32 {
     arena.put(AtomicU32::new(0))
@@ -38,7 +38,7 @@ fn late_job_is_found() {
         let l1 = level(arena, 1, w1, 2, |_, node| {
             ran.fetch_add(1, Ordering::Relaxed);
             // SAFETY: this is the level's only task.
-            drop(unsafe { linked.get().unwrap().take(node) });
+            drop(unsafe { linked.get().unwrap().take(Popped::of(node)) });
         });
         let p = partition(arena, ModelPort::new(1, false), &[l1], &[w1]);
         let slots: &Slots<_, 2, 1> = slots(arena, l1);

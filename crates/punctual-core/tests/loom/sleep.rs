@@ -9,7 +9,7 @@
 use std::sync::OnceLock;
 
 use crate::support::{Model, ModelPort, check, level, partition, slots, start, worker};
-use punctual_core::{Armed, Instant, Slots};
+use punctual_core::{Armed, Instant, Popped, Slots};
 
 type Timers = Slots<u64, 2, 1>;
 
@@ -35,7 +35,7 @@ fn awake_on(
         let l2 = level(arena, 2, w2, 2, move |_, node| {
             let &(partition, slots) = linked.get().unwrap();
             // SAFETY: this is the level's only task.
-            let (argument, release) = unsafe { slots.take(node) };
+            let (argument, release) = unsafe { slots.take(Popped::of(node)) };
             assert_eq!(argument, release, "the job for this time");
             assert_eq!(release, time);
             partition.stop();
@@ -119,7 +119,7 @@ fn wakes_for_timer_armed_concurrently() {
         let l2 = level(arena, 2, w2, 2, move |_, node| {
             let &(partition, slots) = linked.get().unwrap();
             // SAFETY: this is the level's only task.
-            let (argument, release) = unsafe { slots.take(node) };
+            let (argument, release) = unsafe { slots.take(Popped::of(node)) };
             assert_eq!(argument, release, "the job for this time");
             if argument == 5 {
                 partition.stop();

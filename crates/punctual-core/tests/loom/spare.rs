@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::support::{Arena, Model, ModelPort, check, current, level, partition, slots, start, worker};
-use punctual_core::{Level, Slots, Worker};
+use punctual_core::{Level, Popped, Slots, Worker};
 
 /// Argument of a job that spawns another job of its task.
 const RESPAWNS: u32 = 1;
@@ -48,7 +48,7 @@ impl Task {
     fn run(&self, me: &'static Worker, node: u32) {
         // SAFETY: the job of the node runs, on the thread that occupies the level.
         let argument = unsafe {
-            let args = self.slots.arguments(node);
+            let args = self.slots.arguments(Popped::of(node));
             let argument = args.place().cast::<u32>().read();
             self.slots.free(args);
             argument

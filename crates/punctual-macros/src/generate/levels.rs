@@ -21,25 +21,21 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
     let quiet = quiet();
     let [worker, queue, nodes, statik, run] =
         ["worker", "queue", "nodes", "level", "run"].map(|what| names::level(what, partition, level));
-    let [me, node, now, table_name, filled] = ["me", "node", "now", "table", "filled"].map(names::var);
+    let [me, job, now, table_name, filled] = ["me", "job", "now", "table", "filled"].map(names::var);
     let own: usize = tasks.iter().map(|&task| nodes_of(&app.tasks[task])).sum();
     let each = || tasks.iter().map(|&task| &app.tasks[task]);
     let timers = timers_of(each());
     let count = own + timers;
-    let function = |body: TokenStream| {
-        quote! {
+    let entry = |base: usize, nodes: usize, body: TokenStream| {
+        let function = quote! {
             unsafe fn #run(
                 #me: ::punctual::export::CurrentWorker,
-                #node: ::core::primitive::u32,
-                #now: ::punctual::export::Stamp,
-                _: *const (),
-            ) -> ::punctual::export::Stamp {
+                #job: ::punctual::export::Popped,
+                #now: ::punctual::export::PackedStamp,
+            ) -> ::punctual::export::PackedStamp {
                 #body
             }
-        }
-    };
-    let entry = |base: usize, nodes: usize, body: TokenStream| {
-        let function = function(body);
+        };
         quote! {
             {
                 #function
@@ -57,8 +53,8 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
                 timers,
                 quote! {
                     let _ = #me;
-                    // The executor has popped the node and occupies the level.
-                    unsafe { ::punctual::export::Timers::run(&#name, #node) };
+                    // The executor has popped the job and occupies the level.
+                    unsafe { ::punctual::export::Timers::run(&#name, #job) };
                     #now
                 },
             );
@@ -74,37 +70,21 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
         let grid = names::grid(&task.handler.ident);
         quote!(&#grid)
     });
-    let of_tasks = tasks.iter().map(|&index| {
+    let entries = tasks.iter().map(|&index| {
         let task = &app.tasks[index];
         let (ty, place) = (tasks::kind(task), tasks::place(task));
-        // The executor has popped the node and occupies the level.
-        let body = quote!(unsafe { #ty::run(&#place, #me, #node, #now) });
-        (task, base(app, analysis, index) as usize, body)
+        // The executor has popped the job and occupies the level.
+        let body = quote!(unsafe { #ty::run(&#place, #me, #job, #now) });
+        entry(base(app, analysis, index) as usize, nodes_of(task), body)
     });
-    let of_tasks: Vec<_> = of_tasks.collect();
-    let table = match &*of_tasks {
-        [(_, _, body)] if waking.is_none() => {
-            let function = function(body.clone());
-            quote! {
-                #quiet const #table_name: [::punctual::export::Run; 1] = {
-                    #function
-                    [#run]
-                };
-            }
-        }
-        _ => {
-            let entries =
-                of_tasks.iter().map(|(task, base, body)| entry(*base, nodes_of(task), body.clone()));
-            quote! {
-                // By node and not by task, so that the cost does not depend on the number of tasks.
-                #quiet const #table_name: [::punctual::export::Run; #count] = {
-                    let mut #filled = [::punctual::export::without_task as ::punctual::export::Run; #count];
-                    #(#entries)*
-                    #waking
-                    #filled
-                };
-            }
-        }
+    let table = quote! {
+        // By node and not by task, so that the cost does not depend on the number of tasks.
+        #quiet const #table_name: [::punctual::export::Run; #count] = {
+            let mut #filled = [::punctual::export::without_task as ::punctual::export::Run; #count];
+            #(#entries)*
+            #waking
+            #filled
+        };
     };
     let mut level_value = quote! {
         {

@@ -3,7 +3,7 @@
 //! A source is level-triggered: from the release to the end of the job its interrupt is disabled,
 //! and a job that leaves the line raised is released again at once.
 
-use punctual_core::{Arguments, CurrentWorker, Level, Preemption, Stamp, Worker};
+use punctual_core::{Arguments, CurrentWorker, Level, PackedStamp, Popped, Preemption, Worker};
 
 use crate::board::port::{self as board, clock};
 use crate::model::{OnEarly, OnIdle};
@@ -40,15 +40,15 @@ impl<B: Bound> BoundTask<B> {
         Self { task: unsafe { Task::new(level, base) } }
     }
 
-    /// Runs the job of `node`.
+    /// Runs `job`.
     ///
     /// # Safety
     /// As for [`Task::run`].
     #[inline]
-    pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-        // SAFETY: this thread has popped the task's node and occupies the level, by this function's
+    pub unsafe fn run(&'static self, me: CurrentWorker, job: Popped, now: PackedStamp) -> PackedStamp {
+        // SAFETY: this thread has popped the task's job and occupies the level, by this function's
         // contract.
-        unsafe { self.task.run(me, node, now) }
+        unsafe { self.task.run(me, job, now) }
     }
 
     /// Releases a job, unless one is already waiting.
@@ -80,7 +80,7 @@ impl<B: Bound> BoundTask<B> {
                         me,
                         Arguments::none(),
                         Release::AtStart,
-                        None,
+                        PackedStamp::UNKNOWN,
                     )
                 },
             };

@@ -4,7 +4,7 @@
 //! are constants. Everything else exists once, and reads them from
 //! [`Declared`](super::body::Declared): generated code has to be small, since each app compiles it.
 
-use punctual_core::{Arguments, CurrentWorker, Duration, Instant, Port, Stamp};
+use punctual_core::{Arguments, CurrentWorker, Duration, Instant, PackedStamp, Port, Stamp};
 
 use crate::cells::{self, Observe};
 use crate::port::Suspensions;
@@ -41,7 +41,7 @@ pub(crate) unsafe fn execute_plain<B: Body>(
     me: CurrentWorker,
     args: Arguments,
     release: Release,
-    now: Stamp,
+    now: PackedStamp,
 ) -> Stamp {
     let (runtime, partition) = (B::runtime(), B::partition());
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
@@ -87,45 +87,24 @@ pub(crate) unsafe fn execute<B: Body>(
     me: CurrentWorker,
     args: Arguments,
     release: Release,
-    now: Stamp,
+    now: PackedStamp,
 ) -> Stamp {
     if monitor.cells.is_on() {
         // SAFETY: this thread runs this job at the task's level, by this function's contract.
-        return unsafe { execute_any(monitor, me, args, release, now) };
+        return unsafe { execute_any(monitor, me, args, release, now.into()) };
     }
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
     unsafe { execute_plain::<B>(monitor, me, args, release, now) }
 }
 
-/// Runs one queued job, or drops it if the app aborts. One check covers all exceptions.
+/// Runs one queued job that requires further checks: [`is_instrumented`] covers all of them. Drops
+/// the job if the app aborts.
 ///
-/// `release` reads the time of the job's release. Without further checks it is read only if
-/// `needs_release`; otherwise it is 0, and it may not have been recorded.
-///
-/// # Safety
-/// As for [`Body::call`].
-#[inline]
-pub(crate) unsafe fn execute_queued<B: Body>(
-    monitor: &Monitor,
-    me: CurrentWorker,
-    args: Arguments,
-    (release, needs_release): (impl FnOnce() -> u64, bool),
-    now: Stamp,
-) -> Stamp {
-    if Host::CHECKS_QUEUED_JOBS && is_instrumented::<B>() {
-        // SAFETY: this thread runs this job at the task's level, by this function's contract.
-        return unsafe { execute_flagged(monitor, me, args, Release::At(release()), now) };
-    }
-    let release = Release::At(if needs_release { release() } else { 0 });
-    // SAFETY: this thread runs this job at the task's level, by this function's contract.
-    unsafe { execute_plain::<B>(monitor, me, args, release, now) }
-}
-
 /// # Safety
 /// As for [`Body::call`] of the task with this monitor.
 #[cold]
 #[inline(never)]
-unsafe fn execute_flagged(
+pub(crate) unsafe fn execute_flagged(
     monitor: &Monitor,
     me: CurrentWorker,
     args: Arguments,
@@ -225,7 +204,7 @@ pub(crate) unsafe fn measured(
         unsafe { (task.after)(None) };
         return None;
     }
-    let job = Measurement::begin(runtime, partition, release, now);
+    let job = Measurement::begin(runtime, partition, release, now.into());
     if let Some(interval) = task.counted() {
         interval.observe(job.release);
     }
@@ -261,7 +240,7 @@ struct Measurement {
 
 impl Measurement {
     #[inline(always)]
-    fn begin(runtime: &Runtime, partition: &PartitionState, release: Release, now: Stamp) -> Self {
+    fn begin(runtime: &Runtime, partition: &PartitionState, release: Release, now: PackedStamp) -> Self {
         let start = now.unwrap_or_else(|| partition.core.port().stamp());
         let release = released(runtime, release, || start);
         Self { release, start, executed: partition.executed() }

@@ -7,7 +7,7 @@
 use core::mem::MaybeUninit;
 
 use punctual_core::{
-    Arguments, Armed, CurrentWorker, Duration, Instant, IntoDuration, Level, Port, Slots, Stamp,
+    Arguments, Armed, CurrentWorker, Duration, Instant, IntoDuration, Level, PackedStamp, Popped, Port, Slots,
 };
 
 use crate::cells::Observe;
@@ -17,12 +17,13 @@ use crate::state::runtime::{Counters, Registered, TaskInfo};
 use crate::state::{Host, Platform};
 use crate::task::body::{Body, LevelOf, Release, stamp};
 use crate::task::interval::Interval;
-use crate::task::job::{execute_plain, execute_queued, is_instrumented, needs_release};
+use crate::task::job::{execute_flagged, execute_plain, is_instrumented, needs_release};
 use crate::task::monitor::Monitor;
 use crate::task::release::{self, AbortOnUnwind, AnyTask, Caller, Passed, Refusal, Room, spilled};
 use crate::task::spawn_error::{FullTask, SpawnError, TooLate};
 
 /// A task with `N` job slots; `W` is `N.div_ceil(64)`.
+#[repr(C)]
 pub struct Task<B: Body, const N: usize, const W: usize> {
     slots: Slots<B::Args, N, W>,
     pub(crate) monitor: Monitor,
@@ -42,20 +43,43 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         Self { slots, monitor: Monitor::new::<B>(full) }
     }
 
-    /// Runs the job of `node`.
+    /// Runs `job`.
     ///
     /// # Safety
-    /// `node` was popped from the level's queue by the calling thread, which occupies the level,
-    /// and is one of this task's.
+    /// `job` was popped from the level's queue by the calling thread, which occupies the level, and
+    /// is one of this task's.
     #[inline]
-    pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-        // SAFETY: the node was popped by this thread and is one of these slots', by this function's
+    pub unsafe fn run(&'static self, me: CurrentWorker, job: Popped, now: PackedStamp) -> PackedStamp {
+        // SAFETY: the job was popped by this thread and is one of these slots', by this function's
         // contract; so this thread occupies the task's level, and the arguments are those of this
         // job.
         unsafe {
-            let args = self.slots().arguments(node);
-            let release = || self.slots().released(node);
-            execute_queued::<B>(&self.monitor, me, args, (release, needs_release::<B>()), now)
+            if Host::CHECKS_QUEUED_JOBS && is_instrumented::<B>() {
+                return Self::run_flagged(me, job, now, self);
+            }
+            let args = self.slots().arguments(job);
+            let release = if needs_release::<B>() { self.slots().released(job) } else { 0 };
+            execute_plain::<B>(&self.monitor, me, args, Release::At(release), now).into()
+        }
+    }
+
+    /// [`run`](Self::run) of a job that requires further checks.
+    ///
+    /// # Safety
+    /// As for [`run`](Self::run).
+    // The arguments are in the registers of `run`, which therefore moves none.
+    #[cold]
+    #[inline(never)]
+    unsafe fn run_flagged(
+        me: CurrentWorker,
+        job: Popped,
+        now: PackedStamp,
+        task: &'static Self,
+    ) -> PackedStamp {
+        // SAFETY: as in `run`.
+        unsafe {
+            let (args, release) = (task.slots().arguments(job), task.slots().released(job));
+            execute_flagged(&task.monitor, me, args, Release::At(release), now.into()).into()
         }
     }
 
@@ -148,7 +172,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         // and the node was just handed out.
         unsafe {
             match caller {
-                Caller::SameLevel(me) if !is_instrumented::<B>() && !level.has_inbox() => {
+                Caller::SameLevel(me) if !(is_instrumented::<B>() | level.has_inbox()) => {
                     let release = needs_release::<B>().then(stamp::<B>);
                     if let Some(node) = self.slots().put_in_spare(args, release, core.word_cell(), me) {
                         core.append_own(level, node);
@@ -212,7 +236,13 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         }
         // SAFETY: as above.
         let end = unsafe {
-            execute_plain::<B>(&self.monitor, me, Arguments::at(args.cast()), Release::AtStart, None)
+            execute_plain::<B>(
+                &self.monitor,
+                me,
+                Arguments::at(args.cast()),
+                Release::AtStart,
+                PackedStamp::UNKNOWN,
+            )
         };
         preemption.finish_at::<LevelOf<B>>(end);
         Ok(())

@@ -1,12 +1,13 @@
 //! Periodic tasks: jobs released by the clock, without arguments and without slots.
 
-use punctual_core::{Arguments, CurrentWorker, Duration, Level, Periodic, Stamp};
+use punctual_core::{Arguments, CurrentWorker, Duration, Level, PackedStamp, Periodic, Popped};
 
 use crate::report::TaskReport;
 use crate::state::runtime::{Counters, Registered, TaskInfo};
+use crate::state::{Host, Platform};
 use crate::stop::StopReason;
-use crate::task::body::Body;
-use crate::task::job::execute_queued;
+use crate::task::body::{Body, Release};
+use crate::task::job::{execute_flagged, execute_plain, is_instrumented};
 use crate::task::monitor::Monitor;
 use crate::task::spawn_error::FullTask;
 
@@ -28,27 +29,27 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
         Self { monitor, level, periodic, period, body: core::marker::PhantomData }
     }
 
-    /// Runs the job of `node`.
+    /// Runs `job`.
     ///
     /// # Safety
-    /// `node` was popped from the level's queue by the calling thread, which occupies the level,
-    /// and is one of this task's.
+    /// `job` was popped from the level's queue by the calling thread, which occupies the level, and
+    /// is one of this task's.
     #[inline]
-    pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
+    pub unsafe fn run(&'static self, me: CurrentWorker, job: Popped, now: PackedStamp) -> PackedStamp {
+        let release = Release::At(self.level.released(job));
+        let args = Arguments::none();
         // SAFETY: this thread occupies the task's level and has popped this job, by this function's
         // contract.
         let end = unsafe {
-            execute_queued::<B>(
-                &self.monitor,
-                me,
-                Arguments::none(),
-                (|| self.level.released(node), true),
-                now,
-            )
+            if Host::CHECKS_QUEUED_JOBS && is_instrumented::<B>() {
+                execute_flagged(&self.monitor, me, args, release, now.into())
+            } else {
+                execute_plain::<B>(&self.monitor, me, args, release, now)
+            }
         };
         // SAFETY: this thread occupies the task's level, by this function's contract.
         unsafe { self.monitor.cells.show_overruns(|| self.periodic.overruns()) };
-        end
+        end.into()
     }
 }
 

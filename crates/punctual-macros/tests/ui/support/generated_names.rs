@@ -75,6 +75,7 @@ names! {
     Options
     Owned
     PROFILE
+    PackedStamp
     Partition
     PartitionConfig
     PartitionState
@@ -84,6 +85,7 @@ names! {
     PhantomData
     Place
     Polling
+    Popped
     Preemptive
     Profiled
     Protocol

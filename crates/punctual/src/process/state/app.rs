@@ -26,20 +26,20 @@ use crate::stop::StopReason;
 pub(super) const NOT_LAID: u64 = u64::MAX;
 
 /// Set by a panic: queued jobs are dropped instead of run.
-const ABORTS: u8 = 1;
+const ABORTS: u32 = 1;
 /// Jobs write marks into the kernel's trace.
-const MARKS: u8 = 2;
+const MARKS: u32 = 2;
 /// This is the copy of a running app in the child of a `fork`.
-const COPY: u8 = 4;
+const COPY: u32 = 4;
 /// Jobs are profiled.
-const PROFILES: u8 = 8;
+const PROFILES: u32 = 8;
 /// Jobs are reported to a supervisor in another process.
-const SUPERVISED: u8 = 16;
+const SUPERVISED: u32 = 16;
 
 /// Jobs are watched by the guard.
-const GUARDED: u8 = 32;
+const GUARDED: u32 = 32;
 /// The app is stopping.
-const STOPS: u8 = 64;
+const STOPS: u32 = 64;
 
 impl Options {
     /// Options of an attribute without arguments: the default, for constants.
@@ -63,8 +63,8 @@ pub(crate) struct HostApp {
     pub(super) claim: Claim,
     pub(super) foreign_spawns: ForeignSpawns,
     /// [`ABORTS`], [`MARKS`], [`COPY`], [`PROFILES`], [`SUPERVISED`], [`GUARDED`] and [`STOPS`]: in
-    /// one byte, so that a spawn or a job checks all of them at once.
-    pub(super) job_flags: AtomicU8,
+    /// one word, so that a spawn or a job checks all of them at once, a spawn also with the inbox.
+    pub(super) job_flags: AtomicU32,
     /// The origin of the grids in ns, or [`NOT_LAID`].
     pub(super) grid: AtomicU64,
     fault: Mutex<Option<Fault>>,
@@ -100,7 +100,7 @@ impl HostApp {
             ceilings,
             claim: Claim::free(),
             foreign_spawns: ForeignSpawns::closed(),
-            job_flags: AtomicU8::new(0),
+            job_flags: AtomicU32::new(0),
             grid: AtomicU64::new(NOT_LAID),
             fault: Mutex::new(None),
             watched: AtomicBool::new(false),

@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration as StdDuration, Instant as StdInstant};
 
 use punctual_core::{
-    Arguments, CurrentWorker, Duration, Instant, Jobs, Level, Locked, Mutex as _, Node, Port, Queue,
-    Resource, Stamp, Worker,
+    Arguments, CurrentWorker, Duration, Instant, Jobs, Level, Locked, Mutex as _, Node, PackedStamp, Popped,
+    Port, Queue, Resource, Worker,
 };
 
 use crate::model::{self, Model};
@@ -85,10 +85,10 @@ static IS_REQUESTED: AtomicBool = AtomicBool::new(false);
 
 /// # Safety
 /// As for [`Run`](punctual_core::Run), and the level is [`LEVEL`].
-unsafe fn run(me: CurrentWorker, node: u32, now: Stamp, _: *const ()) -> Stamp {
-    // SAFETY: the executor has popped the node, which is the task's only one, and occupies the
+unsafe fn run(me: CurrentWorker, job: Popped, now: PackedStamp) -> PackedStamp {
+    // SAFETY: the executor has popped the job, whose node is the task's only one, and occupies the
     // level.
-    unsafe { TASK.run(me, node, now) }
+    unsafe { TASK.run(me, job, now) }
 }
 
 /// A task that does nothing.

@@ -8,7 +8,7 @@
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-use punctual_core::{Arguments, CurrentWorker, Level, Port, Stamp, Worker};
+use punctual_core::{Arguments, CurrentWorker, Level, PackedStamp, Popped, Port, Worker};
 
 use crate::model::{OnEarly, OnIdle};
 use crate::report::TaskReport;
@@ -65,15 +65,15 @@ impl<B: Bound> BoundTask<B> {
         }
     }
 
-    /// Runs the job of `node`.
+    /// Runs `job`.
     ///
     /// # Safety
     /// As for [`Task::run`].
     #[inline]
-    pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-        // SAFETY: the node was popped by this thread, which occupies the level, and is this task's,
-        // by this function's contract.
-        unsafe { self.task.run(me, node, now) }
+    pub unsafe fn run(&'static self, me: CurrentWorker, job: Popped, now: PackedStamp) -> PackedStamp {
+        // SAFETY: the job was popped by this thread, which occupies the level, and is this task's, by
+        // this function's contract.
+        unsafe { self.task.run(me, job, now) }
     }
 
     /// Frees the slot of the arguments, if they are in one.

@@ -4,7 +4,7 @@ use core::cell::{Cell, UnsafeCell};
 use core::mem::{self, ManuallyDrop, MaybeUninit};
 use core::task::{Context, RawWaker, RawWakerVTable, Waker};
 
-use punctual_core::{Activation, Arguments, CurrentWorker, Level, Stamp};
+use punctual_core::{Activation, Arguments, CurrentWorker, Level, PackedStamp, Popped, Stamp};
 
 use super::due;
 use super::timers::{self, TimersOfTask};
@@ -147,28 +147,28 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         }
     }
 
-    /// Polls the task with the given `node`.
+    /// Polls the task as `job`.
     ///
     /// # Safety
-    /// `node` was popped from the level's queue by the calling thread, which occupies the level,
-    /// and is this task's.
+    /// `job` was popped from the level's queue by the calling thread, which occupies the level, and
+    /// is this task's.
     #[inline]
-    pub unsafe fn run(&'static self, me: CurrentWorker, node: u32, now: Stamp) -> Stamp {
-        // SAFETY: this thread occupies the level to run this node, by this function's contract.
-        unsafe { self.activate(me, Release::At(self.activation.level().released(node)), now) }
+    pub unsafe fn run(&'static self, me: CurrentWorker, job: Popped, now: PackedStamp) -> PackedStamp {
+        // SAFETY: this thread occupies the level to run this job, by this function's contract.
+        unsafe { self.activate(me, Release::At(self.activation.level().released(job)), now).into() }
     }
 
     /// # Safety
     /// The calling thread occupies the level to run this.
     #[inline]
-    unsafe fn activate(&'static self, me: CurrentWorker, release: Release, now: Stamp) -> Stamp {
+    unsafe fn activate(&'static self, me: CurrentWorker, release: Release, now: PackedStamp) -> Stamp {
         // After a fault. Counted when it is dropped.
         if Host::aborts(B::runtime()) {
             return None;
         }
         // After its retirement, a destructor on this thread may release it once more.
         if B::NON_SEND.future() && self.activation.is_retired() || !self.activation.poll() {
-            return now;
+            return now.into();
         }
         // SAFETY: this thread occupies the level, by this function's contract; there is a future,
         // which `call` polls.
@@ -314,7 +314,9 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             return false;
         }
         // SAFETY: this thread occupies the level; there is a future, which `call` polls.
-        let end = unsafe { execute_plain::<B>(&self.monitor, me, Arguments::none(), Release::AtStart, None) };
+        let end = unsafe {
+            execute_plain::<B>(&self.monitor, me, Arguments::none(), Release::AtStart, PackedStamp::UNKNOWN)
+        };
         preemption.finish_at::<LevelOf<B>>(end);
         true
     }
@@ -345,7 +347,9 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             && let Some(preemption) = unsafe { core.preempt(me, level) }
         {
             // SAFETY: `preempt` made this thread occupy the level to run this job.
-            let end = unsafe { self.activate(me, time.map_or(Release::AtStart, Release::At), None) };
+            let end = unsafe {
+                self.activate(me, time.map_or(Release::AtStart, Release::At), PackedStamp::UNKNOWN)
+            };
             return preemption.finish(end);
         }
         self.activation.stamp(time.unwrap_or_else(|| stamp_any(&self.monitor)));

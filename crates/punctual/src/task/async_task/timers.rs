@@ -6,7 +6,7 @@
 
 use core::task::Waker;
 
-use punctual_core::{Armed, Instant, Level, Slots};
+use punctual_core::{Armed, Instant, Level, Popped, Slots};
 
 use super::due;
 use crate::port::per_thread;
@@ -78,15 +78,15 @@ impl<const N: usize, const W: usize> Timers<N, W> {
         Self { slots: unsafe { Slots::new(level, base) }, partition }
     }
 
-    /// Wakes the task that waits for the timer of `node`.
+    /// Wakes the task that waits for the timer of `job`.
     ///
     /// # Safety
-    /// `node` was popped from the level's queue by the calling thread, which occupies the level,
-    /// and is one of these.
-    pub unsafe fn run(&'static self, node: u32) {
-        // SAFETY: the node was popped by this thread and is one of these slots', by this function's
+    /// `job` was popped from the level's queue by the calling thread, which occupies the level, and
+    /// its node is one of these.
+    pub unsafe fn run(&'static self, job: Popped) {
+        // SAFETY: the job was popped by this thread and is one of these slots', by this function's
         // contract.
-        let (waker, time) = unsafe { self.slots.take(node) };
+        let (waker, time) = unsafe { self.slots.take(job) };
         due::during(self.slots.level().number(), time, || {
             // The waker may be the user's.
             Host::contained(self.partition.runtime, Culprit::Waker, || waker.wake());

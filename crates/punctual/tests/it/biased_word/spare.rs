@@ -27,7 +27,7 @@ pub(crate) enum Dropped {
     OneSpare,
     /// A thread takes the spare without comparing the bias state.
     BiasWithinSequence,
-    /// A thread takes the spare without comparing it with the one that it has loaded.
+    /// A thread takes the spare that it has loaded without testing whether there still is one.
     SpareWithinSequence,
     /// A thread loads the spare within the sequence, tests it there, but continues after a
     /// preemption.
@@ -279,7 +279,7 @@ impl Spare {
             }
             At::SpawnLooks => {
                 self.threads[thread].loaded = spare;
-                if slot(spare).is_some() { At::CompareBias } else { At::Claim(false) }
+                At::CompareBias
             }
             At::CompareBias => {
                 let is_biased = self.counted == 0 && !self.revoked;
@@ -287,8 +287,8 @@ impl Spare {
                 if goes_on { At::CompareSpare } else { At::Claim(false) }
             }
             At::CompareSpare => {
-                let is_same = spare == loaded || self.without(Dropped::SpareWithinSequence);
-                if is_same { At::Take } else { At::Claim(false) }
+                let tested = if self.without(Dropped::SpareWithinSequence) { loaded } else { spare };
+                if slot(tested).is_some() { At::Take } else { At::Claim(false) }
             }
             At::Take => {
                 seen.taken = true;

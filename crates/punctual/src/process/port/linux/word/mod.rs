@@ -86,7 +86,8 @@
 //! a store has found the word biased, so it is over, and its store visible, before a thread that
 //! has entered changes the location. While the bias is revoked, `take` fails. The thread that sets
 //! the location does so by a plain store where it has found 0. Other threads do not set it; a
-//! `withdraw` in between leaves a mark, which may be lost.
+//! `withdraw` in between leaves a mark, which may be lost. So that thread itself
+//! [takes](WordCell::take_own) the number that it has set, without comparing it once more.
 //!
 //! # What a sequence leaves behind
 //!
@@ -514,6 +515,17 @@ unsafe impl WordCell for BiasedWord {
         }
         let take = || number.compare_exchange(from, 0, Ordering::AcqRel, Ordering::Relaxed);
         self.is_plain() && take().is_ok()
+    }
+
+    #[inline(always)]
+    unsafe fn take_own(&self, number: &AtomicU32, from: u32, rseq: isize) -> bool {
+        // SAFETY: as in `set_unless`. If the number is positive, it is `from`, by this function's
+        // contract.
+        if unsafe { sequence::take_own(self, rseq, number) } {
+            return true;
+        }
+        let take = || number.compare_exchange(from, 0, Ordering::AcqRel, Ordering::Relaxed);
+        self.is_plain() && from.cast_signed() > 0 && take().is_ok()
     }
 
     #[cold]

@@ -294,6 +294,31 @@ pub(super) unsafe fn take(cell: &BiasedWord, rseq: isize, number: &AtomicU32, fr
     true
 }
 
+/// Replaces a positive `number` with 0 by a plain store, if the word is biased to this CPU.
+///
+/// # Safety
+/// As for [`set_unless`].
+#[inline(always)]
+pub(super) unsafe fn take_own(cell: &BiasedWord, rseq: isize, number: &AtomicU32) -> bool {
+    // SAFETY: as in `take`.
+    unsafe {
+        asm!(
+            begin!(),
+            "cmp dword ptr [{number}], 0",
+            "jle {failed}",
+            "mov dword ptr [{number}], 0",
+            end!(),
+            cell = in(reg) cell,
+            rseq = in(reg) rseq,
+            number = in(reg) number,
+            t = out(reg) _,
+            failed = label { return false },
+            options(nostack),
+        );
+    }
+    true
+}
+
 /// Clears the pointer to the descriptor of the calling thread's last sequence.
 ///
 /// # Safety

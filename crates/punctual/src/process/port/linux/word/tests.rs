@@ -409,8 +409,9 @@ impl Load {
         if self.number.load(Ordering::Relaxed) != 1 {
             self.number.store(1, Ordering::Release);
             self.set.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the token is that of this thread.
-        } else if unsafe { self.cell.take(&self.number, 1, self.cell.token()) } {
+        // SAFETY: the token is that of this thread, and only the thread that has set the bit makes
+        // the number positive.
+        } else if unsafe { self.cell.take_own(&self.number, 1, self.cell.token()) } {
             self.taken.fetch_add(1, Ordering::Relaxed);
         }
     }

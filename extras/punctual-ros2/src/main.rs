@@ -7,6 +7,7 @@
 
 mod arguments;
 mod discovery;
+mod events;
 mod filter;
 mod interfaces;
 mod node;

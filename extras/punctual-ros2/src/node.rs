@@ -21,6 +21,7 @@ use ros2_client::{MessageTypeName, Name, NodeName, NodeOptions};
 
 use crate::arguments::Arguments;
 use crate::discovery::Discovery;
+use crate::events::{self, EventPublisher, Events};
 use crate::filter;
 use crate::interfaces::Interfaces;
 use crate::parameters::{self, Access, Answers};
@@ -52,6 +53,7 @@ pub(crate) struct Ros2 {
     // Dropped first, because they use the node.
     subscribers: Vec<Waiting<Readers>>,
     services: Option<Waiting<Answers>>,
+    events: Option<Events>,
     /// For each topic, the writer if the app publishes it.
     writers: Vec<Option<DataWriter<Whole, Raw>>>,
     link: Link,
@@ -83,6 +85,7 @@ struct Made {
     /// One for each incoming topic.
     readers: Vec<Readers>,
     answers: Option<Answers>,
+    events: Option<EventPublisher>,
 }
 
 impl Plan {
@@ -98,6 +101,7 @@ impl Plan {
             }
             None => None,
         };
+        let events = self.services.as_ref().map(|_| events::publisher(&mut link.node)).transpose()?;
         let (mut readers, mut writers) = (vec![], vec![]);
         for info in &self.topics {
             let within = |reason| format!("{}: {reason}", info.name);
@@ -109,7 +113,7 @@ impl Plan {
                 }
             }
         }
-        Ok(Made { link, writers, readers, answers })
+        Ok(Made { link, writers, readers, answers, events })
     }
 }
 
@@ -201,7 +205,7 @@ every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are err
         // Before the participant: an interface between the two is new.
         let interfaces = Interfaces::now();
         let refused = |reason| Ros2Error::Refused { name, domain: discovery.domain, reason };
-        let Made { link, writers, readers, answers } = plan.make().map_err(refused)?;
+        let Made { link, writers, readers, answers, events } = plan.make().map_err(refused)?;
         let incoming = app.topics.into_iter().filter(|topic| topic.info.direction == Direction::Incoming);
         let subscribe = |(AppTopic { info, publisher, .. }, readers): (AppTopic, Readers)| {
             let mut forward = publisher.map(|publisher| Forward { topic: info.name, publisher });
@@ -210,9 +214,14 @@ every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are err
         let subscribers = incoming.zip(readers).map(subscribe).collect::<io::Result<_>>()?;
         let serve = |links| futures::executor::block_on(parameters::serve_all(links));
         let services = answers.map(|answers| Waiting::start(answers, serve)).transpose()?;
+        let full_name = link.node.fully_qualified_name();
+        let events = events
+            .zip(plan.services.as_ref())
+            .map(|(publisher, (_, access))| Events::start(publisher, access.clone(), full_name));
         Ok(Self {
             subscribers,
             services,
+            events: events.transpose()?,
             writers,
             link,
             plan,
@@ -230,8 +239,9 @@ every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are err
         writer.write(whole, Some(timestamp(message.time_ns))).map_err(text)
     }
 
-    /// Reports incompatible peers, and joins interfaces that have come up. Restarts if rustdds has lost a thread: its threads end
-    /// without a message when the kernel interrupts their wait, as after SIGSTOP and SIGCONT.
+    /// Reports incompatible peers, and joins interfaces that have come up. Restarts if rustdds has
+    /// lost a thread: its threads end without a message when the kernel interrupts their wait, as
+    /// after SIGSTOP and SIGCONT.
     fn check(&mut self) -> Result<(), Ros2Error> {
         if library_threads() < self.library_threads {
             restart(Self::NAME, format_args!("a thread of rustdds has ended"));
@@ -281,12 +291,15 @@ impl Ros2 {
 
     /// Replaces the node.
     fn adopt(&mut self, made: Made) -> io::Result<()> {
-        let Made { link, writers, readers, answers } = made;
+        let Made { link, writers, readers, answers, events } = made;
         for (subscriber, readers) in self.subscribers.iter().zip(readers) {
             subscriber.renew(readers);
         }
         if let (Some(services), Some(answers)) = (&self.services, answers) {
             services.renew(answers);
+        }
+        if let (Some(present), Some(publisher)) = (&self.events, events) {
+            present.renew(publisher);
         }
         let old = (std::mem::replace(&mut self.writers, writers), std::mem::replace(&mut self.link, link));
         // Dropping it takes long, since it notifies its peers.

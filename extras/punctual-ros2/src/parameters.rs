@@ -62,9 +62,14 @@ impl Access {
         own.map(|remote| self.found.get_or_init(|| remote)).ok_or(RequestError::NoApp(vec![]))
     }
 
+    /// Returns the parameters with their present values.
+    pub(crate) fn try_list(&self) -> Result<Vec<Parameter>, RequestError> {
+        self.remote().and_then(Remote::list)
+    }
+
     /// Returns the parameters with their present values; none if the app does not answer.
     fn list(&self) -> Vec<Parameter> {
-        self.remote().and_then(Remote::list).unwrap_or_default()
+        self.try_list().unwrap_or_default()
     }
 
     /// Makes all of these assignments, as soon as the app serves its parameters.

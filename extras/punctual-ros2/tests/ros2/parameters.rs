@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use punctual_bridge::{Bridge, Parameters, Running, Topic, TransportServer, Tunable, Tuning, TuningServer};
 use ros2_client::dds::{Context, Node, ServiceMapping};
 use ros2_client::parameters::ParameterValue;
-use ros2_client::parameters::raw::Parameter;
+use ros2_client::parameters::raw::{Parameter, ParameterEvent};
 use ros2_client::qos::{History, QosProfile, Reliability, WhenFull};
 use ros2_client::rcl_interfaces::{
     ListParametersRequest, ListParametersResponse, SetParametersAtomicallyResponse, SetParametersRequest,
 };
-use ros2_client::{Message, Name, NodeName, NodeOptions, ServiceTypeName};
+use ros2_client::{Message, MessageTypeName, Name, NodeName, NodeOptions, ServiceTypeName};
 
 use super::cyclone::{Machine, Peer, alone, beside_another_machine, skip};
 use super::program;
@@ -332,5 +332,26 @@ fn inside_enhanced() {
     let granted: SetParametersAtomicallyResponse = ask(&mut node, service.0, service.1, &set(2.0, 64));
     assert!(granted.result.successful, "{}", granted.result.reason);
     assert_eq!((server.parameters().pan.kp, server.parameters().window), (2.0, 64));
+
+    let topic = MessageTypeName::new("rcl_interfaces", "ParameterEvent");
+    let name = Name::parse("/parameter_events").unwrap();
+    let qos = QosProfile::publisher_default();
+    let topic = node.create_topic(&name, topic, &qos).unwrap();
+    let events = node.create_subscription::<ParameterEvent>(&topic, Some(qos)).unwrap();
+    let mut kp = 0.0;
+    let begun = Instant::now();
+    let event = loop {
+        // Discovery takes time, so earlier changes may not be received.
+        kp += 0.125;
+        let granted: SetParametersAtomicallyResponse = ask(&mut node, service.0, service.1, &set(kp, 32));
+        assert!(granted.result.successful && begun.elapsed() < LIMIT);
+        thread::sleep(Duration::from_millis(700));
+        if let Some((event, _)) = events.take().unwrap() {
+            break event;
+        }
+    };
+    let names: Vec<&str> = event.changed_parameters.iter().map(|changed| changed.name.as_str()).collect();
+    assert_eq!((event.node.as_str(), names[0]), ("/gimbal", "pan.kp"));
+    assert!(event.new_parameters.is_empty() && event.deleted_parameters.is_empty());
     drop(bridge.finish());
 }

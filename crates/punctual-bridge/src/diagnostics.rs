@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use punctual::background::{Health, TaskHealth, health};
 
+use crate::Message;
 use crate::message::{Byte, Description, Encoder, Field, Kind, Scalar, Value};
-use crate::messages::{DIAGNOSTIC_LEVELS, DiagnosticStatus, HEADER_KIND, Time};
+use crate::messages::{DiagnosticStatus, HEADER_KIND, Time};
 use crate::qos::Qos;
 use crate::sink::Channel;
 
@@ -39,7 +40,7 @@ const STATUS: &Description = &Description::new(
         Field::new("values", None, Kind::Sequence(&Kind::Message(KEY_VALUE), MAX_VALUES)),
     ],
 )
-.constants(DIAGNOSTIC_LEVELS);
+.constants(DiagnosticStatus::<1>::DESCRIPTION.declared_constants());
 const ARRAY: &Description = &Description::new(
     "diagnostic_msgs/msg/DiagnosticArray",
     &[

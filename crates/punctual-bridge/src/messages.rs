@@ -1,27 +1,42 @@
-//! Standard messages, under their ROS names.
+//! Standard messages of ROS, with their constants: a module for each package.
 //!
-//! For sequences and texts, which are unbounded in ROS, `N` and similar parameters set the
-//! capacity.
+//! The definitions of ROS 2 in `msg` determine the types. A field that is a sequence has the
+//! capacity `N`, or another parameter of its message; a text has 32 bytes, or as many as its type
+//! states. The capacities are private to the program, so type hashes and MD5 sums are those of ROS.
+//! `std_msgs/msg/Char` and `std_msgs/msg/Empty` are not supported. In ROS 1 `BatteryState`,
+//! `CameraInfo`, `NavSatFix`, `NavSatStatus` and `Range` have other definitions, so its nodes
+//! refuse these types.
+//!
+//! ```
+//! use punctual_bridge::Incoming;
+//! use punctual_bridge::message::Numbers;
+//! use punctual_bridge::messages::sensor_msgs::{BatteryState, LaserScan};
+//!
+//! static SCAN: Incoming<LaserScan<720>> =
+//!     Incoming::new("/scan", LaserScan::default()).numbers(Numbers::Any);
+//! static BATTERY: Incoming<BatteryState<8>> = Incoming::new("/battery", BatteryState::default());
+//!
+//! let is_charging = |battery: &BatteryState<8>| {
+//!     battery.power_supply_status == BatteryState::<8>::POWER_SUPPLY_STATUS_CHARGING
+//! };
+//! assert!(!is_charging(&BATTERY.reader().unwrap().read().message));
+//! ```
 
 use crate::Message;
-use crate::message::{Byte, Decoder, Description, Element, Encoder, Field, Kind, Sequence, Text, Value};
+use crate::message::{Decoder, Description, Element, Encoder, Field, Kind, Text, Value};
+
+pub use self::diagnostic_msgs::{DiagnosticArray, DiagnosticStatus, KeyValue};
+pub use self::geometry_msgs::Vector3;
+pub use self::sensor_msgs::JointState;
+pub use self::std_msgs::{Float64MultiArray, MultiArrayDimension, MultiArrayLayout};
+
+include!(concat!(env!("OUT_DIR"), "/messages.rs"));
 
 pub(crate) const TIME: &str = "builtin_interfaces/msg/Time";
 pub(crate) const HEADER: &str = "std_msgs/msg/Header";
+pub(crate) const DURATION: &str = "builtin_interfaces/msg/Duration";
 /// A header with any frame of reference.
 pub(crate) const HEADER_KIND: Kind = Header::<32>::KIND;
-
-/// Three numbers: `geometry_msgs/msg/Vector3`.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Message)]
-#[message(name = "geometry_msgs/msg/Vector3")]
-pub struct Vector3 {
-    /// The first.
-    pub x: f64,
-    /// The second.
-    pub y: f64,
-    /// The third.
-    pub z: f64,
-}
 
 /// A time since 1970: `builtin_interfaces/msg/Time`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +48,12 @@ pub struct Time {
 }
 
 impl Time {
+    /// Returns [`RELEASE`](Self::RELEASE), also in a `static`.
+    #[allow(clippy::should_implement_trait, reason = "the function of the trait is not const")]
+    pub const fn default() -> Self {
+        Self::RELEASE
+    }
+
     /// The release of the message: the bridge or transport fills it in, so a task need not convert
     /// it.
     pub const RELEASE: Self = Self { sec: i32::MIN, nanosec: u32::MAX };
@@ -86,6 +107,14 @@ pub struct Header<const TEXT: usize> {
     pub frame_id: Text<TEXT>,
 }
 
+impl<const TEXT: usize> Header<TEXT> {
+    /// Returns the header of a message at its release, also in a `static`.
+    #[allow(clippy::should_implement_trait, reason = "the function of the trait is not const")]
+    pub const fn default() -> Self {
+        <Self as Value>::EMPTY
+    }
+}
+
 impl<const TEXT: usize> Value for Header<TEXT> {
     const KIND: Kind = Kind::Message(<Self as Message>::DESCRIPTION);
     const EMPTY: Self = Self { stamp: Time::EMPTY, frame_id: Text::EMPTY };
@@ -113,187 +142,11 @@ impl<const TEXT: usize> Message for Header<TEXT> {
     );
 }
 
-/// Up to `N` joints of a machine, with names of up to 32 bytes: `sensor_msgs/msg/JointState`.
-///
-/// Each sequence has a value for each joint, or is empty.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Message)]
-#[message(name = "sensor_msgs/msg/JointState")]
-pub struct JointState<const N: usize> {
-    /// The time.
-    pub header: Header<32>,
-    /// The names.
-    pub name: Sequence<Text<32>, N>,
-    /// The positions, in rad or m.
-    pub position: Sequence<f64, N>,
-    /// The velocities, in rad/s or m/s.
-    pub velocity: Sequence<f64, N>,
-    /// The torques or forces, in N m or N.
-    pub effort: Sequence<f64, N>,
-}
-
-/// One dimension of an array: `std_msgs/msg/MultiArrayDimension`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Message)]
-#[message(name = "std_msgs/msg/MultiArrayDimension")]
-pub struct MultiArrayDimension {
-    /// The name.
-    pub label: Text<32>,
-    /// The size.
-    pub size: u32,
-    /// The number of elements in all dimensions from this one on.
-    pub stride: u32,
-}
-
-/// The layout of an array of up to four dimensions: `std_msgs/msg/MultiArrayLayout`.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Message)]
-#[message(name = "std_msgs/msg/MultiArrayLayout")]
-pub struct MultiArrayLayout {
-    /// The dimensions, outermost first.
-    pub dim: Sequence<MultiArrayDimension, 4>,
-    /// The number of preceding elements.
-    pub data_offset: u32,
-}
-
-/// Up to `N` numbers: `std_msgs/msg/Float64MultiArray`.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Message)]
-#[message(name = "std_msgs/msg/Float64MultiArray")]
-pub struct Float64MultiArray<const N: usize> {
-    /// The layout; without dimensions, one after the other.
-    pub layout: MultiArrayLayout,
-    /// The numbers.
-    pub data: Sequence<f64, N>,
-}
-
-/// A key and its value, as texts: `diagnostic_msgs/msg/KeyValue`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Message)]
-#[message(name = "diagnostic_msgs/msg/KeyValue")]
-pub struct KeyValue {
-    /// The key.
-    pub key: Text<64>,
-    /// The value.
-    pub value: Text<64>,
-}
-
-pub(crate) const DIAGNOSTIC_LEVELS: &[&str] = &["byte OK=0", "byte WARN=1", "byte ERROR=2", "byte STALE=3"];
-
-/// The status of a machine part, with up to `V` values: `diagnostic_msgs/msg/DiagnosticStatus`.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct DiagnosticStatus<const V: usize> {
-    /// [`OK`](Self::OK), [`WARN`](Self::WARN), [`ERROR`](Self::ERROR) or [`STALE`](Self::STALE).
-    pub level: Byte,
-    /// The part.
-    pub name: Text<64>,
-    /// A description of the status.
-    pub message: Text<128>,
-    /// The hardware's identifier.
-    pub hardware_id: Text<64>,
-    /// Details.
-    pub values: Sequence<KeyValue, V>,
-}
-
-impl<const V: usize> DiagnosticStatus<V> {
-    /// The part works.
-    pub const OK: Byte = Byte(0);
-    /// The part needs attention.
-    pub const WARN: Byte = Byte(1);
-    /// The part does not work.
-    pub const ERROR: Byte = Byte(2);
-    /// The part sends no data.
-    pub const STALE: Byte = Byte(3);
-}
-
-impl<const V: usize> Value for DiagnosticStatus<V> {
-    const KIND: Kind = Kind::Message(<Self as Message>::DESCRIPTION);
-    const EMPTY: Self = Self {
-        level: Byte::EMPTY,
-        name: Text::EMPTY,
-        message: Text::EMPTY,
-        hardware_id: Text::EMPTY,
-        values: Sequence::EMPTY,
-    };
-
-    fn encode(&self, to: &mut Encoder) {
-        self.level.encode(to);
-        self.name.encode(to);
-        self.message.encode(to);
-        self.hardware_id.encode(to);
-        self.values.encode(to);
-    }
-
-    fn decode(from: &mut Decoder<'_>) -> Self {
-        Self {
-            level: Value::decode(from),
-            name: Value::decode(from),
-            message: Value::decode(from),
-            hardware_id: Value::decode(from),
-            values: Value::decode(from),
-        }
-    }
-}
-
-impl<const V: usize> Element for DiagnosticStatus<V> {}
-
-impl<const V: usize> Message for DiagnosticStatus<V> {
-    const DESCRIPTION: &'static Description = &Description::new(
-        "diagnostic_msgs/msg/DiagnosticStatus",
-        &[
-            Field::new("level", None, Byte::KIND),
-            Field::new("name", None, Text::<64>::KIND),
-            Field::new("message", None, Text::<128>::KIND),
-            Field::new("hardware_id", None, Text::<64>::KIND),
-            Field::new("values", None, Sequence::<KeyValue, V>::KIND),
-        ],
-    )
-    .constants(DIAGNOSTIC_LEVELS);
-}
-
-/// The status of up to `S` machine parts, each with up to `V` values:
-/// `diagnostic_msgs/msg/DiagnosticArray`.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Message)]
-#[message(name = "diagnostic_msgs/msg/DiagnosticArray")]
-pub struct DiagnosticArray<const S: usize, const V: usize> {
-    /// The time.
-    pub header: Header<32>,
-    /// The statuses.
-    pub status: Sequence<DiagnosticStatus<V>, S>,
-}
-
-/// Adds a constant function `default`, for statics, to messages whose [`Default`] is their
-/// [`EMPTY`](Value::EMPTY).
-macro_rules! const_default {
-    ($([$($generics:tt)*] $message:ty;)*) => {
-        $(
-            impl<$($generics)*> $message {
-                /// Returns the empty message, as its [`Default`] does, also in a `static`.
-                #[allow(
-                    clippy::should_implement_trait,
-                    reason = "it does, but the function of the trait is not const"
-                )]
-                pub const fn default() -> Self {
-                    <Self as Value>::EMPTY
-                }
-            }
-        )*
-    };
-}
-
-const_default! {
-    [] Vector3;
-    [] Time;
-    [const TEXT: usize] Header<TEXT>;
-    [const N: usize] JointState<N>;
-    [] MultiArrayDimension;
-    [] MultiArrayLayout;
-    [const N: usize] Float64MultiArray<N>;
-    [] KeyValue;
-    [const V: usize] DiagnosticStatus<V>;
-    [const S: usize, const V: usize] DiagnosticArray<S, V>;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Incoming;
-    use crate::message::{Layout, decode};
+    use crate::message::{Byte, Layout, Sequence, decode};
 
     #[test]
     fn stamps_messages_with_the_release_by_default() {
@@ -323,6 +176,36 @@ mod tests {
         assert_eq!(<MultiArrayLayout as Default>::default(), MultiArrayLayout::EMPTY);
         assert_eq!(<KeyValue as Default>::default(), KeyValue::EMPTY);
         assert_eq!(<MultiArrayDimension as Default>::default(), MultiArrayDimension::EMPTY);
+    }
+
+    #[test]
+    fn messages_have_constants_and_initial_values() {
+        assert_eq!(sensor_msgs::BatteryState::<1>::POWER_SUPPLY_TECHNOLOGY_LIFE, 4);
+        assert_eq!(sensor_msgs::NavSatStatus::STATUS_NO_FIX, -1);
+        assert_eq!(DiagnosticStatus::<1>::STALE, Byte(3));
+        assert_eq!(geometry_msgs::Quaternion::default().w, 1.0);
+        assert_eq!(geometry_msgs::PoseStamped::EMPTY.pose.orientation.w, 1.0);
+        assert_eq!(sensor_msgs::NavSatStatus::default().status, -2);
+    }
+
+    #[test]
+    fn nested_sequences_have_capacities_of_their_own() {
+        let point = trajectory_msgs::JointTrajectoryPoint::<2> {
+            positions: [0.5, 0.25].into(),
+            time_from_start: builtin_interfaces::Duration { sec: 1, nanosec: 5 },
+            ..Value::EMPTY
+        };
+        let sent = trajectory_msgs::JointTrajectory::<2, 3> {
+            joint_names: ["pan", "tilt"].map(|name| Text::new(name).unwrap()).into(),
+            points: [point, point, point].into(),
+            ..Value::EMPTY
+        };
+        let mut encoder = Encoder::default();
+        let bytes = encoder.encode(1_000_000_007, &sent);
+        let received: trajectory_msgs::JointTrajectory<2, 3> = decode(bytes, Layout::Cdr).unwrap();
+        assert_eq!((received.points, received.header.stamp), (sent.points, Time { sec: 1, nanosec: 7 }));
+        let fewer = decode::<trajectory_msgs::JointTrajectory<2, 2>>(bytes, Layout::Cdr);
+        assert_eq!(fewer.unwrap_err().to_string(), "points is longer than its capacity of 2");
     }
 
     #[test]

@@ -61,8 +61,8 @@ pub trait Value: Sized {
     /// The encoding.
     const KIND: Kind;
 
-    /// Zeros, `false`, empty texts and sequences, and the time [of the release]: the initial
-    /// message of a `static`, or of some of its fields.
+    /// Zeros, `false`, empty texts and sequences, the time [of the release], and the initial values
+    /// of a standard message: for a `static`, or some of its fields.
     ///
     /// ```
     /// use punctual_bridge::message::{Sequence, Text, Value};
@@ -126,6 +126,11 @@ impl Description {
     /// Adds constants that belong to its definition, in the interface language of ROS: `byte OK=0`.
     pub const fn constants(self, constants: &'static [&'static str]) -> Self {
         Self { constants, ..self }
+    }
+
+    /// Returns the constants that belong to its definition.
+    pub(crate) const fn declared_constants(&self) -> &'static [&'static str] {
+        self.constants
     }
 
     /// Returns the name.

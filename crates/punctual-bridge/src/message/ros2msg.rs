@@ -21,17 +21,22 @@ impl Dialect {
         is_other.then_some("uint32 seq\ntime stamp\nstring frame_id\n")
     }
 
+    /// Returns the built-in type that a message is in the language.
+    fn built_in(self, description: &Description) -> Option<&'static str> {
+        match description.name() {
+            crate::messages::TIME if self != Self::Ros2 => Some("time"),
+            crate::messages::DURATION if self != Self::Ros2 => Some("duration"),
+            _ => None,
+        }
+    }
+
     /// Returns the message that a value is or consists of, unless it is a built-in type of the
     /// language.
     pub(crate) fn inner(self, kind: Kind) -> Option<&'static Description> {
         match kind {
             Kind::Scalar(_) | Kind::Text(_) => None,
             Kind::Array(element, _) | Kind::Sequence(element, _) => self.inner(*element),
-            Kind::Message(description)
-                if self != Self::Ros2 && description.name() == crate::messages::TIME =>
-            {
-                None
-            }
+            Kind::Message(description) if self.built_in(description).is_some() => None,
             Kind::Message(description) => Some(description),
         }
     }
@@ -46,7 +51,7 @@ impl Dialect {
             Kind::Text(_) => "string".into(),
             Kind::Message(description) => match self.inner(kind) {
                 Some(_) => description.name().replacen("/msg/", "/", 1),
-                None => "time".into(),
+                None => self.built_in(description).unwrap_or_default().into(),
             },
         }
     }

@@ -6,6 +6,7 @@
 mod threads;
 
 mod bridge;
+mod definitions;
 mod diagnostics;
 mod helper;
 mod incoming;

@@ -5,12 +5,15 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use punctual_bridge::transport::{Direction, OutgoingMessage};
-use punctual_transport::{App, Network, Notice, print};
+use punctual_transport::{App, Network, Notice, node_name, print};
 use zenoh::bytes::Encoding;
+use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::{Publisher, Subscriber};
 use zenoh::qos::CongestionControl;
 use zenoh::sample::SampleKind;
 use zenoh::{Config, Session, Wait};
+
+use crate::rmw::{self, Ros};
 
 /// The endpoint without options.
 const DEFAULT_ENDPOINT: &str = "tcp/127.0.0.1:7447";
@@ -27,18 +30,28 @@ const ATTACHED: usize = 12;
 /// The topic `/angles` has the key `angles`; a message consists of its bytes in CDR, as in ROS 2,
 /// with the encoding `application/cdr;geometry_msgs/msg/Vector3`. Its attachment has twelve bytes,
 /// little-endian: the release, in ns since 1970 (`u64`), and the sequence number (`u32`), which has
-/// a gap where messages were lost.
+/// a gap where messages were lost. With `--ros`, keys, attachments and tokens are those of
+/// `rmw_zenoh_cpp`.
 ///
 /// A blocked peer blocks this process. The app reports this, and counts the messages that it
 /// overwrites in that time. After 5 s Zenoh closes the connection to such a peer. Messages in
 /// flight may be lost when either side ends; only the sequence numbers show how many.
 pub(crate) struct Zenoh {
     _subscribers: Vec<Subscriber<()>>,
-    /// For each topic, the publisher if the app publishes it.
-    publishers: Vec<Option<Publisher<'static>>>,
+    /// With `--ros`, the announcements of the node and of its topics.
+    _tokens: Vec<LivelinessToken>,
+    /// For each topic, the publisher if the app publishes it, and with `--ros` its token.
+    publishers: Vec<Option<(Publisher<'static>, Option<String>)>>,
     session: Session,
     /// The IDs of the connected peers.
     peers: BTreeSet<String>,
+}
+
+/// The operands.
+pub(crate) struct Options {
+    place: Place,
+    /// The name of the node of ROS, if the node is one.
+    ros: Option<String>,
 }
 
 /// The place of the node in the network.
@@ -110,35 +123,62 @@ fn peer(key: &str, endpoint: &str) -> zenoh::Result<Config> {
 
 impl Network for Zenoh {
     const NAME: &'static str = "zenoh";
-    const OPERANDS: &'static str = "[--listen ENDPOINT | --connect ENDPOINT | --config FILE]";
+    const OPERANDS: &'static str = "[--ros] [--listen ENDPOINT | --connect ENDPOINT | --config FILE]";
     const HELP: &'static str = "\
 Publishes the topics of a running Punctual app as a node of Zenoh, and passes messages of other nodes
 to the app. Waits for the app, and ends with it. An endpoint is tcp/ADDRESS:PORT.
 
+  --ros               keys, type hashes and announcements of rmw_zenoh_cpp, in the domain of
+                      ROS_DOMAIN_ID; connects to the router at tcp/127.0.0.1:7447 by default
   --listen ENDPOINT   where peers connect, tcp/127.0.0.1:7447 by default: without discovery,
                       encryption and authentication
   --connect ENDPOINT  a peer or router (zenohd) to connect to; reconnects after a loss
   --config FILE       a configuration of Zenoh in JSON5: router, discovery, TLS, access control";
-    type Options = Place;
+    type Options = Options;
     type Error = ZenohError;
 
-    fn options(_: &str, operands: &[String]) -> Option<Place> {
+    fn options(app: &str, operands: &[String]) -> Option<Options> {
         let operands: Vec<&str> = operands.iter().map(String::as_str).collect();
-        match operands[..] {
-            [] => Some(Place::Listen(DEFAULT_ENDPOINT.to_owned())),
-            ["--listen", endpoint] => Some(Place::Listen(endpoint.to_owned())),
-            ["--connect", endpoint] => Some(Place::Connect(endpoint.to_owned())),
-            ["--config", file] => Some(Place::Configured(file.to_owned())),
-            _ => None,
-        }
+        let (is_ros, operands) = match operands[..] {
+            ["--ros", ref rest @ ..] => (true, rest),
+            ref all => (false, all),
+        };
+        let place = match *operands {
+            [] if is_ros => Place::Connect(DEFAULT_ENDPOINT.to_owned()),
+            [] => Place::Listen(DEFAULT_ENDPOINT.to_owned()),
+            ["--listen", endpoint] => Place::Listen(endpoint.to_owned()),
+            ["--connect", endpoint] => Place::Connect(endpoint.to_owned()),
+            ["--config", file] => Place::Configured(file.to_owned()),
+            _ => return None,
+        };
+        Some(Options { place, ros: is_ros.then(|| node_name(app)) })
     }
 
-    fn connect(place: Place, app: App) -> Result<Self, ZenohError> {
+    fn connect(Options { place, ros }: Options, app: App) -> Result<Self, ZenohError> {
+        let domain = std::env::var_os("ROS_DOMAIN_ID").map(|value| value.to_string_lossy().into_owned());
+        let ros = ros.map(|node| Ros::new(node, domain.as_deref())).transpose();
+        let ros = ros.map_err(|error| ZenohError::new("--ros", &error, "unset the variable"))?;
         let session = place.session()?;
-        let (mut publishers, mut subscribers) = (vec![], vec![]);
-        for topic in app.topics {
-            let (name, key) = (topic.info.name.clone(), key(&topic.info.name).to_owned());
+        let id = session.zid().to_string();
+        let announce = |token: &str| {
+            let declared = session.liveliness().declare_token(token.to_owned()).wait();
+            declared.map_err(|error| ZenohError::new(token, &error, "the node cannot be announced"))
+        };
+        let (mut publishers, mut subscribers, mut tokens) = (vec![], vec![], vec![]);
+        if let Some(ros) = &ros {
+            tokens.push(announce(&ros.token(&id))?);
+        }
+        for (index, topic) in app.topics.into_iter().enumerate() {
+            let (name, mut key) = (topic.info.name.clone(), key(&topic.info.name).to_owned());
             let explain = |error| ZenohError::new(&name, &error, "its name is not a valid key of Zenoh");
+            let mut token = None;
+            if let Some(ros) = &ros {
+                let names = ros
+                    .names(&id, index, &topic.info)
+                    .map_err(|error| ZenohError::new(&name, &error, "its type cannot be announced to ROS"))?;
+                tokens.push(announce(&names.token)?);
+                (key, token) = (names.key, Some(names.token));
+            }
             publishers.push(match topic.info.direction {
                 Direction::Outgoing => {
                     let encoding = Encoding::APPLICATION_CDR.with_schema(topic.info.type_name.as_str());
@@ -146,7 +186,7 @@ to the app. Waits for the app, and ends with it. An endpoint is tcp/ADDRESS:PORT
                     // The app's ring drops messages first, and counts them. Zenoh would drop them
                     // silently.
                     let publisher = publisher.congestion_control(CongestionControl::Block);
-                    Some(publisher.wait().map_err(explain)?)
+                    Some((publisher.wait().map_err(explain)?, token))
                 }
                 Direction::Incoming => None,
             });
@@ -167,13 +207,16 @@ to the app. Waits for the app, and ends with it. An endpoint is tcp/ADDRESS:PORT
             }
         }
         let peers = connected(&session);
-        Ok(Self { _subscribers: subscribers, publishers, session, peers })
+        Ok(Self { _subscribers: subscribers, _tokens: tokens, publishers, session, peers })
     }
 
     fn publish(&mut self, message: &OutgoingMessage<'_>) -> Result<(), String> {
-        let Some(Some(publisher)) = self.publishers.get(message.topic) else { return Ok(()) };
-        let attached = attached(message.time_ns, message.sequence);
-        let put = publisher.put(message.payload.to_vec()).attachment(attached.as_slice());
+        let Some(Some((publisher, token))) = self.publishers.get(message.topic) else { return Ok(()) };
+        let attached = match token {
+            Some(token) => rmw::attached(message.time_ns, message.sequence, token),
+            None => attached(message.time_ns, message.sequence).to_vec(),
+        };
+        let put = publisher.put(message.payload.to_vec()).attachment(attached);
         put.wait().map_err(|error| error.to_string())
     }
 
@@ -235,13 +278,17 @@ mod tests {
     fn accepts_one_place() {
         let place = |operands: &[&str]| {
             let operands: Vec<String> = operands.iter().map(|&operand| operand.to_owned()).collect();
-            match Zenoh::options("app", &operands)? {
-                Place::Listen(endpoint) => Some(format!("at {endpoint}")),
-                Place::Connect(endpoint) => Some(format!("to {endpoint}")),
-                Place::Configured(file) => Some(format!("by {file}")),
+            let Options { place, ros } = Zenoh::options("app", &operands)?;
+            let ros = ros.map_or_else(String::new, |node| format!("{node} "));
+            match place {
+                Place::Listen(endpoint) => Some(format!("{ros}at {endpoint}")),
+                Place::Connect(endpoint) => Some(format!("{ros}to {endpoint}")),
+                Place::Configured(file) => Some(format!("{ros}by {file}")),
             }
         };
         assert_eq!(place(&[]).unwrap(), "at tcp/127.0.0.1:7447");
+        assert_eq!(place(&["--ros"]).unwrap(), "app to tcp/127.0.0.1:7447");
+        assert_eq!(place(&["--ros", "--listen", "tcp/[::]:1"]).unwrap(), "app at tcp/[::]:1");
         assert_eq!(place(&["--listen", "tcp/[::]:1"]).unwrap(), "at tcp/[::]:1");
         assert_eq!(place(&["--connect", "tcp/10.0.0.2:1"]).unwrap(), "to tcp/10.0.0.2:1");
         assert_eq!(place(&["--config", "node.json5"]).unwrap(), "by node.json5");

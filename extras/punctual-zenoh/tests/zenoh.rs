@@ -105,6 +105,86 @@ fn gimbal_is_controlled_and_observed() {
     }
 }
 
+#[test]
+fn nodes_of_rmw_zenoh_exchange_messages() {
+    match alone::run("inside_with_rmw", UP, "python3 -c 'import zenoh; zenoh.Config'") {
+        Some(went_well) => assert!(went_well, "see above"),
+        None => skip_any(
+            &[Need::PythonModule("zenoh"), Need::System("a network namespace")],
+            "nodes of rmw_zenoh_cpp",
+        ),
+    }
+}
+
+/// Receives and sends messages by the keys of the announcements, as nodes of ROS 2 do.
+const RMW_PEER: &str = r#"
+import json, queue, struct, sys, zenoh
+config = zenoh.Config()
+config.insert_json5('scouting/multicast/enabled', 'false')
+config.insert_json5('listen/endpoints', '[]')
+config.insert_json5('connect/endpoints', json.dumps([sys.argv[1]]))
+with zenoh.open(config) as session:
+    tokens = queue.Queue()
+    announced = session.liveliness().declare_subscriber(
+        '@ros2_lv/7/**', lambda sample: tokens.put(str(sample.key_expr)), history=True)
+    found = sorted(tokens.get(timeout=600).split('/', 4)[4].split('/') for _ in range(3))
+    for parts in found:
+        print('/'.join(parts), flush=True)
+    def key(parts):
+        _, _, _, _, _, name, kind, hash, _ = parts
+        return '/'.join(['7', name.replace('%', '/').strip('/'), kind, hash])
+    came = queue.Queue()
+    subscriber = session.declare_subscriber(key(found[1]), came.put)
+    sample = came.get(timeout=600)
+    number, time, length = struct.unpack('<qqB', bytes(sample.attachment)[:17])
+    print(number > 0, time > 1600000000 * 10**9, length, len(bytes(sample.attachment)), flush=True)
+    print(struct.unpack('<4B3d', bytes(sample.payload)), flush=True)
+    identity = struct.pack('<qqB16B', 1, 0, 16, *range(16))
+    message = struct.pack('<4B3d', 0, 1, 0, 0, 0.5, -0.25, 0.0)
+    session.put(key(found[2]), message, attachment=identity)
+    print('sent', flush=True)
+    sys.stdin.read()
+"#;
+
+#[test]
+#[ignore = "run by another test, in a network namespace with loopback only"]
+fn inside_with_rmw() {
+    let name = format!("zenoh-rmw-{}", std::process::id());
+    let (bridge, came) = app::start(&name, Bridge::new().topic(&ANGLES).diagnostics(false));
+    let mut command = program(&[&name, "--ros", "--listen", ENDPOINT]);
+    let transport = Process::start_transport(command.env("ROS_DOMAIN_ID", "7"));
+    let mut peer = Command::new("python3");
+    peer.args(["-c", RMW_PEER, ENDPOINT]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut peer = peer.spawn().expect("it is there");
+    let mut lines = BufReader::new(peer.stdout.take().expect("it is piped")).lines().map_while(Result::ok);
+    let node = name.replace('-', "_");
+    let kind = "geometry_msgs::msg::dds_::Vector3_/\
+                RIHS01_cc12fe83e4c02719f1ce8070bfd14aecd40f75a96696a67a2a1f37f7dbb0765d";
+    for expected in [
+        format!("0/NN/%/%/{node}"),
+        format!("1/MP/%/%/{node}/%angles/{kind}/::,10:,:,:,,"),
+        format!("2/MS/%/%/{node}/%setpoint/{kind}/2::,10:,:,:,,"),
+    ] {
+        assert_eq!(lines.next(), Some(expected));
+    }
+    let (over, ends) = channel::<()>();
+    let publishes = thread::spawn(move || {
+        let mut angles = ANGLES.publisher().expect("the publisher is free");
+        while ends.recv_timeout(Duration::from_millis(10)) == Err(timeout()) {
+            angles.publish(punctual::now(), Vector3 { x: 0.25, y: -0.125, z: 0.0 });
+        }
+    });
+    assert_eq!(lines.next().as_deref(), Some("True True 16 33"));
+    assert_eq!(lines.next().as_deref(), Some("(0, 1, 0, 0, 0.25, -0.125, 0.0)"));
+    assert_eq!(lines.next().as_deref(), Some("sent"));
+    assert_eq!(came.recv_timeout(LIMIT), Ok(Vector3 { x: 0.5, y: -0.25, z: 0.0 }));
+    drop((over, peer.stdin.take()));
+    publishes.join().expect("it publishes");
+    assert!(peer.status_within(TEST_LIMIT).expect("it ends").success());
+    drop(bridge.finish());
+    assert!(transport.status().success());
+}
+
 /// Publishes a setpoint, waits until the gimbal reports it as its target, and receives angles and
 /// currents.
 const GIMBAL_PEER: &str = r#"

@@ -16,10 +16,9 @@ use std::str::FromStr;
 
 use punctual::{Config, Duration, Report, StartError};
 
-mod can;
 mod latencies;
 
-pub use can::{CanFrame, CanSocket};
+pub use canopen::socket::{CanFrame, CanSocket};
 pub use latencies::Latencies;
 
 /// The result of a program's `main`.

@@ -5,6 +5,8 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+
 /// Size of the kernel's `struct can_frame`.
 const FRAME_BYTES: usize = 16;
 
@@ -51,13 +53,35 @@ impl CanSocket {
         if bound == 0 { Ok(Self(socket)) } else { Err(io::Error::last_os_error()) }
     }
 
+    /// Returns the two ends of a simulated bus: each receives the frames of the other.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses the sockets.
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let (one, other) = rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None)?;
+        Ok((Self(one), Self(other)))
+    }
+
+    /// Returns another handle of the same socket.
+    ///
+    /// # Errors
+    ///
+    /// If the process has no further descriptor.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
     /// Sends a frame.
     ///
     /// # Errors
     ///
-    /// Those of `write`, as of an interface that is down.
+    /// Those of `send`, as of an interface that is down or whose queue is full: the call does not
+    /// block.
     pub fn send(&self, frame: &CanFrame) -> io::Result<()> {
-        match rustix::io::write(&self.0, &frame.encode())? {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        match rustix::net::send(&self.0, &frame.encode(), flags)? {
             FRAME_BYTES => Ok(()),
             _ => Err(io::ErrorKind::WriteZero.into()),
         }

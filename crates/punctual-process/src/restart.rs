@@ -39,7 +39,7 @@ impl BackOff {
             (Restart::Never, _) | (Restart::OnFailure, true) => return None,
             (Restart::OnFailure, false) | (Restart::Always, _) => {}
         }
-        // A program that ran for longer than the longest delay has recovered from the earlier failure.
+        // A program that ran for longer than the longest delay has recovered.
         if ran > self.longest {
             self.failed = 0;
         }

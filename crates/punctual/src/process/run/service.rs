@@ -1,5 +1,5 @@
-//! Notifications to a service manager: the protocol of `sd_notify` for units of `Type=notify` with a
-//! watchdog.
+//! Notifications to a service manager: the protocol of `sd_notify`, for units of `Type=notify` with
+//! a watchdog.
 //!
 //! The manager learns that the app is ready after `init`, and that it is stopping. Its watchdog
 //! expires unless each measured periodic task ends jobs: a job that never ends, or tasks that get
@@ -61,8 +61,8 @@ impl Service {
         self.watchdog.as_ref().map(|watchdog| watchdog.interval)
     }
 
-    /// Notifies the manager, if there is news; returns the longest pause until the next call. `jobs`
-    /// returns the number of jobs of each task that shows that the app is alive.
+    /// Notifies the manager, if there is news; returns the longest pause until the next call.
+    /// `jobs` returns the number of jobs of each task that shows that the app is alive.
     pub(super) fn update(&mut self, state: State, now: Instant, jobs: impl FnOnce() -> Vec<u64>) -> Duration {
         if state > self.told {
             self.told = state;

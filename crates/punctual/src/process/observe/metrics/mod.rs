@@ -130,7 +130,7 @@ impl Metrics {
         header.updated.store(self.runtime.home.core.port().now().as_ticks(), Relaxed);
     }
 
-    /// Returns the number of jobs of each measured periodic task with a period of at most `longest`.
+    /// Returns the number of jobs of each measured periodic task with a period up to `longest`.
     pub(crate) fn periodic_jobs(&self, longest: Duration) -> Vec<u64> {
         let declared = self.runtime.host.model.tasks;
         let is_short = |name: &str| {

@@ -153,6 +153,8 @@ pub use observe::guard;
 #[cfg(feature = "std")]
 use process as platform;
 #[cfg(feature = "std")]
+pub use process::run::{RunningApp, VirtualThread, spawn_in_virtual_time};
+#[cfg(feature = "std")]
 pub use process::{background, persistent, remote};
 #[cfg(feature = "std")]
 use process::{logging, observe};

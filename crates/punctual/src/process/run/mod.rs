@@ -10,6 +10,7 @@ mod idle_watch;
 mod linux;
 mod model_file;
 mod plan;
+mod running_app;
 mod service;
 mod services;
 #[cfg(feature = "signals")]
@@ -42,6 +43,7 @@ mod supervised;
 mod supervisor;
 mod threads;
 mod unfinished;
+mod virtual_thread;
 mod virtual_time;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,6 +52,9 @@ use std::time::Duration as StdDuration;
 
 use punctual_core::CurrentWorker;
 use punctual_process::signals::survive_file_size_limit;
+
+pub use self::running_app::RunningApp;
+pub use self::virtual_thread::{VirtualThread, spawn_in_virtual_time};
 
 use self::functions::Functions;
 use crate::background::process::take_reports;

@@ -11,7 +11,12 @@ use crate::observe::json::Json;
 
 /// Writes the model into the file that `PUNCTUAL_MODEL` names.
 pub(super) fn write(model: &Model, path: &Path) -> std::io::Result<()> {
-    punctual_files::write(path, format!("{}\n", json(model)).as_bytes())
+    punctual_files::write(path, format!("{}\n", text(model)).as_bytes())
+}
+
+/// Returns the model as JSON.
+pub(super) fn text(model: &Model) -> String {
+    json(model).to_string()
 }
 
 fn json(model: &Model) -> Json {

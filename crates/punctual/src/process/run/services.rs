@@ -16,7 +16,10 @@ impl Services for Host {
     fn now() -> Instant {
         match thread::get() {
             Some((partition, _)) => partition.core.port().now(),
-            None => clock::now(),
+            None => match thread::host_of_guest() {
+                Some(runtime) => runtime.home.core.port().now(),
+                None => clock::now(),
+            },
         }
     }
 

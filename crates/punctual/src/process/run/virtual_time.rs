@@ -77,6 +77,7 @@ pub(super) fn run(
         unsafe { super::refresh_sources(runtime) };
         runtime.set_grid(start);
         runtime.partitions.iter().for_each(|partition| virtual_time::lay_grids(partition));
+        runtime.host.turns.begin_with_guest(home.index());
         // SAFETY: this thread holds everything, and `init` has ended.
         unsafe { virtual_time::begin(home, me) };
         // Only a bug of ours panics in here. Then the other threads are not left waiting for their
@@ -96,6 +97,7 @@ pub(super) fn run(
     retire(home, me);
     runtime.host.turns.leave(home.index());
     others.join();
+    runtime.host.turns.end_guest();
     let settings = Settings { notes: guarded.notes().to_vec(), ..Settings::default() };
     // SAFETY: every other thread of the run has ended.
     Ok(unsafe {

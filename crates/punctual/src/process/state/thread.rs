@@ -15,6 +15,7 @@ thread_local! {
     static CURRENT: Cell<Here> = const { Cell::new(Here { partition: ptr::null(), worker: None }) };
     static CEILING_MEMBER: Cell<Option<&'static pcp::Member<'static>>> = const { Cell::new(None) };
     static ENDING: Cell<Option<&'static Runtime>> = const { Cell::new(None) };
+    static GUEST: Cell<Option<&'static Runtime>> = const { Cell::new(None) };
 }
 
 /// Location of a thread. A spawn compares the partition, and needs no further check if it matches.
@@ -54,6 +55,16 @@ impl Drop for LastThread {
 #[cold]
 pub(crate) fn is_last_of(runtime: &'static Runtime) -> bool {
     ENDING.get().is_some_and(|ending| ptr::eq(ending, runtime))
+}
+
+/// Makes the calling thread the guest of a run in virtual time, until its end.
+pub(crate) fn begin_as_guest(runtime: &'static Runtime) {
+    GUEST.set(Some(runtime));
+}
+
+/// Returns the app in virtual time whose guest the calling thread is.
+pub(crate) fn host_of_guest() -> Option<&'static Runtime> {
+    GUEST.get()
 }
 
 /// Makes the calling thread a thread of `partition` until dropped.

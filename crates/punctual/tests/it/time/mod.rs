@@ -5,6 +5,7 @@
 
 mod ceilings;
 mod end;
+mod guest;
 mod init;
 mod instants;
 mod parallel;

@@ -7,6 +7,9 @@
 //! real time, and their order is the same in every run: at equal times they take turns in the order
 //! of their declaration, and under the global executor the highest level goes first.
 //!
+//! One more thread, the *guest*, can take turns to provide inputs at given times. It goes before all
+//! partitions of the same time.
+//!
 //! This is a sequential discrete-event simulation, with threads in place of coroutines.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,11 +72,22 @@ struct State {
     order: Order,
     /// End of the run, in ns; [`END`] if there is no limit.
     limit: u64,
+    guest: Guest,
+}
+
+/// The thread that takes turns and is no partition.
+#[derive(Debug, Default)]
+struct Guest {
+    /// `true` from its admission until its thread has left.
+    is_present: bool,
+    /// The partition that gave it the first turn, and continues after it.
+    first: Option<usize>,
 }
 
 impl Turns {
     pub(crate) const fn new() -> Self {
-        let state = State { app: None, turn: 0, order: Order::new(Vec::new()), limit: END };
+        let guest = Guest { is_present: false, first: None };
+        let state = State { app: None, turn: 0, order: Order::new(Vec::new()), limit: END, guest };
         Self { state: Mutex::new(state), passed: Condvar::new(), open: AtomicBool::new(false) }
     }
 
@@ -87,7 +101,8 @@ impl Turns {
         limit: Option<Instant>,
     ) {
         let limit = limit.map_or(END, |limit| limit.as_ticks().min(END));
-        *self.lock() = State { app: Some(app), turn: first, order: Order::new(ranked), limit };
+        let (order, guest) = (Order::new(ranked), Guest::default());
+        *self.lock() = State { app: Some(app), turn: first, order, limit, guest };
         self.open.store(false, Ordering::Relaxed);
     }
 
@@ -121,7 +136,8 @@ impl Turns {
     /// Returns the time of the next event in a partition other than `mine`.
     pub(crate) fn next_elsewhere(&self, mine: usize) -> Option<Instant> {
         let state = self.lock();
-        let others = (0..state.app().partitions()).filter(|&other| other != mine);
+        // The guest has the last number.
+        let others = (0..=state.app().partitions()).filter(|&other| other != mine);
         let next = others.filter_map(|other| state.wish(other)).map(|(time, _)| time).min()?;
         (next != NEVER).then(|| Instant::from_ticks(next))
     }
@@ -140,6 +156,83 @@ impl Turns {
         state.order.leaves(partition);
     }
 
+    /// Admits the guest of the run, from now until it [leaves](Self::leave_as_guest). Returns
+    /// `false` if there is one.
+    pub(crate) fn admit_guest(&self) -> bool {
+        let mut state = self.lock();
+        let guest = state.app().partitions();
+        if state.order.ranked.contains(&guest) {
+            return false;
+        }
+        state.order.ranked.insert(0, guest);
+        state.order.grow();
+        state.guest.is_present = true;
+        true
+    }
+
+    /// Gives the guest, if there is one, its first turn, and waits for the end of that turn. Called
+    /// by the thread of partition `mine`, which has the turn, before the jobs of time 0.
+    pub(crate) fn begin_with_guest(&self, mine: usize) {
+        let mut state = self.lock();
+        let guest = state.app().partitions();
+        if state.guest.is_present && !state.order.has_left(guest) {
+            state.guest.first = Some(mine);
+            state.turn = guest;
+            self.passed.notify_all();
+            self.wait_for(state, mine);
+        }
+    }
+
+    /// Waits for the first turn of the guest; returns `false` if the run ends before.
+    pub(crate) fn wait_as_guest(&self) -> bool {
+        self.wait_for_guest(self.lock())
+    }
+
+    /// Lets time pass for the guest, which has the turn. Returns `false` if the app is stopping.
+    pub(crate) fn pause_guest(&self, until: Instant) -> bool {
+        let mut state = self.lock();
+        let guest = state.app().partitions();
+        if state.app().is_stopping() {
+            return false;
+        }
+        state.order.pauses(guest, Until::At(until));
+        state.pass(guest);
+        self.passed.notify_all();
+        self.wait_for_guest(state)
+    }
+
+    /// Ends the turns of the guest; called by its thread.
+    pub(crate) fn leave_as_guest(&self) {
+        let mut state = self.lock();
+        let guest = state.app().partitions();
+        state.order.leaves(guest);
+        // The first call may reach the end of the run, which leaves the turn here.
+        for _ in 0..2 {
+            if state.turn == guest {
+                state.pass(guest);
+            }
+        }
+        state.guest.is_present = false;
+        self.passed.notify_all();
+    }
+
+    /// Dismisses the guest, and waits until its thread has left. Called at the end of a run, after
+    /// all partitions have left.
+    pub(crate) fn end_guest(&self) {
+        let mut state = self.lock();
+        let guest = state.app().partitions();
+        state.order.leaves(guest);
+        self.passed.notify_all();
+        drop(self.passed.wait_while(state, |state| state.guest.is_present));
+    }
+
+    fn wait_for_guest(&self, state: MutexGuard<'_, State>) -> bool {
+        let guest = state.app().partitions();
+        let waits = |state: &mut State| state.turn != guest && !state.order.has_left(guest);
+        let state = self.passed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
+        state.turn == guest && !state.app().is_stopping()
+    }
+
     fn wait_for(&self, state: MutexGuard<'_, State>, mine: usize) {
         let waited = self.passed.wait_while(state, |state| state.turn != mine);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -153,9 +246,16 @@ impl Turns {
 impl State {
     /// Passes the turn on from `mine`, and sets the clock to the time of the next partition.
     fn pass(&mut self, mine: usize) {
+        if let Some(first) = self.guest.first.take() {
+            self.turn = first;
+            return;
+        }
         let app = self.app();
-        let now = app.port(mine).now().as_ticks();
-        let woken = |partition: usize| app.port(partition).is_woken();
+        if app.is_stopping() {
+            self.order.leaves(app.partitions());
+        }
+        let now = app.port(0).now().as_ticks();
+        let woken = |partition: usize| self.is_woken(partition);
         let Some((time, next)) = self.order.next(now, woken, |partition| self.due(partition)) else { return };
         // When the app is stopping, the remaining work is finished regardless of the limit.
         if time >= self.limit && !app.is_stopping() {
@@ -174,14 +274,21 @@ impl State {
         self.app.expect("a run has begun")
     }
 
+    fn is_woken(&self, partition: usize) -> bool {
+        partition < self.app().partitions() && self.app().port(partition).is_woken()
+    }
+
     fn due(&self, partition: usize) -> u64 {
+        if partition == self.app().partitions() {
+            return NEVER;
+        }
         self.app().next_due(partition).map_or(NEVER, |due| due.as_ticks())
     }
 
     /// See [`Order::wish`].
     fn wish(&self, partition: usize) -> Option<(u64, u64)> {
-        let port = self.app().port(partition);
-        self.order.wish(partition, port.now().as_ticks(), port.is_woken(), self.due(partition))
+        let now = self.app().port(0).now().as_ticks();
+        self.order.wish(partition, now, self.is_woken(partition), self.due(partition))
     }
 
     fn set_clock(&self, time: u64) {
@@ -227,7 +334,14 @@ impl Order {
 
     fn leaves(&mut self, partition: usize) {
         self.grow();
-        self.until[partition] = None;
+        // There may be no guest.
+        if let Some(until) = self.until.get_mut(partition) {
+            *until = None;
+        }
+    }
+
+    fn has_left(&self, partition: usize) -> bool {
+        self.until.get(partition).is_none_or(Option::is_none)
     }
 
     fn grow(&mut self) {

@@ -11,12 +11,15 @@ use punctual::background::{Traffic, warn};
 use punctual_sync::Taken;
 
 use crate::diagnostics::{self, Diagnostics};
+use crate::inputs::is_replay;
 use crate::message::Encoder;
 use crate::output::{FLUSH_INTERVAL, Output, OutputThread};
+use crate::replay;
 use crate::report::{Report, SinkReport, TopicReport};
 use crate::sink::{Channel, Clock, Sample, Sink};
-use crate::topic::{Outgoing, Source};
+use crate::topic::{Outgoing, Source, private};
 use crate::transport::{self, Server, TransportServer};
+use crate::{Incoming, Message};
 
 /// The interval at which the helper takes queued messages, without transports.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -31,7 +34,8 @@ const LIKELY_PAUSE_MS: u64 = 50;
 #[derive(Default)]
 #[must_use = "a bridge carries nothing before it is started"]
 pub struct Bridge {
-    topics: Vec<&'static dyn Outgoing>,
+    topics: Vec<&'static dyn private::Outgoing>,
+    incoming: Vec<&'static dyn private::Outgoing>,
     sinks: Vec<Box<dyn Sink>>,
     transports: Option<TransportServer>,
     without_diagnostics: bool,
@@ -64,6 +68,9 @@ pub enum StartError {
     /// Transports cannot be admitted.
     #[error("transports cannot be admitted: {0}")]
     Transports(io::Error),
+    /// The recording cannot be replayed.
+    #[error("no replay: {0}")]
+    Replay(String),
     /// The helper thread cannot be started.
     #[error("the thread `punctual-bridge` cannot be started: {0}")]
     Thread(io::Error),
@@ -78,6 +85,16 @@ impl Bridge {
     /// Adds a topic.
     pub fn topic(mut self, topic: &'static impl Outgoing) -> Self {
         self.topics.push(topic);
+        self
+    }
+
+    /// Records the messages that an incoming topic receives, except malformed ones, so that
+    /// `punctual replay` can provide them again.
+    ///
+    /// Sinks get them like those of other topics; transports do not. Up to 16384 messages can wait
+    /// between two rounds of the helper.
+    pub fn incoming<T: Message>(mut self, topic: &'static Incoming<T>) -> Self {
+        self.incoming.push(topic);
         self
     }
 
@@ -121,7 +138,12 @@ impl Bridge {
     ///
     /// # Errors
     /// See [`StartError`]; in that case no topic is taken.
-    pub fn start(self) -> Result<Running, StartError> {
+    ///
+    /// In a [replay](crate::is_replay) the bridge carries topics in virtual time, feeds the recorded
+    /// inputs, compares the published messages, and admits no transports.
+    pub fn start(mut self) -> Result<Running, StartError> {
+        let outgoing = self.topics.len();
+        self.topics.append(&mut self.incoming);
         let channels: Vec<Channel> = self.topics.iter().map(|topic| topic.channel()).collect();
         for (index, channel) in channels.iter().enumerate() {
             if !is_name(channel.topic) {
@@ -132,7 +154,11 @@ impl Bridge {
             }
             warn_if_small(channel);
         }
-        let connect = |(topic, channel): (&&'static dyn Outgoing, &Channel)| {
+        let replay = replay::begin().map_err(StartError::Replay)?;
+        if is_replay() {
+            (self.virtual_time, self.transports) = (true, None);
+        }
+        let connect = |(topic, channel): (&&'static dyn private::Outgoing, &Channel)| {
             let source =
                 topic.connect(self.virtual_time).map_err(|Taken| StartError::Taken(channel.topic))?;
             let lost_before = source.lost();
@@ -141,7 +167,14 @@ impl Bridge {
         };
         let topics =
             self.topics.iter().zip(&channels).map(connect).collect::<Result<Vec<_>, StartError>>()?;
-        let clock = if self.virtual_time { Clock::of_virtual_time() } else { Clock::system() };
+        let clock = match &replay {
+            Some(replay) => Clock::of_virtual_time(replay.offset_ns()),
+            None if self.virtual_time => Clock::of_virtual_time(0),
+            None => Clock::system(),
+        };
+        if let Some(replay) = replay {
+            self.sinks.push(replay.start().map_err(StartError::Replay)?);
+        }
         let begin = |mut sink: Box<dyn Sink>| {
             let name = sink.name();
             let takes = channels.iter().map(|channel| sink.takes(channel)).collect();
@@ -159,9 +192,9 @@ impl Bridge {
         let is_published = !self.without_diagnostics && !has_own && !self.virtual_time;
         let diagnostics = self.transports.as_ref().filter(|_| is_published);
         let diagnostics = diagnostics.map(|server| Diagnostics::new(server.name()));
-        let mut outgoing = channels.clone();
-        outgoing.extend(diagnostics.as_ref().map(|_| Diagnostics::channel()));
-        let server = self.transports.map(|server| server.start(&outgoing)).transpose();
+        let mut offered = channels[..outgoing].to_vec();
+        offered.extend(diagnostics.as_ref().map(|_| Diagnostics::channel()));
+        let server = self.transports.map(|server| server.start(&offered)).transpose();
         let server = server.map_err(StartError::Transports)?;
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
@@ -171,7 +204,7 @@ impl Bridge {
             threads = sinks.drain(..).map(start).collect::<Result<_, _>>()?;
         }
         let encoder = Encoder::default();
-        let helper = Helper { topics, sinks, threads, server, diagnostics, clock, encoder };
+        let helper = Helper { topics, outgoing, sinks, threads, server, diagnostics, clock, encoder };
         let thread = punctual::background::spawn("punctual-bridge", move || helper.run(&ends));
         thread.map(|thread| Running { over, thread: Some(thread) }).map_err(StartError::Thread)
     }
@@ -261,7 +294,9 @@ impl Carried {
 
 /// The state of the helper thread.
 struct Helper {
+    /// The outgoing topics, then the incoming ones.
     topics: Vec<Carried>,
+    outgoing: usize,
     /// Without transports, the sinks.
     sinks: Vec<Output>,
     /// With transports, the sinks.
@@ -312,13 +347,15 @@ impl Helper {
 
     /// Passes queued messages to the sinks.
     fn carry(&mut self) {
-        let Self { topics, sinks, threads, server, diagnostics, clock, encoder } = self;
+        let Self { topics, outgoing, sinks, threads, server, diagnostics, clock, encoder } = self;
         for (index, Carried { channel, source, taken, .. }) in topics.iter_mut().enumerate() {
             source.drain(encoder, clock, &mut |time_ns, sequence, payload| {
                 *taken += 1;
                 let monotonic_ns = time_ns.wrapping_sub(clock.offset_ns());
                 let sample = Sample { channel: index, time_ns, monotonic_ns, sequence, payload };
-                if let Some(server) = server {
+                if let Some(server) = server
+                    && index < *outgoing
+                {
                     server.publish(index, monotonic_ns, sequence, payload);
                 }
                 for output in sinks.iter_mut().filter(|output| output.takes[index]) {
@@ -333,7 +370,7 @@ impl Helper {
         if let (Some(server), Some(diagnostics)) = (server, diagnostics) {
             let now = punctual::now();
             if let Some((sequence, payload)) = diagnostics.next(encoder, clock.time_ns(now)) {
-                server.publish(topics.len(), now.as_ticks(), sequence, payload);
+                server.publish(*outgoing, now.as_ticks(), sequence, payload);
             }
         }
     }
@@ -400,7 +437,8 @@ mod tests {
         let traffic = Traffic::new(channel.topic);
         let topics = vec![Carried { channel, source, taken: 0, lost_before: 0, said: 0, traffic }];
         let (clock, encoder) = (Clock::outdated(), Encoder::default());
-        Helper { topics, sinks, threads: vec![], server: None, diagnostics: None, clock, encoder }
+        let (threads, server, diagnostics) = (vec![], None, None);
+        Helper { topics, outgoing: 1, sinks, threads, server, diagnostics, clock, encoder }
     }
 
     #[test]

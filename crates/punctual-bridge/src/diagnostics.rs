@@ -82,7 +82,14 @@ impl Diagnostics {
     }
 
     pub(crate) const fn channel() -> Channel {
-        Channel { topic: TOPIC, hz: Some(1), capacity: 2, qos: Qos::DEFAULT, description: ARRAY }
+        Channel {
+            topic: TOPIC,
+            hz: Some(1),
+            capacity: 2,
+            qos: Qos::DEFAULT,
+            description: ARRAY,
+            is_input: false,
+        }
     }
 
     /// Returns the sequence number and the bytes of the next message, if it is due and an app runs.

@@ -1,7 +1,9 @@
 //! Incoming topics: transports store messages, and tasks read the newest one.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as Clock};
 
 use punctual::Instant;
@@ -11,9 +13,14 @@ use punctual_sync::shared::{Latest, LatestReader, LatestWriter};
 
 use crate::Message;
 use crate::contained::contained;
-use crate::message::{DecodeError, Layout, Numbers, decode_with};
+use crate::inputs::{self, Input, is_replay};
+use crate::message::{DecodeError, Description, Encoder, Layout, Numbers, decode_with};
 use crate::qos::Qos;
+use crate::sink::{Channel, Clock as BridgeClock};
+use crate::topic::{Source, private};
 
+/// The number of messages that can wait for being recorded.
+const RECORDED_CAPACITY: usize = 1 << 14;
 /// The interval of warnings about continuing rejections.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -43,6 +50,15 @@ pub struct Incoming<T> {
     malformed: AtomicU64,
     refused: AtomicU64,
     unreleased: AtomicU64,
+    /// Set while a bridge records the messages.
+    recorded: Mutex<Option<Recorded<T>>>,
+}
+
+/// Messages that wait for being recorded.
+struct Recorded<T> {
+    messages: VecDeque<(Instant, u32, T)>,
+    sequence: u32,
+    lost: u64,
 }
 
 /// A received message.
@@ -106,6 +122,7 @@ impl<T: Message> Incoming<T> {
             malformed: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             unreleased: AtomicU64::new(0),
+            recorded: Mutex::new(None),
         }
     }
 
@@ -135,6 +152,22 @@ impl<T: Message> Incoming<T> {
         self
     }
 
+    fn recorded(&self) -> MutexGuard<'_, Option<Recorded<T>>> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes a message to the bridge that records it, if any. It is lost if too many wait.
+    fn record(&self, received: Instant, message: T) {
+        let mut recorded = self.recorded();
+        let Some(Recorded { messages, sequence, lost }) = &mut *recorded else { return };
+        if messages.len() < RECORDED_CAPACITY {
+            messages.push_back((received, *sequence, message));
+        } else {
+            *lost += 1;
+        }
+        *sequence = sequence.wrapping_add(1);
+    }
+
     /// Returns the reading end: a local of one task. Dropping it makes it available again.
     ///
     /// # Errors
@@ -150,7 +183,10 @@ impl<T: Message> Incoming<T> {
     pub fn subscribe(&'static self) -> Result<Subscription<T>, Taken> {
         let newest = self.newest.writer()?;
         let traffic = Traffic::new(self.name);
-        Ok(Subscription { topic: self, newest, check: None, release: None, said: None, traffic })
+        let receiver = Receiver { topic: self, newest, check: None, release: None, said: None, traffic };
+        let receiver = Arc::new(Mutex::new(receiver));
+        inputs::register(self.name, &receiver);
+        Ok(Subscription { topic: self, receiver })
     }
 
     /// Returns the counts so far.
@@ -212,7 +248,15 @@ pub enum NotAccepted {
 }
 
 /// The receiving end of an [`Incoming`], for a transport: it decodes, checks and stores messages.
+///
+/// In a [replay](crate::is_replay) it ignores messages from transports: the recording provides them.
 pub struct Subscription<T: Message> {
+    topic: &'static Incoming<T>,
+    /// A replay feeds it, too.
+    receiver: Arc<Mutex<Receiver<T>>>,
+}
+
+struct Receiver<T: Message> {
     topic: &'static Incoming<T>,
     newest: LatestWriter<'static, Received<T>>,
     check: Option<Check<T>>,
@@ -227,8 +271,8 @@ impl<T: Message> Subscription<T> {
     /// error is the reason for the rejection.
     ///
     /// It runs on the transport's thread. A panic rejects the message.
-    pub fn check(mut self, check: impl Fn(&T) -> Result<(), String> + Send + 'static) -> Self {
-        self.check = Some(Box::new(check));
+    pub fn check(self, check: impl Fn(&T) -> Result<(), String> + Send + 'static) -> Self {
+        self.receiver().check = Some(Box::new(check));
         self
     }
 
@@ -237,9 +281,14 @@ impl<T: Message> Subscription<T> {
     ///
     /// The sender then controls how often the task runs, limited by its capacity. If that is not
     /// acceptable, use a periodic task that reads the newest message instead.
-    pub fn release(mut self, release: impl FnMut(T) -> bool + Send + 'static) -> Self {
-        self.release = Some(Box::new(release));
+    pub fn release(self, release: impl FnMut(T) -> bool + Send + 'static) -> Self {
+        self.receiver().release = Some(Box::new(release));
         self
+    }
+
+    fn receiver(&self) -> MutexGuard<'_, Receiver<T>> {
+        // Panics of the program's functions are caught, and leave a complete message.
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the name of the topic.
@@ -264,6 +313,12 @@ impl<T: Message> Subscription<T> {
         layout: Layout,
         sender: &dyn fmt::Display,
     ) -> Result<(), NotAccepted> {
+        if is_replay() { Ok(()) } else { self.receiver().take(bytes, layout, sender) }
+    }
+}
+
+impl<T: Message> Receiver<T> {
+    fn take(&mut self, bytes: &[u8], layout: Layout, sender: &dyn fmt::Display) -> Result<(), NotAccepted> {
         let taken = self.try_take(bytes, layout);
         let counted = match &taken {
             Ok(()) => None,
@@ -285,13 +340,15 @@ impl<T: Message> Subscription<T> {
 
     fn try_take(&mut self, bytes: &[u8], layout: Layout) -> Result<(), NotAccepted> {
         let message: T = decode_with(bytes, layout, self.topic.numbers)?;
+        let received = punctual::now();
+        self.topic.record(received, message);
         if let Some(check) = &self.check {
             let checked = contained(|| check(&message));
             checked
                 .unwrap_or_else(|| Err("the app's check panicked".to_owned()))
                 .map_err(NotAccepted::Refused)?;
         }
-        self.newest.write(Received { message, received: Some(punctual::now()), is_new: true });
+        self.newest.write(Received { message, received: Some(received), is_new: true });
         self.topic.accepted.fetch_add(1, Ordering::Relaxed);
         let released =
             self.release.as_mut().is_none_or(|release| contained(|| release(message)) == Some(true));
@@ -302,7 +359,67 @@ impl<T: Message> Subscription<T> {
 impl<T: Message> fmt::Debug for Subscription<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut subscription = f.debug_struct("Subscription");
-        subscription.field("topic", self.topic).field("is_checked", &self.check.is_some());
-        subscription.field("releases", &self.release.is_some()).finish_non_exhaustive()
+        subscription.field("topic", self.topic).field("is_checked", &self.receiver().check.is_some());
+        subscription.field("releases", &self.receiver().release.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl<T: Message> Input for Mutex<Receiver<T>> {
+    fn description(&self) -> &'static Description {
+        T::DESCRIPTION
+    }
+
+    fn feed(&self, payload: &[u8]) -> Result<(), String> {
+        let mut receiver = self.lock().unwrap_or_else(PoisonError::into_inner);
+        match receiver.take(payload, Layout::Cdr, &"the recording") {
+            Err(NotAccepted::Malformed(error)) => Err(error.to_string()),
+            // As in the recorded run, or by the changed app.
+            Ok(()) | Err(NotAccepted::Refused(_) | NotAccepted::Unreleased) => Ok(()),
+        }
+    }
+}
+
+impl<T: Message> private::Outgoing for Incoming<T> {
+    fn channel(&self) -> Channel {
+        Channel {
+            topic: self.name,
+            hz: None,
+            capacity: RECORDED_CAPACITY,
+            qos: self.qos,
+            description: T::DESCRIPTION,
+            is_input: true,
+        }
+    }
+
+    fn connect(&'static self, _: bool) -> Result<Box<dyn Source>, Taken> {
+        let mut recorded = self.recorded();
+        if recorded.is_some() {
+            return Err(Taken);
+        }
+        *recorded = Some(Recorded { messages: VecDeque::new(), sequence: 0, lost: 0 });
+        Ok(Box::new(Recorder(self)))
+    }
+}
+
+/// Passes received messages to a bridge, until dropped.
+struct Recorder<T: Message>(&'static Incoming<T>);
+
+impl<T: Message> Source for Recorder<T> {
+    fn drain(&mut self, encoder: &mut Encoder, clock: &BridgeClock, take: &mut dyn FnMut(u64, u32, &[u8])) {
+        let messages = self.0.recorded().as_mut().map(|recorded| std::mem::take(&mut recorded.messages));
+        for (received, sequence, message) in messages.unwrap_or_default() {
+            let time_ns = clock.time_ns(received);
+            take(time_ns, sequence, encoder.encode(time_ns, &message));
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        self.0.recorded().as_ref().map_or(0, |recorded| recorded.lost)
+    }
+}
+
+impl<T: Message> Drop for Recorder<T> {
+    fn drop(&mut self) {
+        *self.0.recorded() = None;
     }
 }

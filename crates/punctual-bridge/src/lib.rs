@@ -107,6 +107,7 @@ mod csv;
 mod datagrams;
 mod diagnostics;
 mod incoming;
+mod inputs;
 mod local;
 pub mod message;
 pub mod messages;
@@ -115,12 +116,14 @@ mod output;
 pub mod parameters;
 mod peer;
 mod qos;
+mod recorded_input;
 #[cfg(feature = "mcap")]
 mod recording;
 #[cfg(feature = "mcap")]
 mod records;
 #[cfg(feature = "mcap")]
 mod recovery;
+mod replay;
 mod report;
 mod sink;
 mod topic;
@@ -133,6 +136,7 @@ pub use bridge::{Bridge, Running, StartError};
 pub use csv::Csv;
 pub use datagrams::Datagrams;
 pub use incoming::{Incoming, IncomingReader, IncomingReport, NotAccepted, Received, Subscription};
+pub use inputs::is_replay;
 pub use message::Message;
 #[cfg(feature = "parameters")]
 pub use parameters::{Parameters, Tunable, TunableReader, Tuning, TuningServer};
@@ -140,12 +144,15 @@ pub use punctual_macros::Message;
 #[cfg(feature = "parameters")]
 pub use punctual_macros::Parameters;
 pub use qos::{Durability, Qos, Reliability};
+pub use recorded_input::RecordedInput;
 #[cfg(feature = "mcap")]
 pub use recording::Recording;
 #[cfg(feature = "mcap")]
 pub use records::ReadError;
 #[cfg(feature = "mcap")]
 pub use recovery::{Recovered, recover};
+#[cfg(feature = "mcap")]
+pub use replay::check_replay;
 pub use report::{Report, SinkReport, TopicReport};
 pub use sink::{Channel, Clock, Sample, Sink};
 pub use topic::{Outgoing, Publisher, Topic};

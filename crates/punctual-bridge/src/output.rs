@@ -230,7 +230,8 @@ pub(crate) mod tests {
 
     fn topic() -> Channel {
         let description = <crate::messages::Vector3 as crate::Message>::DESCRIPTION;
-        Channel { topic: "/slow", hz: None, capacity: 4, qos: crate::Qos::DEFAULT, description }
+        let qos = crate::Qos::DEFAULT;
+        Channel { topic: "/slow", hz: None, capacity: 4, qos, description, is_input: false }
     }
 
     #[test]

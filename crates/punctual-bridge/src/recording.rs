@@ -14,8 +14,16 @@ use mcap::records::{MessageHeader, Metadata};
 use mcap::write::NoSeek;
 use mcap::{McapError, WriteOptions, Writer};
 
+use punctual::RunningApp;
+
 use crate::message::ros2msg::Dialect;
+use crate::transport::hash;
 use crate::{Channel, Clock, Sample, Sink};
+
+/// The metadata record of the clocks.
+pub(crate) const CLOCK: &str = "punctual.clock";
+/// The metadata record of the start of the app.
+pub(crate) const START: &str = "punctual.start";
 
 const CHUNK_BYTES: u64 = 64 * 1024;
 /// The size of a message in a file in addition to its bytes: its record, and its entry in the index
@@ -27,8 +35,9 @@ const OVERHEAD_BYTES: u64 = 31 + 16;
 ///
 /// The times of a message are those of its release: `log_time` in ns since 1970, and `publish_time`
 /// in ns of `CLOCK_MONOTONIC`, which is not affected by setting the system clock. A metadata record
-/// `punctual.clock` contains the difference at the start, `punctual.clock.end` at the end, and
-/// `punctual.losses` the number of lost messages of each topic.
+/// `punctual.clock` contains the difference at the start, `punctual.clock.end` at the end,
+/// `punctual.losses` the number of lost messages of each topic, and `punctual.start` the origin of
+/// the periodic releases, for replays.
 ///
 /// The file of a killed program lacks its index, which many readers require: [`recover`] adds it.
 ///
@@ -56,6 +65,9 @@ pub struct Recording {
     /// The number of messages since the last flush.
     pending: u64,
     setup: Option<(Vec<Channel>, Clock)>,
+    app: Option<RunningApp>,
+    /// `true` if the present part states the start of the app.
+    has_start: bool,
 }
 
 impl Recording {
@@ -78,6 +90,8 @@ impl Recording {
             first_ns: None,
             pending: 0,
             setup: None,
+            app: None,
+            has_start: false,
         })
     }
 
@@ -93,18 +107,18 @@ impl Recording {
         Self { limit_ns: u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), ..self }
     }
 
-    /// Returns the path of a part.
-    fn part_path(&self, part: u32) -> PathBuf {
-        if part == 1 {
-            return self.path.clone();
-        }
-        let mut name = self.path.file_stem().unwrap_or_default().to_owned();
-        name.push(format!("-{part}"));
-        if let Some(extension) = self.path.extension() {
-            name.push(".");
-            name.push(extension);
-        }
-        self.path.with_file_name(name)
+    /// Writes the start of the app, on which a replay depends, once it is known.
+    fn write_start(&mut self) -> io::Result<()> {
+        let (Some(app), Some(writer)) = (&self.app, &mut self.writer) else { return Ok(()) };
+        let Some(grid) = app.grid().filter(|_| !self.has_start) else { return Ok(()) };
+        let start = [
+            ("grid_ns", grid.as_ticks().to_string()),
+            ("virtual_time", u8::from(app.is_virtual()).to_string()),
+            ("task_set", format!("{:016x}", hash([&app.task_set(), ""]))),
+        ];
+        let start = start.map(|(key, value)| (key.to_owned(), value));
+        self.has_start = true;
+        writer.write_metadata(&metadata(START, start)).map_err(to_io)
     }
 
     /// Starts a part in `file`.
@@ -113,24 +127,26 @@ impl Recording {
         let mut writer = writer(BufWriter::new(file))?;
         let text = |key: &str, value: u64| (key.to_owned(), value.to_string());
         let clock = [text("offset_ns", clock.offset_ns()), text("part", self.part.into())];
-        writer.write_metadata(&metadata("punctual.clock", clock)).map_err(to_io)?;
+        writer.write_metadata(&metadata(CLOCK, clock)).map_err(to_io)?;
         self.ids.clear();
         for channel in channels {
             let definition = Dialect::Ros2.definition(channel.description);
             let name = channel.description.name();
             let schema = writer.add_schema(name, "ros2msg", definition.as_bytes()).map_err(to_io)?;
             let rate = channel.hz.map(|hz| ("hz".to_owned(), hz.to_string()));
-            let rate = BTreeMap::from_iter(rate);
-            self.ids.push(writer.add_channel(schema, channel.topic, "cdr", &rate).map_err(to_io)?);
+            let direction = channel.is_input.then(|| ("direction".to_owned(), "in".to_owned()));
+            let entries = BTreeMap::from_iter(rate.into_iter().chain(direction));
+            self.ids.push(writer.add_channel(schema, channel.topic, "cdr", &entries).map_err(to_io)?);
         }
         writer.flush().map_err(to_io)?;
         self.writer = Some(writer);
-        (self.bytes, self.first_ns) = (0, None);
-        Ok(())
+        (self.bytes, self.first_ns, self.has_start) = (0, None, false);
+        self.write_start()
     }
 
     /// Completes the present part.
     fn close(&mut self) -> io::Result<()> {
+        self.write_start()?;
         let Some(mut writer) = self.writer.take() else { return Ok(()) };
         if let Some((_, clock)) = &self.setup {
             let now = ("offset_ns".to_owned(), clock.offset_now_ns().to_string());
@@ -149,6 +165,7 @@ impl Sink for Recording {
 
     fn begin(&mut self, channels: &[Channel], clock: Clock) -> io::Result<()> {
         self.setup = Some((channels.to_vec(), clock));
+        self.app = RunningApp::current();
         let file = self.file.take().ok_or(io::ErrorKind::AlreadyExists)?;
         self.open(file)
     }
@@ -161,7 +178,7 @@ impl Sink for Recording {
         {
             self.close()?;
             self.part += 1;
-            let file = new_file(&self.part_path(self.part))?;
+            let file = new_file(&part_path(&self.path, self.part))?;
             self.open(file)?;
         }
         let writer = self.writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
@@ -180,6 +197,7 @@ impl Sink for Recording {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        self.write_start().map_err(|error| incomplete(error.into(), self.pending))?;
         let Some(writer) = &mut self.writer else { return Ok(()) };
         writer.flush().map_err(|error| incomplete(error, self.pending))?;
         self.pending = 0;
@@ -202,6 +220,20 @@ impl std::fmt::Debug for Recording {
             .field("part", &self.part)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns the path of a part of the recording `path`.
+pub(crate) fn part_path(path: &Path, part: u32) -> PathBuf {
+    if part == 1 {
+        return path.to_owned();
+    }
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{part}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
 }
 
 /// Returns a writer of chunks without compression.
@@ -267,9 +299,9 @@ mod tests {
         let path = std::env::temp_dir().join(format!("punctual-pending-{}.mcap", std::process::id()));
         let mut recording = Recording::create(&path).unwrap();
         let description = Vector3::DESCRIPTION;
-        let channel =
-            Channel { topic: "/angles", hz: None, capacity: 4, qos: crate::Qos::DEFAULT, description };
-        recording.begin(&[channel], Clock::of_virtual_time()).unwrap();
+        let qos = crate::Qos::DEFAULT;
+        let channel = Channel { topic: "/angles", hz: None, capacity: 4, qos, description, is_input: false };
+        recording.begin(&[channel], Clock::of_virtual_time(0)).unwrap();
         let sample = Sample { channel: 0, time_ns: 0, monotonic_ns: 0, sequence: 0, payload: &[0; 28] };
         for _ in 0..2 {
             recording.write(&channel, &sample).unwrap();

@@ -35,7 +35,7 @@ pub enum ReadError {
     #[error("{} contains no messages; record the app for longer than 250 ms", .0.display())]
     Empty(PathBuf),
     /// The chunks are compressed.
-    #[error("{} is compressed; decompress it with `mcap compress --compression none`", .0.display())]
+    #[error("{} is compressed; decompress it with `mcap decompress`", .0.display())]
     Compressed(PathBuf),
     /// The file has its index, so there is nothing to recover.
     #[error("{} is complete; use it as it is", .0.display())]

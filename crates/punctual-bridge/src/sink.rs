@@ -64,6 +64,9 @@ pub struct Channel {
     pub qos: Qos,
     /// The type of its messages.
     pub description: &'static Description,
+    /// `true` if the app receives its messages: see [`Bridge::incoming`](crate::Bridge::incoming)
+    /// and [`Topic::record_inputs`](crate::Topic::record_inputs).
+    pub is_input: bool,
 }
 
 /// A message as seen by sinks.
@@ -105,9 +108,9 @@ impl Clock {
         Self { offset_ns: real.wrapping_sub(monotonic), is_virtual: false }
     }
 
-    /// Returns a clock for virtual time, which starts at zero.
-    pub(crate) const fn of_virtual_time() -> Self {
-        Self { offset_ns: 0, is_virtual: true }
+    /// Returns a clock for virtual time, which starts at this number of ns since 1970.
+    pub(crate) const fn of_virtual_time(offset_ns: u64) -> Self {
+        Self { offset_ns, is_virtual: true }
     }
 
     /// Returns a clock whose times are those of `CLOCK_MONOTONIC`, as if the system clock had been
@@ -132,7 +135,7 @@ impl Clock {
 
     /// Returns the offset that a clock created now would have.
     pub fn offset_now_ns(&self) -> u64 {
-        if self.is_virtual { 0 } else { Self::system().offset_ns }
+        if self.is_virtual { self.offset_ns } else { Self::system().offset_ns }
     }
 
     /// Returns the wall-clock time at `instant`, in ns since 1970.
@@ -178,6 +181,6 @@ mod tests {
         let step = clock.follow().expect("the clock was set");
         assert!(step.abs_diff(behind.cast_signed()) < MIN_STEP_NS, "{step}");
         assert!(clock.time_ns(punctual::now()).abs_diff(since_1970()) < MIN_STEP_NS);
-        assert_eq!(Clock::of_virtual_time().follow(), None);
+        assert_eq!(Clock::of_virtual_time(0).follow(), None);
     }
 }

@@ -54,6 +54,8 @@ pub struct Topic<T, const N: usize> {
     lost: AtomicU64,
     /// `true` if a publisher waits for a free slot.
     waits: AtomicBool,
+    /// `true` if the messages are inputs of the app.
+    pub(crate) is_input: AtomicBool,
 }
 
 impl<T, const N: usize> Topic<T, N> {
@@ -67,6 +69,7 @@ impl<T, const N: usize> Topic<T, N> {
             next: AtomicU32::new(0),
             lost: AtomicU64::new(0),
             waits: AtomicBool::new(false),
+            is_input: AtomicBool::new(false),
         }
     }
 
@@ -89,6 +92,10 @@ impl<T, const N: usize> Topic<T, N> {
     pub const fn qos(mut self, qos: Qos) -> Self {
         self.qos = qos;
         self
+    }
+
+    pub(crate) const fn name(&self) -> &'static str {
+        self.name
     }
 
     /// Returns the number of lost messages.
@@ -196,7 +203,9 @@ pub trait Source: Send {
 
 impl<T: Message, const N: usize> private::Outgoing for Topic<T, N> {
     fn channel(&self) -> Channel {
-        Channel { topic: self.name, hz: self.hz, capacity: N, qos: self.qos, description: T::DESCRIPTION }
+        let is_input = self.is_input.load(Ordering::Relaxed);
+        let (qos, description) = (self.qos, T::DESCRIPTION);
+        Channel { topic: self.name, hz: self.hz, capacity: N, qos, description, is_input }
     }
 
     fn connect(&'static self, waits: bool) -> Result<Box<dyn Source>, Taken> {
@@ -251,7 +260,7 @@ mod tests {
         }
         let mut drained = vec![];
         let mut take = |_, sequence, _: &[u8]| drained.push(sequence);
-        source.drain(&mut Encoder::default(), &Clock::of_virtual_time(), &mut take);
+        source.drain(&mut Encoder::default(), &Clock::of_virtual_time(0), &mut take);
         assert_eq!((drained, source.lost()), (vec![0, 1, 2, 3], 1));
     }
 }

@@ -1,9 +1,9 @@
 //! Runs Punctual apps to get their declared models and profiles.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -100,12 +100,15 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Starts the command, which must not be empty, with one environment variable. Its output goes
-    /// to standard error, so that standard output contains only the result.
-    pub(crate) fn start(command: &[OsString], variable: Option<(&str, &Path)>) -> Result<Self, String> {
+    /// Starts the command, which must not be empty, with these environment variables. Its output
+    /// goes to standard error, so that standard output contains only the result.
+    pub(crate) fn start<'v, V: AsRef<OsStr>>(
+        command: &[OsString],
+        variables: impl IntoIterator<Item = (&'v str, V)>,
+    ) -> Result<Self, String> {
         let name = command[0].display().to_string();
         let mut app = Command::new(&command[0]);
-        app.args(&command[1..]).env_remove(MODEL).env_remove(PROFILE).envs(variable);
+        app.args(&command[1..]).env_remove(MODEL).env_remove(PROFILE).envs(variables);
         app.stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
         match app.spawn() {
             Ok(child) => Ok(Self { child, name }),

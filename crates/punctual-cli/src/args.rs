@@ -9,6 +9,7 @@ use crate::isolate::args::Isolate;
 use crate::new::args::New;
 use crate::parameters::args::{Get, Set};
 use crate::recover::Recover;
+use crate::replay::Replay;
 use crate::rta::args::Rta;
 use crate::shell::{Completions, Man};
 use crate::supervise::Supervise;
@@ -32,6 +33,7 @@ pub(crate) enum Command {
     Isolate(Isolate),
     New(New),
     Recover(Recover),
+    Replay(Replay),
     Rta(Rta),
     Set(Set),
     Supervise(Supervise),

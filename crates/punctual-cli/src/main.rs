@@ -21,6 +21,7 @@ mod output;
 mod parameters;
 mod parse;
 mod recover;
+mod replay;
 mod rta;
 mod shell;
 mod status;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Command::Isolate(arguments) => isolate::run(&arguments),
         Command::New(arguments) => new::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
         Command::Rta(arguments) => rta::run(&arguments),
         Command::Set(arguments) => parameters::set(&arguments),
         Command::Supervise(arguments) => supervise::run(&arguments),

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use super::connections::{TIMEOUT, serve};
 use super::tuning::Store;
 use super::{Change, Parameters, Refused, assign};
+use crate::inputs;
 use crate::local::listen;
 
 /// The prefix of the sockets' names. They are abstract: a killed app leaves nothing in the file
@@ -156,7 +157,11 @@ pub(super) fn lock<P: Parameters>(store: &Mutex<Store<P>>) -> MutexGuard<'_, Sto
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(super) fn start<P: Parameters>(name: &str, store: Store<P>) -> Result<TuningServer<P>, StartError> {
+pub(super) fn start<P: Parameters>(
+    name: &str,
+    topic: Option<&'static str>,
+    store: Store<P>,
+) -> Result<TuningServer<P>, StartError> {
     let listener = listen(SOCKETS, name).map_err(StartError::Socket)?;
     let (stop, stops) = UnixStream::pair().map_err(StartError::Socket)?;
     let store = Arc::new(Mutex::new(store));
@@ -167,6 +172,9 @@ pub(super) fn start<P: Parameters>(name: &str, store: Store<P>) -> Result<Tuning
     let thread =
         punctual::background::spawn("punctual-params", move || serve(&listener, &stops, TIMEOUT, &theirs));
     let thread = thread.map_err(StartError::Thread)?;
+    if let Some(topic) = topic {
+        inputs::register(topic, &store);
+    }
     first.publish();
     drop(first);
     Ok(TuningServer { store, stop: Some(stop), thread: Some(thread) })

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Mutex;
 
 use punctual_sync::Taken;
 
@@ -10,7 +11,9 @@ use super::server::{self, StartError, TuningReport, TuningServer};
 use super::{Change, FileError, Parameters, Refused, Tunable, assign, assignments, changes};
 use crate::Topic;
 use crate::contained::contained;
+use crate::inputs::Input;
 use crate::local::is_name;
+use crate::message::{Description, Layout, decode};
 
 type Connect<T> = Box<dyn FnOnce() -> Result<T, Taken>>;
 type Record<P> = Box<dyn FnMut(P) + Send>;
@@ -42,7 +45,7 @@ type Check<P> = Box<dyn Fn(&P) -> Result<(), String> + Send>;
 pub struct Tuning<P: Parameters> {
     now: P,
     connect: Connect<TunableWriter<P>>,
-    record: Option<Connect<Record<P>>>,
+    record: Option<(&'static str, Connect<Record<P>>)>,
     check: Option<Check<P>>,
 }
 
@@ -79,12 +82,13 @@ impl<P: Parameters> Tuning<P> {
     }
 
     /// Publishes the initial values, and those after each change, as messages of a topic, for
-    /// recordings.
+    /// recordings. A [replay](crate::is_replay) sets the recorded values at the recorded times.
     pub fn record<const N: usize>(mut self, topic: &'static Topic<P, N>) -> Self {
-        self.record = Some(Box::new(|| {
+        let connect: Connect<Record<P>> = Box::new(|| {
             let mut publisher = topic.publisher()?;
             Ok(Box::new(move |parameters| publisher.publish(punctual::now(), parameters)))
-        }));
+        });
+        self.record = Some((topic.name(), connect));
         self
     }
 
@@ -98,11 +102,12 @@ impl<P: Parameters> Tuning<P> {
         is_name(name).then_some(()).ok_or_else(|| StartError::Name(name.into()))?;
         checked(self.check.as_ref(), &self.now).map_err(StartError::Refused)?;
         let writer = (self.connect)().map_err(|Taken| StartError::Taken)?;
-        let record = self.record.map(|connect| connect()).transpose();
+        let topic = self.record.as_ref().map(|(topic, _)| *topic);
+        let record = self.record.map(|(_, connect)| connect()).transpose();
         let record = record.map_err(|Taken| StartError::TopicTaken)?;
         let counts = TuningReport::default();
         let store = Store { now: self.now, writer, record, check: self.check, counts };
-        server::start(name, store)
+        server::start(name, topic, store)
     }
 }
 
@@ -148,6 +153,23 @@ impl<P: Parameters> Store<P> {
             self.publish();
         }
         Ok(changes)
+    }
+}
+
+impl<P: Parameters> Input for Mutex<Store<P>> {
+    fn description(&self) -> &'static Description {
+        P::DESCRIPTION
+    }
+
+    fn feed(&self, payload: &[u8]) -> Result<(), String> {
+        let wanted: P = decode(payload, Layout::Cdr).map_err(|error| error.to_string())?;
+        let mut store = server::lock(self);
+        checked(store.check.as_ref(), &wanted).map_err(|refused| refused.to_string())?;
+        if !changes(&store.now, &wanted).is_empty() {
+            store.now = wanted;
+            store.publish();
+        }
+        Ok(())
     }
 }
 

@@ -148,7 +148,7 @@ fn outgoing_capacity(queued: usize, hz: Option<u32>, max_bytes: usize) -> usize 
 }
 
 /// FNV-1a (Fowler, Noll, Vo) of all texts, one after the other.
-fn hash(texts: [&str; 2]) -> u64 {
+pub(crate) fn hash(texts: [&str; 2]) -> u64 {
     let bytes = texts.into_iter().flat_map(str::bytes);
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -45,6 +45,8 @@ mod server;
 mod socket;
 
 pub use attachment::{AttachError, Attachment, IncomingPublisher, OutgoingMessage, TooLong};
+#[cfg(feature = "mcap")]
+pub(crate) use layout::hash;
 pub use layout::{Direction, TopicInfo};
 pub use report::TransportReport;
 pub use server::TransportServer;

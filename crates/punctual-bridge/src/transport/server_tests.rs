@@ -17,7 +17,8 @@ const ZERO: Vector3 = Vector3 { x: 0.0, y: 0.0, z: 0.0 };
 
 /// Returns an outgoing topic `/angles` of this capacity.
 fn angles(capacity: usize) -> Channel {
-    Channel { topic: "/angles", hz: None, capacity, qos: Qos::DEFAULT, description: Vector3::DESCRIPTION }
+    let description = Vector3::DESCRIPTION;
+    Channel { topic: "/angles", hz: None, capacity, qos: Qos::DEFAULT, description, is_input: false }
 }
 
 fn bytes(x: f64) -> Vec<u8> {

@@ -115,7 +115,8 @@ fn records_messages_of_the_example() {
     }
     assert_eq!(count, 20);
     let metadata: BTreeSet<&str> = summary.metadata_indexes.iter().map(|it| it.name.as_str()).collect();
-    assert_eq!(metadata, BTreeSet::from(["punctual.clock", "punctual.clock.end", "punctual.losses"]));
+    let expected = ["punctual.clock", "punctual.clock.end", "punctual.losses", "punctual.start"];
+    assert_eq!(metadata, BTreeSet::from(expected));
     python(&path, "whole", 40);
 }
 

@@ -305,7 +305,7 @@ fn measure_program(arguments: &Check) -> Result<Measured, String> {
         }
         // The recorder did not start the program. The machine can still be examined.
         (Err(refused), None) => {
-            let mut program_run = app::App::start(&arguments.command, None)?;
+            let mut program_run = app::App::start(&arguments.command, None::<(&str, &str)>)?;
             program_run.settle();
             let (machine, process) = (Machine::look(Tree::system()), program_run.id());
             drop(program_run);

@@ -8,6 +8,7 @@ mod new;
 mod page;
 mod parameters;
 mod recover;
+mod replay;
 mod rta;
 mod rta_trace;
 mod shell;

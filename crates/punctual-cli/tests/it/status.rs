@@ -11,7 +11,7 @@ use crate::support::{Scratch, punctual, text};
 const MISSING: &str = "/no/such/input";
 
 /// A call for each input of each command, which is missing.
-const INPUTS: [&[&str]; 24] = [
+const INPUTS: [&[&str]; 25] = [
     &["bench", "--compare", MISSING],
     &["bench", "compare", MISSING, MISSING],
     &["check", "--", MISSING],
@@ -23,6 +23,7 @@ const INPUTS: [&[&str]; 24] = [
     &["man", MISSING],
     &["new", "crate", "--path", MISSING],
     &["recover", MISSING],
+    &["replay", MISSING, "--", "true"],
     &["rta", "--", MISSING],
     &["rta", "--trace", MISSING],
     &["rta", MISSING],

@@ -115,8 +115,8 @@ impl Bridge {
     /// Sets whether transports publish the topic `/diagnostics`; they do by default, unless the app
     /// has a topic of this name.
     ///
-    /// Each message is a `diagnostic_msgs/msg/DiagnosticArray`, once per second: a status for each task
-    /// (jobs, deadline misses, overruns, jitter, response time), one for missing real-time
+    /// Each message is a `diagnostic_msgs/msg/DiagnosticArray`, once per second: a status for each
+    /// task (jobs, deadline misses, overruns, jitter, response time), one for missing real-time
     /// settings, and one for the messages that were lost or rejected. The level is WARN if there
     /// were faults since the last message, or settings are missing. The bridge's thread publishes
     /// it; tasks are not involved. Sinks do not receive it.
@@ -139,8 +139,8 @@ impl Bridge {
     /// # Errors
     /// See [`StartError`]; in that case no topic is taken.
     ///
-    /// In a [replay](crate::is_replay) the bridge carries topics in virtual time, feeds the recorded
-    /// inputs, compares the published messages, and admits no transports.
+    /// In a [replay](crate::is_replay) the bridge carries topics in virtual time, feeds the
+    /// recorded inputs, compares the published messages, and admits no transports.
     pub fn start(mut self) -> Result<Running, StartError> {
         let outgoing = self.topics.len();
         self.topics.append(&mut self.incoming);

@@ -249,7 +249,8 @@ pub enum NotAccepted {
 
 /// The receiving end of an [`Incoming`], for a transport: it decodes, checks and stores messages.
 ///
-/// In a [replay](crate::is_replay) it ignores messages from transports: the recording provides them.
+/// In a [replay](crate::is_replay) it ignores messages from transports: the recording provides
+/// them.
 pub struct Subscription<T: Message> {
     topic: &'static Incoming<T>,
     /// A replay feeds it, too.

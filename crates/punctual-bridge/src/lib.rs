@@ -74,9 +74,9 @@
 //!
 //! An [`Incoming`] holds the newest message of a topic, which a task reads; with
 //! [`Subscription::release`] each message also releases a task. Input is not trusted: data of
-//! another length, with numbers that are not finite (unless accepted), or rejected by the program's check
-//! only increments a counter. [`Datagrams`] is the built-in transport; your own transport calls
-//! [`Subscription::take`].
+//! another length, with numbers that are not finite (unless accepted), or rejected by the program's
+//! check only increments a counter. [`Datagrams`] is the built-in transport; your own transport
+//! calls [`Subscription::take`].
 //!
 //! Reading costs a task one copy of the message and at most three atomic instructions, regardless
 //! of the number of messages in between. A release costs as much as a spawn from an ordinary

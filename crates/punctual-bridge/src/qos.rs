@@ -48,7 +48,8 @@ impl Qos {
     pub const DEFAULT: Self =
         Self { reliability: Reliability::Reliable, durability: Durability::Volatile, depth: 10 };
 
-    /// For sensors, of which only the newest value counts: best effort, volatile, with a depth of 5.
+    /// For sensors, of which only the newest value counts: best effort, volatile, with a depth of
+    /// 5.
     pub const SENSOR_DATA: Self = Self { reliability: Reliability::BestEffort, depth: 5, ..Self::DEFAULT };
 
     /// Receives from reliable and best-effort publishers; otherwise as [`DEFAULT`](Self::DEFAULT).

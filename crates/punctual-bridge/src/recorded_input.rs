@@ -13,8 +13,8 @@ use crate::inputs::{self, Input, is_replay};
 use crate::message::{Description, Layout, Numbers, decode_with};
 use crate::{Message, Publisher, Topic};
 
-/// The source of a task's events, such as a socket or an input line, whose data is recorded: a local
-/// that the task binds. Created by [`Topic::record_inputs`].
+/// The source of a task's events, such as a socket or an input line, whose data is recorded: a
+/// local that the task binds. Created by [`Topic::record_inputs`].
 pub struct RecordedInput<S, T: Message, const N: usize> {
     source: Source<S, T>,
     publisher: Publisher<T, N>,
@@ -33,8 +33,8 @@ struct Recorded<T> {
 }
 
 impl<T: Message, const N: usize> Topic<T, N> {
-    /// Opens an event source, and records what a task reads from it as messages of this topic, which
-    /// the bridge carries like others.
+    /// Opens an event source, and records what a task reads from it as messages of this topic,
+    /// which the bridge carries like others.
     ///
     /// In a [replay](is_replay) `open` is not called, and the data comes from the recording.
     ///

@@ -8,8 +8,8 @@
 //! push never hides the jobs that others push after it. A ring with claimed but unpublished cells
 //! would do so.
 //!
-//! Nodes are linked by index + 1. In the inbox, 0 ends the list; in the queue, the tail does, and its
-//! link has no meaning. So a job that is queued alone neither writes nor reads its link.
+//! Nodes are linked by index + 1. In the inbox, 0 ends the list; in the queue, the tail does, and
+//! its link has no meaning. So a job that is queued alone neither writes nor reads its link.
 
 use crate::atomic::{AtomicU32, Ordering, UnsafeCell, const_new};
 use crate::jobs::Popped;

@@ -23,7 +23,8 @@ impl PackedStamp {
     pub const UNKNOWN: Self = Self(u64::MAX);
 
     /// Returns the time, or reads it if it is unknown.
-    // Not by way of a `Stamp`: the compiler would copy the code behind the conversion for each case.
+    // Not by way of a `Stamp`: the compiler would copy the code behind the conversion for each
+    // case.
     #[inline(always)]
     pub fn unwrap_or_else(self, read: impl FnOnce() -> Instant) -> Instant {
         if self == Self::UNKNOWN { read() } else { Instant::from_ticks(self.0) }

@@ -13,8 +13,8 @@ pub(super) struct Timed<'a> {
     pub(super) payload: &'a [u8],
 }
 
-/// Returns the first difference, with the name of the field or else the byte offset and both values.
-/// A stamp that is the time of its own message, in both, is equal.
+/// Returns the first difference, with the name of the field or else the byte offset and both
+/// values. A stamp that is the time of its own message, in both, is equal.
 pub(super) fn first(
     description: &'static Description,
     recorded: Timed<'_>,

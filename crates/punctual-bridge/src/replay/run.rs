@@ -117,7 +117,8 @@ fn feed(shared: &Shared, thread: &mut VirtualThread) -> Result<(), String> {
             return Ok(());
         }
     }
-    // In virtual time, everything has its recorded instant, so a replay is as long as its recording.
+    // In virtual time, everything has its recorded instant, so a replay is as long as its
+    // recording.
     let tail = if frame.is_virtual { 1 } else { TAIL_NS };
     thread.sleep_until(Instant::from_ticks(frame.last_ns.saturating_add(tail)));
     Ok(())

@@ -10,7 +10,8 @@
 //!   spare over with the level. The occupant [takes](WordCell::take_own) it, or another thread of
 //!   the partition [does](WordCell::take), or a foreign thread [withdraws](WordCell::withdraw) it;
 //!   the cell makes these linearizable. The occupant need not compare the spare that it takes with
-//!   the one that it has loaded: only the occupant makes spares, so if there is one, it is the same.
+//!   the one that it has loaded: only the occupant makes spares, so if there is one, it is the
+//!   same.
 //! * *No slot is hidden.* A thread that finds no free bit takes or withdraws the spare, makes it a
 //!   free bit, and looks again before it reports that every slot is taken. It looks again even if
 //!   it has found no spare: since its first look the occupant may have made another slot a free

@@ -3,8 +3,9 @@
 //!
 //! A record goes into a ring of its thread. A background thread empties the rings about every 10
 //! ms, sorts the records of all threads by time, and passes them to the program's
-//! [`log`](https://docs.rs/log) logger, or to standard error if there is none. The logger may allocate, block and print: no job waits for
-//! it. Records that do not fit are counted, and the log reports their number.
+//! [`log`](https://docs.rs/log) logger, or to standard error if there is none. The logger may
+//! allocate, block and print: no job waits for it. Records that do not fit are counted, and the log
+//! reports their number.
 //!
 //! ```
 //! let (axis, angle) = ("pan", 0.25_f32);
@@ -140,8 +141,8 @@ pub(crate) fn keep(make: impl FnOnce() -> Record) -> bool {
 /// Without a logger, or with a `max_level` of `Off`, records of `Info` and above go to standard
 /// error.
 ///
-/// Levels are those of `log`: a record excluded by its `max_level` costs a load and two comparisons,
-/// and its arguments are not evaluated. Set the logger before the end of `init`.
+/// Levels are those of `log`: a record excluded by its `max_level` costs a load and two
+/// comparisons, and its arguments are not evaluated. Set the logger before the end of `init`.
 ///
 /// Real-time safety: wait-free, on threads of an app. Copies 128 bytes and reads the clock like a
 /// measured job.

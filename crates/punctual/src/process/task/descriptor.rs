@@ -71,8 +71,8 @@ impl<B: Bound> BoundTask<B> {
     /// As for [`Task::run`].
     #[inline]
     pub unsafe fn run(&'static self, me: CurrentWorker, job: Popped, now: PackedStamp) -> PackedStamp {
-        // SAFETY: the job was popped by this thread, which occupies the level, and is this task's, by
-        // this function's contract.
+        // SAFETY: the job was popped by this thread, which occupies the level, and is this task's,
+        // by this function's contract.
         unsafe { self.task.run(me, job, now) }
     }
 

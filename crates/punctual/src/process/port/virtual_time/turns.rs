@@ -7,8 +7,8 @@
 //! real time, and their order is the same in every run: at equal times they take turns in the order
 //! of their declaration, and under the global executor the highest level goes first.
 //!
-//! One more thread, the *guest*, can take turns to provide inputs at given times. It goes before all
-//! partitions of the same time.
+//! One more thread, the *guest*, can take turns to provide inputs at given times. It goes before
+//! all partitions of the same time.
 //!
 //! This is a sequential discrete-event simulation, with threads in place of coroutines.
 

@@ -369,7 +369,6 @@ fn hanging() {
 
 #[test]
 fn hanging_call_does_not_block_shutdown() {
-    let _alone = crate::alone();
     if !crate::polling::two_cpus() {
         return;
     }

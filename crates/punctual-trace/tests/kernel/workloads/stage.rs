@@ -188,9 +188,10 @@ impl Played {
     /// counting it as lost.
     pub(crate) fn job(&self, thread: Tid, time: u64) -> Option<&Job> {
         let during = |job: &&Job| job.actor == Actor::Thread(thread) && (job.start..=job.end).contains(&time);
-        // A job without its first and its last switch does not appear.
+        // A job without its first and its last switch does not appear, and one without another
+        // switch has bounds instead of times.
         let job = self.jobs.iter().find(during)?;
-        job.complete().then(|| {
+        (job.complete() && job.bounded_switches == 0).then(|| {
             assert_eq!(job.check(), Ok(()), "{job:?}");
             job
         })

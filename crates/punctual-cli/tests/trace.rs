@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use punctual_trace::event::Kind;
@@ -127,9 +127,16 @@ fn too_few_switches(err: &str, code: Option<i32>) -> bool {
 fn assert_clean(scratch: &Scratch, recorder: u32) {
     let left: Vec<_> = fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".raw")), "{left:?}");
-    let mut instances = fs::read_dir("/sys/kernel/tracing/instances").into_iter().flatten().flatten();
     let ours = format!("punctual-{recorder}-");
-    assert!(!instances.any(|instance| instance.file_name().to_string_lossy().starts_with(&ours)));
+    let is_ours = |entry: fs::DirEntry| entry.file_name().to_string_lossy().starts_with(&ours);
+    let is_left =
+        || fs::read_dir("/sys/kernel/tracing/instances").into_iter().flatten().flatten().any(is_ours);
+    // A recorder of another test may have begun to remove it.
+    let begun = Instant::now();
+    while is_left() {
+        assert!(begun.elapsed() < TEST_LIMIT, "an instance of recorder {recorder} is left");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]

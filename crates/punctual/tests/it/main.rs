@@ -53,7 +53,23 @@ mod valgrind;
 mod wait_for_event;
 mod word_fallback;
 
+use std::os::fd::AsFd;
 use std::sync::MutexGuard;
+
+use rustix::event::{PollFd, PollFlags};
+
+/// Waits until the other end of this pipe or socket, which this process has closed, is closed in
+/// all processes. A program that another test starts inherits it until the program is executed, and
+/// virtual time does not wait for that.
+#[allow(dead_code, reason = "some sets of features have no test that closes descriptors")]
+fn wait_until_hung_up(fd: &impl AsFd) {
+    let limit = rustix::event::Timespec { tv_sec: 60, tv_nsec: 0 };
+    let mut fds = [PollFd::new(fd, PollFlags::empty())];
+    while !fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+        let ready = rustix::event::poll(&mut fds, Some(&limit));
+        assert_ne!(ready, Ok(0), "the other end stays open");
+    }
+}
 
 /// Serializes the tests that run apps on threads of the kernel in this process: with real-time
 /// priorities, apps on the same CPU prevent each other from running.

@@ -145,6 +145,7 @@ macro_rules! app {
                     if place == Place::ReadyWaker {
                         assert!(readable.as_mut().poll(&mut cx).is_pending());
                         *closed = None;
+                        crate::wait_until_hung_up(&*ready);
                     } else {
                         assert!(delay.as_mut().poll(&mut cx).is_pending());
                     }

@@ -43,7 +43,10 @@ fn source(kind: Kind) -> (OwnedFd, Option<UnixStream>) {
     let event = |count| eventfd(count, EventfdFlags::CLOEXEC).expect("eventfds can be made");
     match kind {
         Kind::PipeWithoutWriter => (pipe(b"ab"), None),
-        Kind::SocketHungUp => (pair().0.into(), None),
+        Kind::SocketHungUp => {
+            let (socket, _) = pair();
+            (hung_up(socket), None)
+        }
         Kind::SocketHalfClosed => {
             let (socket, other_end) = pair();
             other_end.shutdown(std::net::Shutdown::Write).expect("it is connected");
@@ -55,7 +58,10 @@ fn source(kind: Kind) -> (OwnedFd, Option<UnixStream>) {
             (file.into(), None)
         }
         Kind::DevNull => (File::open("/dev/null").expect("every system has it").into(), None),
-        Kind::PipeWithoutReader => (std::io::pipe().expect("pipes can be made").1.into(), None),
+        Kind::PipeWithoutReader => {
+            let (_, writer) = std::io::pipe().expect("pipes can be made");
+            (hung_up(writer), None)
+        }
         Kind::QuietEventfd => (event(0), None),
         Kind::UnreadEventfd => (event(1), None),
     }
@@ -65,7 +71,15 @@ fn source(kind: Kind) -> (OwnedFd, Option<UnixStream>) {
 fn pipe(text: &[u8]) -> OwnedFd {
     let (reader, mut writer) = std::io::pipe().expect("pipes can be made");
     writer.write_all(text).expect("there is room in the pipe");
-    reader.into()
+    drop(writer);
+    hung_up(reader)
+}
+
+/// Returns the descriptor once its other end is closed.
+fn hung_up(fd: impl Into<OwnedFd>) -> OwnedFd {
+    let fd = fd.into();
+    crate::wait_until_hung_up(&fd);
+    fd
 }
 
 /// Number of jobs after which the app is shut down.

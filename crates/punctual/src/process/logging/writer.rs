@@ -1,8 +1,8 @@
 //! The ordinary thread that writes records.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread::{JoinHandle, park_timeout};
 use std::time::Duration;
 
@@ -28,7 +28,10 @@ impl Writer {
     pub(crate) fn start() -> Option<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
+        let begins = Arc::new(Barrier::new(2));
+        let begun = Arc::clone(&begins);
         let body = move || {
+            begun.wait();
             let mut expects_records = notice::has_logger();
             while !ends.load(Ordering::Acquire) {
                 expects_records |= write_out();
@@ -36,7 +39,11 @@ impl Writer {
             }
         };
         match background::spawn("punctual-log", body) {
-            Ok(thread) => Some(Self { over, thread: Some(thread) }),
+            Ok(thread) => {
+                // A thread that starts allocates, and a running app does not.
+                begins.wait();
+                Some(Self { over, thread: Some(thread) })
+            }
             Err(error) => {
                 notice::warn(format_args!(
                     "records of jobs are written when the app ends, without a thread: {error}"

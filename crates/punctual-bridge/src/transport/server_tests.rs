@@ -13,6 +13,8 @@ use crate::message::Encoder;
 use crate::messages::Vector3;
 use crate::peer::tests::{again, as_another_user, is_child};
 
+/// Longer than any machine takes.
+const TIMEOUT: Duration = Duration::from_secs(60);
 const ZERO: Vector3 = Vector3 { x: 0.0, y: 0.0, z: 0.0 };
 
 /// Returns an outgoing topic `/angles` of this capacity.
@@ -36,21 +38,25 @@ fn publish(server: &mut Server, first: u32, count: u32) {
 fn attach(server: &mut Server, app: &'static str, name: &'static str) -> Result<Attachment, AttachError> {
     let (done, is_done) = channel();
     thread::spawn(move || done.send(Attachment::open(app, name)));
+    run_until(server, |_| is_done.try_recv().ok())
+}
+
+/// Runs the server until `done` returns a result.
+fn run_until<T>(server: &mut Server, mut done: impl FnMut(&Server) -> Option<T>) -> T {
+    let begun = Instant::now();
     loop {
         server.supervise(Instant::now());
-        if let Ok(result) = is_done.try_recv() {
+        if let Some(result) = done(server) {
             return result;
         }
+        assert!(begun.elapsed() < TIMEOUT, "the expected event does not occur");
         thread::yield_now();
     }
 }
 
 /// Runs the server until the transports that were dropped have detached.
 fn detach(server: &mut Server, left: usize) {
-    while server.seats.len() > left {
-        server.supervise(Instant::now());
-        thread::yield_now();
-    }
+    run_until(server, |server| (server.seats.len() <= left).then_some(()));
 }
 
 fn numbers(attachment: &mut Attachment) -> Vec<u32> {
@@ -249,9 +255,7 @@ fn connections_without_a_greeting_are_closed() {
     drop(silent);
     let talking = connect();
     io::Write::write_all(&mut &talking, b"GET / HTTP/1.1\r\n\r\n").unwrap();
-    while server.refused.count < MAX_PENDING as u64 + 1 {
-        server.supervise(now);
-    }
+    run_until(&mut server, |server| (server.refused.count > MAX_PENDING as u64).then_some(()));
     assert!(server.pending.is_empty(), "a process that looks for another app is not refused");
 }
 

@@ -3,14 +3,14 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use punctual_bridge::message::{Layout, Numbers};
 use punctual_bridge::messages::Vector3;
 use punctual_bridge::{Datagrams, Incoming, IncomingReport, NotAccepted};
 
 /// Longer than any machine takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const ZERO: Vector3 = Vector3 { x: 0.0, y: 0.0, z: 0.0 };
 
 /// Returns the bytes in ROS 2's encoding.
@@ -79,7 +79,7 @@ fn keeps_last_valid_message() {
     let before = punctual::now();
     socket.send(&bytes(0.5, -0.25)).unwrap();
     let good = Vector3 { x: 0.5, y: -0.25, z: 0.0 };
-    assert_eq!(came.recv_timeout(PATIENCE), Ok(good));
+    assert_eq!(came.recv_timeout(TIMEOUT), Ok(good));
     let reading = reader.read();
     assert_eq!((reading.message, reading.is_new), (good, true));
     assert!(reading.received.is_some_and(|received| received >= before));
@@ -90,7 +90,7 @@ fn keeps_last_valid_message() {
     socket.send(&bytes(1.5, 0.0)).unwrap();
     // Loopback preserves the order, so this one arrives after the others.
     socket.send(&bytes(0.5, -0.25)).unwrap();
-    assert_eq!(came.recv_timeout(PATIENCE), Ok(good), "none of the others was taken");
+    assert_eq!(came.recv_timeout(TIMEOUT), Ok(good), "none of the others was taken");
     let reading = reader.read();
     assert_eq!((reading.message, reading.is_new), (good, true));
     assert!(!reader.read().is_new);
@@ -191,25 +191,27 @@ fn releases_task() {
 
 /// The peer: sends, and waits for the released job.
 fn steer(jobs: &Receiver<(Vector3, Vector3)>) {
+    let begun = Instant::now();
     let address = loop {
-        match *ADDRESS.lock().unwrap() {
-            Some(address) => break address,
-            None => std::thread::yield_now(),
+        if let Some(address) = *ADDRESS.lock().unwrap() {
+            break address;
         }
+        assert!(begun.elapsed() < TIMEOUT, "the app does not listen");
+        std::thread::yield_now();
     };
     let socket = sender(address);
     socket.send(&bytes(0.5, 0.25)).unwrap();
     let first = Vector3 { x: 0.5, y: 0.25, z: 0.0 };
-    assert_eq!(jobs.recv_timeout(PATIENCE), Ok((first, first)));
+    assert_eq!(jobs.recv_timeout(TIMEOUT), Ok((first, first)));
     for message in hostile() {
         socket.send(&message).unwrap();
     }
     socket.send(&bytes(0.0, -7.0)).unwrap();
     socket.send(&bytes(-0.5, 0.25)).unwrap();
     let second = Vector3 { x: -0.5, ..first };
-    assert_eq!(jobs.recv_timeout(PATIENCE), Ok((second, second)), "nothing hostile released it");
+    assert_eq!(jobs.recv_timeout(TIMEOUT), Ok((second, second)), "nothing hostile released it");
     let mut last = bytes(0.0, 0.0);
     last[20..].copy_from_slice(&1.0_f64.to_le_bytes());
     socket.send(&last).unwrap();
-    jobs.recv_timeout(PATIENCE).expect("it comes");
+    jobs.recv_timeout(TIMEOUT).expect("it comes");
 }

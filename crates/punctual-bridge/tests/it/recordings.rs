@@ -180,7 +180,9 @@ fn recording_is_readable_up_to_last_chunk_after_kill() {
     let mut child = Killed(child.stdout(Stdio::null()).spawn().expect("this program can be started again"));
     // Until two chunks have been written.
     let (mut first, mut last) = (0, 0);
+    let begun = std::time::Instant::now();
     while first == 0 || last == first {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the child writes no chunks");
         std::thread::park_timeout(Duration::from_millis(20));
         assert!(child.0.try_wait().unwrap().is_none(), "it goes on until it is killed");
         last = if path.exists() && fs::metadata(&path).unwrap().len() > 8 { numbers(&path).len() } else { 0 };

@@ -14,6 +14,7 @@ mod message;
 mod model;
 mod parameters;
 mod parse;
+mod paths;
 mod suggest;
 #[cfg(test)]
 mod testing;

@@ -20,6 +20,7 @@ use crate::analyse::{Analysis, LockKind};
 use crate::errors::{Errors, Warnings};
 use crate::model::{App, Handler, HandlerItem, IDLE_LEVEL, Role, SharedUse};
 use crate::parse::{is_unit, ungrouped};
+use crate::paths::last_two;
 
 use super::section;
 
@@ -323,8 +324,8 @@ impl Body<'_> {
         let (Expr::Path(function), Some(Expr::MethodCall(time))) = (&*call.func, call.args.first()) else {
             return;
         };
-        let mut names = function.path.segments.iter().rev().map(|segment| &segment.ident);
-        let (Some(function), Some(module)) = (names.next(), names.next()) else { return };
+        let Some((module, function)) = last_two(&function.path) else { return };
+        let (module, function) = (&module.ident, &function.ident);
         if !matches!(ungrouped(&time.receiver), Expr::Lit(_)) || !is_unit(&time.method) {
             return;
         }

@@ -6,6 +6,7 @@ use syn::{Attribute, GenericArgument, Ident, Lifetime, PathArguments, PathSegmen
 
 use crate::errors::Errors;
 use crate::model::{App, Handler, Role, TaskKind};
+use crate::paths::last_two;
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
     for handler in app.handlers() {
@@ -122,11 +123,8 @@ fn context_lifetime(handler: &Handler, ty: &Type, errors: &mut Errors) {
 /// Returns the `x` of `x::Context` or `x::Context<'_>`, by any path.
 fn context_owner(ty: &Type) -> Option<&Ident> {
     let Type::Path(ty) = ty else { return None };
-    let mut segments = ty.path.segments.iter().rev();
-    let (Some(context), Some(owner), None) = (segments.next(), segments.next(), &ty.qself) else {
-        return None;
-    };
-    (owner.arguments.is_none() && context.ident == "Context" && only_lifetimes(context))
+    let (owner, context) = last_two(&ty.path)?;
+    (ty.qself.is_none() && owner.arguments.is_none() && context.ident == "Context" && only_lifetimes(context))
         .then_some(&owner.ident)
 }
 

@@ -5,6 +5,7 @@ use syn::{Expr, ExprCall, ExprLit, ExprMethodCall, Lit, LitFloat, LitInt, UnOp};
 use super::keys::{Keys, ungrouped};
 use crate::errors::Errors;
 use crate::model::Duration;
+use crate::paths::last_two;
 use crate::suggest;
 
 const UNITS: [(&str, u64); 6] = [
@@ -80,10 +81,9 @@ fn short_name(call: &ExprCall) -> Option<u64> {
     let Expr::Path(path) = ungrouped(&call.func) else { return None };
     let (Some(argument), 1) = (call.args.first(), call.args.len()) else { return None };
     let Expr::Lit(ExprLit { lit: Lit::Int(lit), .. }) = ungrouped(argument) else { return None };
-    let mut names = path.path.segments.iter().rev().map(|segment| segment.ident.to_string());
-    let (unit, ty) = (names.next()?, names.next()?);
-    let (_, nanos) = UNITS.iter().find(|(name, _)| *name == unit)?;
-    (ty == "Duration").then(|| lit.base10_parse::<u64>().ok()?.checked_mul(*nanos))?
+    let (ty, unit) = last_two(&path.path)?;
+    let (_, nanos) = UNITS.iter().find(|(name, _)| unit.ident == name)?;
+    (ty.ident == "Duration").then(|| lit.base10_parse::<u64>().ok()?.checked_mul(*nanos))?
 }
 
 /// Returns a duration with a fraction, in the largest unit in which it is a whole number.

@@ -3,6 +3,7 @@
 use syn::{Attribute, FnArg, Item, ItemFn, Type};
 
 use crate::errors::Errors;
+use crate::paths::last_two;
 use crate::suggest;
 
 const ROLES: [&str; 4] = ["task", "init", "idle", "shutdown"];
@@ -66,9 +67,8 @@ pub(super) fn report(attr: &Attribute, names: &[&'static str], errors: &mut Erro
 fn takes_own_context(function: &ItemFn) -> bool {
     let Some(FnArg::Typed(parameter)) = function.sig.inputs.first() else { return false };
     let Type::Path(ty) = &*parameter.ty else { return false };
-    let mut segments = ty.path.segments.iter().rev();
-    segments.next().is_some_and(|last| last.ident == "Context")
-        && segments.next().is_some_and(|module| module.ident == function.sig.ident)
+    last_two(&ty.path)
+        .is_some_and(|(module, last)| last.ident == "Context" && module.ident == function.sig.ident)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use syn::{Ident, Member, PatStruct};
 
 use super::Body;
 use crate::model::{Role, TaskKind};
+use crate::paths::last_two;
 use crate::suggest;
 
 const CREATED_BY_INIT: &str =
@@ -80,9 +81,9 @@ impl Body<'_> {
 
     /// Checks a pattern that takes a context, or one of its parts, apart.
     pub(super) fn parts_in(&mut self, pattern: &PatStruct) {
-        let mut names = pattern.path.segments.iter().rev().map(|segment| &segment.ident);
-        let (Some(ty), Some(module)) = (names.next(), names.next()) else { return };
-        if *module != self.handler.ident {
+        let Some((module, ty)) = last_two(&pattern.path) else { return };
+        let ty = &ty.ident;
+        if module.ident != self.handler.ident {
             return;
         }
         let members = pattern.fields.iter().filter_map(|field| match &field.member {

@@ -134,8 +134,8 @@ pub(crate) fn contend(lock: &impl Lock, cpu: usize, samples: usize, stop: &Stop)
         lack
     };
     let lack = std::thread::scope(|scope| {
-        let high = scope.spawn(high);
-        let low = scope.spawn(low);
+        let high = rt::spawn(scope, high);
+        let low = rt::spawn(scope, low);
         let mut lack = rt::join(low);
         lack.extend(rt::join(high));
         lack
@@ -187,8 +187,8 @@ pub(crate) fn release(lock: &impl Lock, cpu: usize, samples: usize, stop: &Stop)
         lack
     };
     let lack = std::thread::scope(|scope| {
-        let waits = scope.spawn(waits);
-        let holds = scope.spawn(holds);
+        let waits = rt::spawn(scope, waits);
+        let holds = rt::spawn(scope, holds);
         let mut lack = rt::join(holds);
         lack.extend(rt::join(waits));
         lack

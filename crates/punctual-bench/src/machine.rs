@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::cpus;
 use punctual_isolate::cpus::Cpus;
-use punctual_isolate::facts::{self, Cache, Kernel, Statistics, TICK, Throttling, Topology};
+use punctual_isolate::facts::{self, Cache, Kernel, Statistics, TICK, Topology};
 use punctual_isolate::tree::Tree;
-use punctual_report::format::format_nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, Clock};
@@ -69,13 +68,7 @@ impl Machine {
         let kernel = Kernel::look(&tree);
         let topology = Topology::look(&tree);
         let measured = topology.cpu(cpu).cloned().unwrap_or_default();
-        let rt_throttling = match kernel.throttling {
-            Some(Throttling::Off) => "off".into(),
-            Some(Throttling::On { runtime_us, period_us }) => {
-                format!("{} of every {}", micros(runtime_us), micros(period_us))
-            }
-            None => String::new(),
-        };
+        let rt_throttling = kernel.throttling.map_or_else(String::new, |it| it.to_string());
         let mut machine = Self {
             kernel: kernel.release,
             preempt_rt: kernel.preempt_rt == Some(true),
@@ -148,11 +141,6 @@ impl Machine {
         let clock = self.cpu_mhz.map_or(String::new(), |mhz| format!(", {:.2} GHz", mhz / 1e3));
         format!("{} × {} ({}{family}{clock}{on})", self.cpus, self.cpu_model, self.architecture)
     }
-}
-
-/// Formats a length of time that the kernel states in µs.
-fn micros(us: u64) -> String {
-    format_nanos(us as f64 * 1e3)
 }
 
 /// Returns the trimmed contents of a small file, or an empty text.

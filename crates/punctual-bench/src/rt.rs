@@ -5,6 +5,7 @@
 //! figures.
 
 use std::io::{Error, Write};
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use punctual_process::limits::{Resource, soft_limit};
@@ -80,6 +81,26 @@ fn run_on_thread(cpu: usize, priority: i32, body: &mut (dyn FnMut(&Lack) + Send)
     })
 }
 
+/// Starts a thread in `scope`.
+///
+/// # Panics
+/// With [`SetUpFailed`] if the system starts no thread.
+pub(crate) fn spawn<'scope, R: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    body: impl FnOnce() -> R + Send + 'scope,
+) -> ScopedJoinHandle<'scope, R> {
+    spawn_boxed(scope, Box::new(body))
+}
+
+/// Not generic over the body, because starting a thread is much code.
+fn spawn_boxed<'scope, R: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    body: Box<dyn FnOnce() -> R + Send + 'scope>,
+) -> ScopedJoinHandle<'scope, R> {
+    let started = std::thread::Builder::new().spawn_scoped(scope, body);
+    started.unwrap_or_else(|error| SetUpFailed::no_thread(&error).end_step())
+}
+
 /// Starts `count` threads at once and ends them, to find out whether the system permits as many.
 ///
 /// # Errors
@@ -98,7 +119,7 @@ pub(crate) fn try_threads(count: usize) -> Result<(), Error> {
 }
 
 /// Joins a thread and propagates its panic.
-pub(crate) fn join<R>(thread: std::thread::ScopedJoinHandle<'_, R>) -> R {
+pub(crate) fn join<R>(thread: ScopedJoinHandle<'_, R>) -> R {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

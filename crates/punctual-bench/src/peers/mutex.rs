@@ -143,7 +143,8 @@ mod tests {
             let patience = Duration::from_millis(1);
             assert_eq!(mutex.with(|| 1), 1);
             std::thread::scope(|scope| {
-                let other = mutex.with(|| scope.spawn(|| mutex.with_timeout(patience, || ())).join());
+                let other =
+                    mutex.with(|| crate::rt::spawn(scope, || mutex.with_timeout(patience, || ())).join());
                 assert_eq!(other.unwrap(), Err(TimedOut));
             });
             assert_eq!(mutex.with_timeout(patience, || 2), Ok(2));

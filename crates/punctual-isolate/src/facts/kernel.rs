@@ -1,6 +1,9 @@
 //! The kernel: its version, configuration and boot parameters.
 
 use std::collections::BTreeMap;
+use std::fmt;
+
+use punctual_report::format::format_nanos;
 
 use crate::tree::Tree;
 
@@ -64,6 +67,19 @@ pub enum Throttling {
         /// The period.
         period_us: u64,
     },
+}
+
+/// `off`, or the budget: `950 ms of every 1.00 s`.
+impl fmt::Display for Throttling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Off => f.write_str("off"),
+            Self::On { runtime_us, period_us } => {
+                let [runtime, period] = [runtime_us, period_us].map(|us| format_nanos(us as f64 * 1e3));
+                write!(f, "{runtime} of every {period}")
+            }
+        }
+    }
 }
 
 impl Throttling {

@@ -40,7 +40,7 @@ fn with_ceilings(session: &Session<'_>) -> Seen {
         let (log, first, second) = (Log::default(), contend::pcp(), contend::pcp());
         let (begin, ready) = (crate::peers::Semaphore::new(0), Barrier::new(2));
         std::thread::scope(|scope| {
-            let two = scope.spawn(|| {
+            let two = rt::spawn(scope, || {
                 rt::enter(cpu, contend::CEILING.into());
                 let member = first.join(contend::CEILING);
                 ready.wait();
@@ -48,7 +48,7 @@ fn with_ceilings(session: &Session<'_>) -> Seen {
                 second.with(&member, || first.with(&member, || ()));
                 log.event("2 ends");
             });
-            let one = scope.spawn(|| {
+            let one = rt::spawn(scope, || {
                 rt::enter(cpu, contend::LOW.into());
                 let member = first.join(contend::LOW);
                 ready.wait();
@@ -79,14 +79,14 @@ fn with_plain_mutexes(session: &Session<'_>) -> Seen {
         let (first, second) = (Mutex::new(Protocol::None), Mutex::new(Protocol::None));
         let both_hold = Barrier::new(2);
         let outcome = std::thread::scope(|scope| {
-            let two = scope.spawn(|| {
+            let two = rt::spawn(scope, || {
                 rt::enter(cpu, contend::CEILING.into());
                 second.with(|| {
                     both_hold.wait();
                     first.with(|| ());
                 });
             });
-            let one = scope.spawn(|| {
+            let one = rt::spawn(scope, || {
                 rt::enter(cpu, contend::LOW.into());
                 first.with(|| {
                     both_hold.wait();

@@ -72,8 +72,8 @@ fn play(session: &Session<'_>) -> String {
         done.acquire();
     };
     std::thread::scope(|scope| {
-        let waits = scope.spawn(waits);
-        let signals = scope.spawn(signals);
+        let waits = rt::spawn(scope, waits);
+        let signals = rt::spawn(scope, signals);
         rt::join(signals);
         rt::join(waits);
     });

@@ -87,13 +87,13 @@ pub(super) fn ping_pong(
 ) -> u64 {
     let ready = Barrier::new(2);
     std::thread::scope(|scope| {
-        let away = scope.spawn(|| {
+        let away = rt::spawn(scope, || {
             // If refused, it runs on arbitrary CPUs.
             let _ = rt::pin(cpus[1]);
             ready.wait();
             (0..operations).for_each(|_| away());
         });
-        let here = scope.spawn(|| {
+        let here = rt::spawn(scope, || {
             let _ = rt::pin(cpus[0]);
             ready.wait();
             let from = clock::now();
@@ -112,7 +112,7 @@ pub(super) fn hand_over(operations: u32) -> u64 {
     let ready = Barrier::new(2);
     std::thread::scope(|scope| {
         // Starts on this CPU and above this thread's priority.
-        let answers = scope.spawn(|| {
+        let answers = rt::spawn(scope, || {
             // If refused, the row reports that there is no SCHED_FIFO.
             let _ = rt::set_fifo(rt::PRIORITY + 1);
             ready.wait();

@@ -130,7 +130,7 @@ fn turn(session: &mut Session<'_>, policy: Policy, cpu: usize) {
             }
             watched
         };
-        rt::join(scope.spawn(body))
+        rt::join(rt::spawn(scope, body))
     });
     let stolen = stolen_ns(cpu).zip(stolen).map(|(now, then)| now.saturating_sub(then));
     let mut row = Row { quantities: quantities(&watched, &clock), ..row };

@@ -55,7 +55,7 @@ fn edges(session: &mut Session<'_>, condition: Condition) {
             let edge = Edge::new(recorder, None, &input);
             let config = punctual::Config::new().cpu(cpu);
             std::thread::scope(|scope| {
-                let source = scope.spawn(|| edge.make(&output, until, stop));
+                let source = rt::spawn(scope, || edge.make(&output, until, stop));
                 let report = app::run(config, edge.clone(), input.clone());
                 edge.ended.store(true, Ordering::Release);
                 rt::join(source)?;
@@ -65,7 +65,7 @@ fn edges(session: &mut Session<'_>, condition: Condition) {
         Contender::new(posix, Unit::Nanos, |recorder, until| {
             let edge = Edge::new(recorder, Some(&kernel), &input);
             std::thread::scope(|scope| {
-                let handler = scope.spawn(|| {
+                let handler = rt::spawn(scope, || {
                     let lack = rt::enter(cpu, rt::PRIORITY);
                     while !edge.ended.load(Ordering::Acquire) {
                         if input.wait(LOOK) {

@@ -226,7 +226,7 @@ fn threads(recorder: &Arc<Recorder>, until: usize, cpu: usize, stop: &Stop) -> R
         lack
     };
     Ok(std::thread::scope(|scope| {
-        let (handles, triggers) = (scope.spawn(handles), scope.spawn(triggers));
+        let (handles, triggers) = (rt::spawn(scope, handles), rt::spawn(scope, triggers));
         let mut lack = rt::join(triggers);
         lack.extend(rt::join(handles));
         lack

@@ -164,7 +164,7 @@ fn threads(lock: &impl Lock, recorder: &Arc<Recorder>, until: usize, cpu: usize,
         start.signal();
     };
     std::thread::scope(|scope| {
-        let (wants, holds) = (scope.spawn(wants), scope.spawn(holds));
+        let (wants, holds) = (rt::spawn(scope, wants), rt::spawn(scope, holds));
         rt::join(holds);
         rt::join(wants)
     })

@@ -143,7 +143,7 @@ fn threads(out: &Out, server: &UdpSocket, cpu: usize) -> Lack {
         lack
     };
     std::thread::scope(|scope| {
-        let (answers, asks) = (scope.spawn(answers), scope.spawn(asks));
+        let (answers, asks) = (rt::spawn(scope, answers), rt::spawn(scope, asks));
         let mut lack = rt::join(asks);
         lack.extend(rt::join(answers));
         lack

@@ -187,13 +187,13 @@ fn ping_pong(
     // Fixed for both: a stop ends the run after this window, which takes milliseconds.
     let rounds = if stop.is_requested() { 0 } else { rounds };
     std::thread::scope(|scope| {
-        let away = scope.spawn(|| {
+        let away = rt::spawn(scope, || {
             let lack = rt::enter(cpus[1], rt::PRIORITY + 1);
             ready.wait();
             (0..rounds).for_each(&mut away);
             lack
         });
-        let here = scope.spawn(|| {
+        let here = rt::spawn(scope, || {
             let mut lack = rt::enter(cpus[0], rt::PRIORITY);
             ready.wait();
             for round in 0..rounds {
@@ -299,8 +299,8 @@ fn cache_line(cpus: [usize; 2]) -> u64 {
         clock::now() - from
     };
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| play(cpus[0], 0));
-        let second = scope.spawn(|| play(cpus[1], 1));
+        let first = rt::spawn(scope, || play(cpus[0], 0));
+        let second = rt::spawn(scope, || play(cpus[1], 1));
         rt::join(first);
         rt::join(second)
     })

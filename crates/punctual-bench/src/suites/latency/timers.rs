@@ -278,7 +278,7 @@ pub(super) fn deadline(
             sleep_until_instants(interval_ns, 0, recorder, until, stop);
             Ok(Lack::new())
         };
-        std::thread::scope(|scope| rt::join(scope.spawn(body)))
+        std::thread::scope(|scope| rt::join(rt::spawn(scope, body)))
     }
 }
 

@@ -174,8 +174,12 @@ fn once(case: &Case, (work, work_ns): (&Work, f64), cpu: usize) -> ([Times; 3], 
     };
     let lack = std::thread::scope(|scope| {
         let run = &run;
-        let apps: Vec<_> =
-            case.apps.iter().enumerate().map(|(index, app)| scope.spawn(move || run(index, app))).collect();
+        let apps: Vec<_> = case
+            .apps
+            .iter()
+            .enumerate()
+            .map(|(index, app)| rt::spawn(scope, move || run(index, app)))
+            .collect();
         ready.wait();
         starts[0].signal();
         apps.into_iter().flat_map(rt::join).collect()

@@ -154,8 +154,8 @@ fn wake(session: &Session<'_>, semaphore: &impl Semaphore, waiter: Waiter) -> Me
         lack
     };
     let lack = std::thread::scope(|scope| {
-        let waits = scope.spawn(waits);
-        let signals = scope.spawn(signals);
+        let waits = rt::spawn(scope, waits);
+        let signals = rt::spawn(scope, signals);
         let mut lack = rt::join(signals);
         lack.extend(rt::join(waits));
         lack

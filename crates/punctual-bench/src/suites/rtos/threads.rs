@@ -101,7 +101,7 @@ fn switch(session: &mut Session<'_>) {
         lack
     };
     let lack = std::thread::scope(|scope| {
-        let threads = [scope.spawn(|| play(0)), scope.spawn(|| play(1))];
+        let threads = [rt::spawn(scope, || play(0)), rt::spawn(scope, || play(1))];
         threads.map(rt::join).concat()
     });
     session.add(row.published(published::rtos("Thread Switch")), &Measured::ticks(recorder, lack));

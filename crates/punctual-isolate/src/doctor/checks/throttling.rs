@@ -1,23 +1,25 @@
 //! Time that the kernel reserves for threads other than real-time ones.
 
 use super::*;
-use crate::facts::{PERIOD, RUNTIME};
+use crate::facts::{PERIOD, RUNTIME, Throttling};
 
 pub(super) const CHECK: Check =
     Check { name: "throttling", examines: "time that the kernel reserves for ordinary threads", look };
 
 fn look(scene: &Scene, report: &mut Report) {
-    let period = report.number(scene, PERIOD).unwrap_or(1_000_000);
-    let runtime = report.number(scene, RUNTIME);
-    let budget =
-        |us: i64| format!("{} of every {}", micros(us.unsigned_abs()), micros(period.unsigned_abs()));
+    let period: i64 = report.number(scene, PERIOD).unwrap_or(1_000_000);
+    let runtime: Option<i64> = report.number(scene, RUNTIME);
+    let throttling = |runtime| match u64::try_from(runtime) {
+        Ok(runtime_us) => Throttling::On { runtime_us, period_us: period.unsigned_abs() },
+        Err(_) => Throttling::Off,
+    };
     if let Some(runtime) = runtime {
-        report.value(if runtime < 0 { "off".into() } else { budget(runtime) });
+        report.value(throttling(runtime).to_string());
     }
     if let Some(runtime) = runtime.filter(|&runtime| runtime >= 0 && runtime < period) {
         let taken = (period - runtime).unsigned_abs();
         report.add(
-            Finding::new(Severity::Medium, format!("real-time threads may use {}", budget(runtime)))
+            Finding::new(Severity::Medium, format!("real-time threads may use {}", throttling(runtime)))
                 .why(
                     "A thread that has used its budget stops until the period ends. This protects the machine from a \
                      runaway thread, so disable it only if another mechanism does that.",

@@ -103,13 +103,13 @@ fn threads(session: &Session<'_>) -> String {
     let flag = AtomicU64::new(0);
     let damage = with_watchdog(&flag, || {
         std::thread::scope(|scope| {
-            let high = scope.spawn(|| {
+            let high = rt::spawn(scope, || {
                 rt::enter(cpu, rt::PRIORITY + 1);
                 rt::sleep(Duration::from_millis(2));
                 arch::overwrite();
                 flag.compare_exchange(0, PREEMPTED, Ordering::AcqRel, Ordering::Relaxed).ok();
             });
-            let low = scope.spawn(|| {
+            let low = rt::spawn(scope, || {
                 rt::enter(cpu, rt::PRIORITY);
                 arch::hold_until(&flag)
             });
@@ -124,7 +124,7 @@ fn threads(session: &Session<'_>) -> String {
 fn with_watchdog<R>(flag: &AtomicU64, body: impl FnOnce() -> R) -> R {
     let (ended, end) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(move || {
+        rt::spawn(scope, move || {
             // The other end is dropped when the body has ended.
             if end.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
                 flag.compare_exchange(0, NOT_PREEMPTED, Ordering::AcqRel, Ordering::Relaxed).ok();

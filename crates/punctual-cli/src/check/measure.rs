@@ -272,7 +272,8 @@ fn exceeding(system: &System, analysis: &Analysis, command: &str) -> Option<Caus
         (time, largest, command, "finds levels that meet every deadline")
     };
     let what = format!("of the bound of `{}`, {} are {largest}", task.name, format_part(time));
-    Some(Cause { source: "rta", what, cost: None, command: Some(command), lasts: Some(lasts) })
+    let (command, lasts) = (Some(command), Some(lasts));
+    Some(Cause { source: "rta", what, cost: None, command, is_command: true, lasts })
 }
 
 /// Records a program, which neither declares nor measures its tasks.

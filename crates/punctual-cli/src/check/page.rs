@@ -36,9 +36,10 @@ pub(super) fn page(verdict: &Verdict, lines: &Lines) -> String {
     if !verdict.causes.is_empty() {
         *body += "<section><h2>Largest causes of delay</h2><ol class=\"causes\">\n";
         for cause in &verdict.causes {
+            let tag = if cause.is_command { "code" } else { "span" };
             let _ = writeln!(
                 body,
-                "<li>{}<code class=\"remedy\">{}</code></li>",
+                "<li>{}<{tag} class=\"remedy\">{}</{tag}></li>",
                 Code(&text::describe(cause)),
                 Escaped(text::remedy(cause))
             );

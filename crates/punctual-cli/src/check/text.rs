@@ -8,10 +8,6 @@ use super::Lines;
 use super::verdict::{Cause, Task, Unknown, Verdict};
 use crate::trace::text::{height, width};
 
-/// Beginnings of remedies that are no commands of this machine.
-const PROSE: [&str; 4] = ["on the host: ", "in the [Service] ", "bound it in the app: ", NO_REMEDY];
-const NO_REMEDY: &str = "no command removes it";
-
 /// Maximum number of tasks and of unknown values, if there is room.
 const MAX_ROWS: usize = 12;
 
@@ -57,10 +53,11 @@ fn with_rows(verdict: &Verdict, lines: &Lines, rows: Rows, width: usize) -> Stri
         for (number, cause) in verdict.causes.iter().enumerate() {
             out += &wrapped(&format!("{} ", number + 1), &describe(cause), 2, width);
             let remedy = remedy(cause);
-            match PROSE.iter().any(|start| remedy.starts_with(start)) {
-                true => out += &wrapped("  ", remedy, 2, width),
-                // Never wrapped, so that it can be copied.
-                false => out += &format!("  {remedy}\n"),
+            // A command is never wrapped, so that it can be copied.
+            if cause.is_command {
+                out += &format!("  {remedy}\n");
+            } else {
+                out += &wrapped("  ", remedy, 2, width);
             }
         }
     }
@@ -147,7 +144,7 @@ pub(super) fn describe(cause: &Cause) -> String {
 
 /// Returns the command that removes a cause, or a remark if no command does.
 pub(super) fn remedy(cause: &Cause) -> &str {
-    cause.command.as_deref().unwrap_or(NO_REMEDY)
+    cause.command.as_deref().unwrap_or("no command removes it")
 }
 
 #[cfg(test)]
@@ -171,6 +168,7 @@ mod tests {
             what: format!("cause {number}, with a description that fills a whole line of a narrow screen"),
             cost: Some("typically 10.0 ms now and then".into()),
             command: Some("echo 0 > /proc/sys/kernel/timer_migration".into()),
+            is_command: true,
             lasts: None,
         };
         let subject = Subject {
@@ -189,12 +187,12 @@ mod tests {
     #[test]
     fn wraps_remedies_that_are_no_commands() {
         let mut verdict = verdict();
-        let remedy =
-            "on the host: a dedicated, isolated CPU for each virtual CPU, and SCHED_FIFO for its thread";
+        let remedy = "in the firmware setup: disable legacy USB, power management and error reporting by SMI";
         verdict.causes[0].command = Some(remedy.into());
+        verdict.causes[0].is_command = false;
         let lines = Lines { answer: "no".into(), about: "app".into() };
         let text = within(&verdict, &lines, 80, 50);
-        assert!(text.contains("and SCHED_FIFO\n  for its thread\n"), "{text}");
+        assert!(text.contains("and error\n  reporting by SMI\n"), "{text}");
     }
 
     #[test]

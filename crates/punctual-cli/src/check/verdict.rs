@@ -101,6 +101,8 @@ pub(super) struct Cause {
     pub(super) cost: Option<String>,
     /// Removes the cause; `None` if no command does.
     pub(super) command: Option<String>,
+    /// `command` is one for a shell of this machine, and not an instruction in words.
+    pub(super) is_command: bool,
     /// Duration of the command's effect.
     pub(super) lasts: Option<&'static str>,
 }
@@ -115,6 +117,7 @@ impl Cause {
             cost: finding.cost.as_ref().map(price),
             // Without the remark after it.
             command: fix.map(|fix| fix.command.split("   # ").next().unwrap_or_default().to_owned()),
+            is_command: fix.is_some_and(|fix| fix.is_command),
             lasts: fix.map(|fix| fix.lasts.as_str()),
         }
     }

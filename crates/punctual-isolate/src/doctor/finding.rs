@@ -105,6 +105,8 @@ impl Cost {
 pub struct Fix {
     /// A command, or an edit to make.
     pub command: String,
+    /// `command` is one for a shell of this machine.
+    pub is_command: bool,
     /// The duration of its effect.
     pub lasts: Lasts,
     /// The changes made by `--fix`, if it can make and undo them.
@@ -163,14 +165,26 @@ impl Finding {
         self
     }
 
+    /// Adds a remedy that is a command.
     pub(super) fn fix(mut self, lasts: Lasts, command: impl Into<String>) -> Self {
-        self.fixes.push(Fix { command: command.into(), lasts, changes: Vec::new() });
+        self.fixes.push(Fix { command: command.into(), is_command: true, lasts, changes: Vec::new() });
+        self
+    }
+
+    /// Adds a remedy in words.
+    pub(super) fn advise(mut self, lasts: Lasts, remedy: impl Into<String>) -> Self {
+        self.fixes.push(Fix { command: remedy.into(), is_command: false, lasts, changes: Vec::new() });
         self
     }
 
     /// Adds a remedy that consists of settings, with a command that does the same.
     pub(super) fn set(mut self, command: impl Into<String>, changes: Vec<Change>) -> Self {
-        self.fixes.push(Fix { command: command.into(), lasts: Lasts::UntilReboot, changes });
+        self.fixes.push(Fix {
+            command: command.into(),
+            is_command: true,
+            lasts: Lasts::UntilReboot,
+            changes,
+        });
         self
     }
 

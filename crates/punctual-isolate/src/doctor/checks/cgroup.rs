@@ -22,7 +22,7 @@ fn look(scene: &Scene, report: &mut Report) {
                 Some(Container::Podman) => {
                     finding.fix(Lasts::ThisStart, format!("podman run --cpuset-cpus={} IMAGE", scene.cpus))
                 }
-                Some(Container::Kubernetes) => finding.fix(
+                Some(Container::Kubernetes) => finding.advise(
                     Lasts::Always,
                     "kubelet: cpuManagerPolicy: static; pod: equal CPU limits and requests, a whole number",
                 ),
@@ -45,16 +45,18 @@ fn look(scene: &Scene, report: &mut Report) {
             .costs(Cost::stated(period.saturating_mul(1_000), "at most"));
         report.add(match machine.process.container {
             Some(Container::Docker) => {
-                finding.fix(Lasts::ThisStart, "docker run without --cpus and --cpu-quota")
+                finding.advise(Lasts::ThisStart, "docker run without --cpus and --cpu-quota")
             }
             Some(Container::Podman) => {
-                finding.fix(Lasts::ThisStart, "podman run without --cpus and --cpu-quota")
+                finding.advise(Lasts::ThisStart, "podman run without --cpus and --cpu-quota")
             }
             Some(Container::Kubernetes) => {
-                finding.fix(Lasts::Always, "kubelet: cpuCFSQuota: false, or a pod with exclusive CPUs")
+                finding.advise(Lasts::Always, "kubelet: cpuCFSQuota: false, or a pod with exclusive CPUs")
             }
-            _ => finding
-                .fix(Lasts::Always, "in the [Service] of a unit of systemd: CPUQuota= with an empty value"),
+            _ => finding.advise(
+                Lasts::Always,
+                "in the [Service] of a unit of systemd: CPUQuota= with an empty value",
+            ),
         });
     }
 }

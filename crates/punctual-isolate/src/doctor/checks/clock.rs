@@ -24,7 +24,7 @@ fn look(scene: &Scene, report: &mut Report) {
                 .costs(cost.or_else(|| Some(Cost::typical(1_500, "for a reading"))));
             report.add(match available.split(' ').any(|source| source == "tsc") {
                 true => finding.write(CLOCK_SOURCE, "tsc"),
-                false => finding.fix(
+                false => finding.advise(
                     Lasts::FromReboot,
                     "boot with tsc=reliable, if the hardware's counter is known to be reliable",
                 ),

@@ -28,7 +28,7 @@ fn look(scene: &Scene, report: &mut Report) {
             .why("A CPU that prints sends each character with interrupts masked, unless the driver has a thread for it.")
             .costs(Cost::typical(8_000_000, "for a line at 115 200 baud"))
             .fix(Lasts::UntilReboot, "dmesg -n 1")
-            .fix(Lasts::FromReboot, format!("boot with loglevel=1, or without console={serial}")),
+            .advise(Lasts::FromReboot, format!("boot with loglevel=1, or without console={serial}")),
     );
 }
 

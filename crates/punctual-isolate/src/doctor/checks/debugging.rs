@@ -48,7 +48,7 @@ fn look(scene: &Scene, report: &mut Report) {
             Finding::new(Severity::Medium, format!("the kernel is built with {checker} ({option})"))
                 .why("It checks every lock or memory access of the kernel, which slows all of its paths.")
                 .costs(Cost::typical(100_000, "for a long system call"))
-                .fix(Lasts::FromReboot, "boot a kernel without it, such as that of a distribution"),
+                .advise(Lasts::FromReboot, "boot a kernel without it, such as that of a distribution"),
         );
     }
     if !active.is_empty() {

@@ -29,7 +29,7 @@ fn look(scene: &Scene, report: &mut Report) {
             )
             .why("System-management interrupts stop every CPU, and Linux cannot defer them.")
             .costs(Cost::measured(us.unsigned_abs().saturating_mul(1_000), "at most"))
-            .fix(
+            .advise(
                 Lasts::Always,
                 "in the firmware setup: disable legacy USB, power management and error reporting by SMI",
             ),

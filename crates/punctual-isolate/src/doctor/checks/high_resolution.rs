@@ -26,7 +26,7 @@ fn look(scene: &Scene, report: &mut Report) {
         Finding::new(Severity::High, "high-resolution timers are off: timers expire with the tick only")
             .why("Each periodic release is late by up to a period of the tick, 1 to 10 ms.")
             .costs(resolution.map(|ns| Cost::stated(ns, "for each release")))
-            .fix(
+            .advise(
                 Lasts::FromReboot,
                 "boot without highres=off, and with a kernel with CONFIG_HIGH_RES_TIMERS",
             ),

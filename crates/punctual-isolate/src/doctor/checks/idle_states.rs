@@ -27,7 +27,7 @@ fn look(scene: &Scene, report: &mut Report) {
             .why("Leaving that state comes before the first instruction of a job.")
             .costs(Cost::stated(deepest.exit_us.saturating_mul(1_000), "for each wake-up from it"))
             .set(format!("cpupower -c {which} idle-set -D {LONG}"), deep.iter().map(disable).collect())
-            .fix(
+            .advise(
                 Lasts::ThisStart,
                 format!("bound it in the app: PUNCTUAL_WAKE={LONG}us, or Config::wake_latency"),
             ),

@@ -27,7 +27,7 @@ fn look(scene: &Scene, report: &mut Report) {
         let setting = Setting::Policy { thread: thread.id, started: thread.started };
         let raise = |finding: Finding, to: u8| {
             let change = Change { setting: setting.clone(), new: format!("fifo {to}") };
-            finding.set(format!("chrt -f -p {to} {}", thread.id), vec![change]).fix(
+            finding.set(format!("chrt -f -p {to} {}", thread.id), vec![change]).advise(
                 Lasts::Always,
                 "a systemd unit that does this once the device exists: docs/book/src/guides/setup.md",
             )

@@ -49,7 +49,7 @@ fn look(scene: &Scene, report: &mut Report) {
         report.add(match others.is_empty() {
             true => finding,
             false => finding
-                .fix(Lasts::FromReboot, format!("boot with isolcpus=managed_irq,domain,{}", scene.cpus)),
+                .advise(Lasts::FromReboot, format!("boot with isolcpus=managed_irq,domain,{}", scene.cpus)),
         });
     }
     let Some(worst) = movable.first() else { return };
@@ -61,7 +61,7 @@ fn look(scene: &Scene, report: &mut Report) {
     let path = |number: u32| format!("/proc/irq/{number}/smp_affinity_list");
     let changes =
         movable.iter().map(|interrupt| Change::file(&path(interrupt.number), &others.to_string())).collect();
-    report.add(finding.set(format!("echo {others} > {}   # and so on", path(worst.number)), changes).fix(
+    report.add(finding.set(format!("echo {others} > {}   # and so on", path(worst.number)), changes).advise(
         Lasts::FromReboot,
         format!("boot with irqaffinity={others} isolcpus=managed_irq,domain,{}", scene.cpus),
     ));

@@ -25,7 +25,7 @@ fn look(scene: &Scene, report: &mut Report) {
                 )
                 .costs(Cost::typical(20_000, "for each time"))
                 .fix(Lasts::ThisStart, format!("punctual isolate run --cpus {open} -- COMMAND"))
-                .fix(Lasts::FromReboot, format!("boot with isolcpus=managed_irq,domain,{open}")),
+                .advise(Lasts::FromReboot, format!("boot with isolcpus=managed_irq,domain,{open}")),
         );
     }
     let listed = |name: &str| {
@@ -43,7 +43,7 @@ fn look(scene: &Scene, report: &mut Report) {
                 format!("nohz_full has {}, but nothing isolates {}", shared.named(), it(&shared)),
             )
             .why("As soon as a second thread runs there, the tick returns, and each kernel entry costs more.")
-            .fix(Lasts::FromReboot, format!("boot with isolcpus=managed_irq,domain,{shared} as well")),
+            .advise(Lasts::FromReboot, format!("boot with isolcpus=managed_irq,domain,{shared} as well")),
         );
     }
     let callbacks = listed("rcu_nocbs").unwrap_or_default().and(tickless);
@@ -53,7 +53,7 @@ fn look(scene: &Scene, report: &mut Report) {
             Finding::new(Severity::Low, format!("RCU callbacks run on {}", called.named()))
                 .why("Memory freed by other threads is released there by a soft interrupt, in batches.")
                 .costs(Cost::typical(50_000, "for a batch"))
-                .fix(Lasts::FromReboot, format!("boot with rcu_nocbs={called}")),
+                .advise(Lasts::FromReboot, format!("boot with rcu_nocbs={called}")),
         );
     }
     let both = listed("isolcpus").unwrap_or_default().common(&machine.cgroups.isolated);
@@ -64,7 +64,7 @@ fn look(scene: &Scene, report: &mut Report) {
                 format!("{} isolated by isolcpus and by a cpuset partition", is_or_are(&both)),
             )
             .why("The kernel declares such a partition invalid, and does not enforce it.")
-            .fix(
+            .advise(
                 Lasts::FromReboot,
                 "use one of them: remove isolcpus from the boot parameters, or end the partition",
             ),
@@ -75,7 +75,7 @@ fn look(scene: &Scene, report: &mut Report) {
         report.add(
             Finding::new(Severity::Medium, format!("irqaffinity= sends new interrupts to {}", wrong.named()))
                 .why("Drivers loaded later will have their interrupts there.")
-                .fix(Lasts::FromReboot, format!("boot with irqaffinity={}", scene.others())),
+                .advise(Lasts::FromReboot, format!("boot with irqaffinity={}", scene.others())),
         );
     }
 }

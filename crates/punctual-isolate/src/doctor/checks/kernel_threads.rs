@@ -54,7 +54,7 @@ fn look(scene: &Scene, report: &mut Report) {
     report.add(match is_booted_so {
         true => finding,
         false => {
-            finding.fix(Lasts::FromReboot, format!("boot with isolcpus=managed_irq,domain,{}", scene.cpus))
+            finding.advise(Lasts::FromReboot, format!("boot with isolcpus=managed_irq,domain,{}", scene.cpus))
         }
     });
 }

@@ -28,7 +28,7 @@ fn look(scene: &Scene, report: &mut Report) {
             .why("A timer reads the registers of all error banks. Without polling, errors that the hardware corrected go unnoticed.")
             .costs(Cost::typical(50_000, "for each poll"))
             .write(INTERVAL, "0")
-            .fix(Lasts::FromReboot, "boot with mce=ignore_ce"),
+            .advise(Lasts::FromReboot, "boot with mce=ignore_ce"),
     );
 }
 

@@ -26,7 +26,7 @@ fn look(scene: &Scene, report: &mut Report) {
                 .why("Memory that is not locked is written to disk, and read again on access.")
                 .costs(Cost::typical(10_000_000, "for a page from the disk"))
                 .fix(Lasts::UntilReboot, "swapoff -a")
-                .fix(Lasts::Always, "remove the swap entries from /etc/fstab; on Raspberry Pi OS: systemctl disable --now dphys-swapfile"),
+                .advise(Lasts::Always, "remove the swap entries from /etc/fstab; on Raspberry Pi OS: systemctl disable --now dphys-swapfile"),
         );
     }
     if report.read(scene, HUGE).is_some_and(|text| text.contains("[always]")) {
@@ -35,7 +35,7 @@ fn look(scene: &Scene, report: &mut Report) {
                 .why("The kernel stops a process while it replaces its pages, and a fault takes as long as clearing 2 MiB.")
                 .costs(Cost::typical(100_000, "for a fault"))
                 .write(HUGE, "madvise")
-                .fix(Lasts::FromReboot, "boot with transparent_hugepage=madvise"),
+                .advise(Lasts::FromReboot, "boot with transparent_hugepage=madvise"),
         );
     }
     if report.number(scene, MERGE) == Some(1) {

@@ -37,7 +37,7 @@ fn look(scene: &Scene, report: &mut Report) {
         )
         .why("Only a machine that runs only trusted programs can disable them.")
         .costs(measure::system_call(tree).map(|ns| Cost::measured(ns, "for a null system call")))
-        .fix(Lasts::FromReboot, "boot with mitigations=off, where every program is trusted"),
+        .advise(Lasts::FromReboot, "boot with mitigations=off, where every program is trusted"),
     );
 }
 

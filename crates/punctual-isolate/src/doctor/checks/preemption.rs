@@ -42,7 +42,7 @@ fn look(scene: &Scene, report: &mut Report) {
             .why("A real-time thread waits until the running system call reaches a preemption point or ends.")
             .costs(Cost::typical(500_000, "for a long system call"))
             .fix(Lasts::UntilReboot, format!("echo full > {MODE}"))
-            .fix(Lasts::FromReboot, "boot with preempt=full"),
+            .advise(Lasts::FromReboot, "boot with preempt=full"),
     );
 }
 

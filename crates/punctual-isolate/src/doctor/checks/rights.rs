@@ -69,11 +69,11 @@ fn with_ways(finding: Finding, scene: &Scene, [flags, unit]: [&str; 2], limits: 
     match &scene.machine.process.container {
         Some(Container::Docker) => finding.fix(Lasts::ThisStart, format!("docker run {flags} IMAGE")),
         Some(Container::Podman) => finding.fix(Lasts::ThisStart, format!("podman run {flags} IMAGE")),
-        Some(Container::Kubernetes) => finding.fix(
+        Some(Container::Kubernetes) => finding.advise(
             Lasts::Always,
             format!("securityContext: {{ capabilities: {{ add: [\"{names}\"] }} }}   # of the container, in its pod"),
         ),
-        _ => finding.fix(Lasts::Always, limits).fix(Lasts::Always, format!("in the [Service] of a unit of systemd: {unit}")),
+        _ => finding.fix(Lasts::Always, limits).advise(Lasts::Always, format!("in the [Service] of a unit of systemd: {unit}")),
     }
 }
 

@@ -24,7 +24,7 @@ fn look(scene: &Scene, report: &mut Report) {
             )
             .why("They share execution units and caches: a job takes up to twice as long while the sibling is busy.")
             .set(commands.join("; "), offline.collect())
-            .fix(Lasts::FromReboot, "boot with nosmt, or disable SMT in the firmware"),
+            .advise(Lasts::FromReboot, "boot with nosmt, or disable SMT in the firmware"),
         );
     }
 }

@@ -31,7 +31,7 @@ fn look(scene: &Scene, report: &mut Report) {
         Finding::new(Severity::High, format!("this machine is a guest of {name}{share}"))
             .why("The host may preempt the virtual CPU at any time, without a bound. No setting of the guest prevents that.")
             .costs(Cost::typical(10_000_000, "now and then"))
-            .fix(Lasts::Always, "on the host: a dedicated, isolated CPU for each virtual CPU, and SCHED_FIFO for its thread"),
+            .advise(Lasts::Always, "on the host: a dedicated, isolated CPU for each virtual CPU, and SCHED_FIFO for its thread"),
     );
 }
 

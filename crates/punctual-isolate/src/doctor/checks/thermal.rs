@@ -44,7 +44,7 @@ fn look(scene: &Scene, report: &mut Report) {
             )
             .why("The hardware lowers the clock rate, so C becomes longer than measured on a cool machine.")
             .costs(Cost::typical(10_000_000, "and more, while it is hot"))
-            .fix(
+            .advise(
                 Lasts::Always,
                 "improve the cooling, or lower the highest frequency: cpupower frequency-set -u FREQUENCY",
             ),
@@ -54,7 +54,7 @@ fn look(scene: &Scene, report: &mut Report) {
         report.add(
             Finding::new(Severity::High, "the supply voltage was too low since boot")
                 .why("The firmware lowers the clock rate until the voltage recovers, without a bound.")
-                .fix(Lasts::Always, "use a power supply and a cable for the current of this board"),
+                .advise(Lasts::Always, "use a power supply and a cable for the current of this board"),
         );
     }
 }

@@ -15,7 +15,7 @@ fn look(scene: &Scene, report: &mut Report) {
         report.add(
             Finding::new(Severity::Low, "`nohz=off`: every CPU has a tick, even when idle")
                 .why("The tick interrupts real-time threads that could run without interruption.")
-                .fix(
+                .advise(
                     Lasts::FromReboot,
                     "remove `nohz=off` from the boot parameters (punctual isolate boot shows the place)",
                 ),
@@ -34,11 +34,13 @@ fn look(scene: &Scene, report: &mut Report) {
     .costs(Cost::typical(5_000, "for each tick"));
     report.add(match kernel.option("CONFIG_NO_HZ_FULL") {
         Some("y") => {
-            finding.fix(Lasts::FromReboot, format!("boot with nohz_full={ticking} rcu_nocbs={ticking}"))
+            finding.advise(Lasts::FromReboot, format!("boot with nohz_full={ticking} rcu_nocbs={ticking}"))
         }
-        Some(_) => finding
-            .fix(Lasts::FromReboot, "use a kernel with CONFIG_NO_HZ_FULL, such as Debian's, and nohz_full="),
-        None => finding.fix(
+        Some(_) => finding.advise(
+            Lasts::FromReboot,
+            "use a kernel with CONFIG_NO_HZ_FULL, such as Debian's, and nohz_full=",
+        ),
+        None => finding.advise(
             Lasts::FromReboot,
             format!("boot with nohz_full={ticking} rcu_nocbs={ticking}, if the kernel has CONFIG_NO_HZ_FULL"),
         ),

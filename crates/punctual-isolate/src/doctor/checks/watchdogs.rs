@@ -43,7 +43,7 @@ fn look(scene: &Scene, report: &mut Report) {
                 .why("It occupies a performance counter and sends busy CPUs non-maskable interrupts.")
                 .costs(Cost::typical(5_000, "every 10 s"))
                 .write(HARD, "0")
-                .fix(Lasts::FromReboot, "boot with nmi_watchdog=0"),
+                .advise(Lasts::FromReboot, "boot with nmi_watchdog=0"),
         );
     }
 }

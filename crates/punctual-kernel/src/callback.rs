@@ -12,6 +12,40 @@ type Link<P> = Cell<Option<&'static Callback<P>>>;
 /// A thread that runs callbacks, one after the other in the order in which they became due.
 ///
 /// Callbacks of one server do not interrupt each other; a callback that waits delays the others.
+///
+/// # Examples
+///
+#[cfg_attr(not(feature = "sim"), doc = "```ignore")]
+#[cfg_attr(feature = "sim", doc = "```")]
+/// # mod guide { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/guide.rs")); }
+/// # use guide::*;
+/// # static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+/// type Server = punctual_kernel::Server<Sim>;
+/// type Callback = punctual_kernel::Callback<Sim>;
+///
+/// static EDGES: Semaphore = Semaphore::new(0, 100);
+/// static SERVER: Server = Server::new();
+/// static BLINK: Callback = Callback::new(&SERVER, |led| assert_eq!(led, 3), 3);
+/// static EDGE: Callback = Callback::new(&SERVER, |_| EDGES.v().unwrap(), 0);
+///
+/// # sim::run(|| {
+/// # Thread::spawn(5, &STACKS[1], |()| {
+/// SERVER.start(12, &STACKS[0]).unwrap(); // callbacks of this server run at priority 12
+/// BLINK.every(1_000, 500).unwrap(); // at 1000, 1500, 2000, … without drift
+/// EDGE.subscribe_irq(2).unwrap(); // masked until the callback has run
+/// Kernel::subscribe_irq(1, |_| EDGES.v().unwrap()).unwrap(); // in the handler itself
+/// # sim::raise(2);
+/// # sim::raise(1);
+/// EDGES.p().unwrap();
+/// EDGES.p().unwrap();
+/// Thread::sleep_until(1_600).unwrap();
+/// BLINK.cancel();
+/// assert_eq!(BLINK.missed(), 0);
+/// # Kernel::stop();
+/// # }, ()).unwrap();
+/// # Kernel::run();
+/// # });
+/// ```
 pub struct Server<P: Port> {
     /// The first and the last due callback.
     due: (Link<P>, Link<P>),

@@ -101,7 +101,7 @@ pub use stack::Stack;
 pub use switch::{prepare, switch};
 pub use thread::Thread;
 
-/// The examples of the kernel guide are tests.
+/// The example of the kernel guide is a test.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../../../docs/book/src/guides/kernel.md")]

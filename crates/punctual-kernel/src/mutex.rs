@@ -290,6 +290,27 @@ impl<P: Port> Kernel<P> {
 
 /// Data that one thread at a time uses. See [`RawMutex`] for the order of waiters and priority
 /// inheritance.
+///
+/// # Examples
+///
+#[cfg_attr(not(feature = "sim"), doc = "```ignore")]
+#[cfg_attr(feature = "sim", doc = "```")]
+/// # mod guide { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/guide.rs")); }
+/// # use guide::*;
+/// # use punctual_kernel::LockError;
+/// # static STACK: Stack = Stack::new();
+/// static POSITION: Mutex<[f32; 2]> = Mutex::new("position", [0.0; 2]);
+///
+/// # sim::run(|| {
+/// # Thread::spawn(5, &STACK, |()| {
+/// let mut position = POSITION.lock().unwrap();
+/// position[0] += 1.5;
+/// assert_eq!(POSITION.lock().unwrap_err(), LockError::Recursive("position"));
+/// drop(position);
+/// # }, ()).unwrap();
+/// # Kernel::run();
+/// # });
+/// ```
 pub struct Mutex<P: Port, T> {
     pub(crate) raw: RawMutex<P>,
     data: UnsafeCell<T>,

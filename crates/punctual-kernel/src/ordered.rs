@@ -43,6 +43,43 @@ impl Place {
 /// If that is impractical, [`and_lock`](OrderedGuards::and_lock) releases the later mutexes, locks,
 /// and takes them again; and [`lock_all`] locks several in their order, regardless of the order of
 /// the arguments.
+///
+/// # Examples
+///
+#[cfg_attr(not(feature = "sim"), doc = "```ignore")]
+#[cfg_attr(feature = "sim", doc = "```")]
+/// # mod guide { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/guide.rs")); }
+/// # use guide::*;
+/// # use punctual_kernel::{Exclusion, Group, LockError, OrderedGuards, lock_all};
+/// # static STACK: Stack = Stack::new();
+/// static DEVICES: Group = Group::new();
+/// static PRINTER: OrderedMutex<u32> = OrderedMutex::new(&DEVICES, 1, "printer", 0);
+/// static COPIER: OrderedMutex<u32> = OrderedMutex::new(&DEVICES, 2, "copier", 0);
+///
+/// # sim::run(|| {
+/// # Thread::spawn(5, &STACK, |()| {
+/// let (mut copier, mut printer) = lock_all((&COPIER, &PRINTER)).unwrap();
+/// *copier += 1;
+/// *printer += 1;
+/// drop((copier, printer));
+///
+/// // `and_lock` consumes the guard, because it may have to release the mutex.
+/// let copier = COPIER.lock().unwrap();
+/// let copies = *copier;
+/// let ((copier, printer), exclusion) = copier.and_lock(&PRINTER).unwrap();
+/// match exclusion {
+///     Exclusion::Kept => unreachable!("the printer comes before the copier"),
+///     Exclusion::Regained => assert_eq!(*copier, copies), // released and reacquired, without another owner
+///     Exclusion::Lost => {}                               // another thread owned it: check again
+/// }
+/// drop(printer);
+///
+/// // A direct lock out of order is an error.
+/// assert_eq!(PRINTER.lock().err(), Some(LockError::OutOfOrder("copier")));
+/// # }, ()).unwrap();
+/// # Kernel::run();
+/// # });
+/// ```
 pub struct OrderedMutex<P: Port, T> {
     mutex: Mutex<P, T>,
     /// The number of times it has been locked. Written by the holder.

@@ -13,6 +13,29 @@ use crate::{Port, SignalError, WaitError};
 ///
 /// Every operation takes a bounded number of steps: waiters are found by priority and not searched.
 /// Only `p` and `p_until` wait; interrupt handlers can call the others.
+///
+/// # Examples
+///
+#[cfg_attr(not(feature = "sim"), doc = "```ignore")]
+#[cfg_attr(feature = "sim", doc = "```")]
+/// # mod guide { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/guide.rs")); }
+/// # use guide::*;
+/// # use punctual_kernel::{SignalError, WaitError};
+/// # static STACK: Stack = Stack::new();
+/// static SLOTS: Semaphore = Semaphore::new(1, 3); // one unit of at most three
+///
+/// # sim::run(|| {
+/// # Thread::spawn(5, &STACK, |()| {
+/// SLOTS.p().unwrap();
+/// assert!(!SLOTS.try_p());
+/// assert_eq!(SLOTS.p_until(Kernel::now() + 500), Err(WaitError::TimedOut));
+/// SLOTS.v().unwrap();
+/// SLOTS.v_by(2).unwrap(); // wakes up to two waiters, highest first
+/// assert_eq!(SLOTS.v(), Err(SignalError::Overflow(3)));
+/// # }, ()).unwrap();
+/// # Kernel::run();
+/// # });
+/// ```
 pub struct Semaphore<P: Port> {
     units: Cell<u32>,
     maximum: u32,

@@ -12,6 +12,35 @@ use crate::{JoinError, Port, SpawnError, Stack, WaitError, switch};
 
 /// A handle of a thread. A copy does not prevent the thread from ending, nor its slot from being
 /// reused: then the handle reports that.
+///
+/// # Examples
+///
+#[cfg_attr(not(feature = "sim"), doc = "```ignore")]
+#[cfg_attr(feature = "sim", doc = "```")]
+/// # mod guide { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/guide.rs")); }
+/// # use guide::*;
+/// static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+///
+/// fn child(argument: u32) {
+///     assert_eq!(argument, 7);
+///     Thread::yield_now();
+///     Thread::sleep_until(1_000).unwrap();
+/// }
+///
+/// fn parent(_: ()) {
+///     let child = Thread::spawn(6, &STACKS[1], child, 7).unwrap(); // higher: runs at once
+///     assert_eq!(child.priority(), Some(6));
+///     child.join().unwrap();
+///     assert_eq!(Kernel::now(), 1_000);
+///     assert_eq!(child.priority(), None);
+///     assert!(STACKS[1].high_water() > 0);
+/// }
+///
+/// # sim::run(|| {
+/// Thread::spawn(5, &STACKS[0], parent, ()).unwrap();
+/// # Kernel::run();
+/// # });
+/// ```
 pub struct Thread<P: Port> {
     /// The address of its slot.
     slot: usize,

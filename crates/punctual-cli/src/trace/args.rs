@@ -222,7 +222,7 @@ pub(crate) struct Report {
     pub(crate) chains: Vec<ChainOf>,
 
     /// Write one CSV line per job; `-` writes to standard output instead of the tables
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", long_help = csv_help())]
     pub(crate) csv: Option<PathBuf>,
 
     #[command(flatten)]
@@ -362,4 +362,14 @@ pub(crate) struct LatencyArgs {
     /// A trace.dat, or the directory of an unfinished recording
     #[arg(value_name = "FILE|DIR")]
     pub(crate) trace: PathBuf,
+}
+
+/// Returns the help of `--csv`, with the columns.
+fn csv_help() -> String {
+    let columns = punctual_trace::export::columns();
+    let columns = columns.iter().map(|column| format!("\n  {}: {}", column.name, column.meaning));
+    format!(
+        "Write one CSV line per job; `-` writes to standard output instead of the tables. Its columns:\n{}",
+        columns.collect::<String>()
+    )
 }

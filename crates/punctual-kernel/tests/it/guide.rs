@@ -1,4 +1,4 @@
-// The hidden beginning of the examples of the kernel guide.
+// The hidden beginning of the examples in the documentation of types.
 
 pub use punctual_kernel::sim::{self, Sim};
 

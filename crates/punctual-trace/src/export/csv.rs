@@ -76,9 +76,11 @@ pub fn columns() -> Vec<Column> {
         text("task_name", "its name", |job, names| {
             job.task.map_or(String::new(), |task| names.of(Actor::Task(task)))
         }),
-        number("priority", "of the thread when it was released: see [below](#priorities)", |job| {
-            Some(Priority::of_kernel(job.priority).number().into())
-        }),
+        number(
+            "priority",
+            "of the thread when it was released; 100 is SCHED_DEADLINE, 0 an ordinary thread",
+            |job| Some(Priority::of_kernel(job.priority).number().into()),
+        ),
         number("highest_priority", "the highest that it had, inherited ones included", |job| {
             Some(Priority::of_kernel(job.highest).number().into())
         }),

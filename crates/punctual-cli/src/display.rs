@@ -1,10 +1,9 @@
 //! Progress of a run, as a bar on a terminal and as plain lines otherwise, and the tables of
 //! finished suites.
 
-use std::cell::{Cell, RefCell};
-use std::io::IsTerminal;
+use std::cell::Cell;
+use std::io::{IsTerminal, Write};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use punctual_bench::model::{Run, Suite};
 use punctual_bench::{Progress, Stop, SuiteName, text};
 
@@ -17,7 +16,8 @@ pub(crate) struct Display {
     /// JSON replaces the tables.
     is_silent: bool,
     is_terminal: bool,
-    bar: RefCell<Option<ProgressBar>>,
+    /// A bar is drawn on the last line of the terminal.
+    has_bar: Cell<bool>,
     suite: Cell<Option<(SuiteName, usize)>>,
     step: Cell<usize>,
     /// The median of an empty measurement.
@@ -30,7 +30,7 @@ impl Display {
             unread,
             is_silent,
             is_terminal: std::io::stderr().is_terminal(),
-            bar: RefCell::default(),
+            has_bar: Cell::default(),
             suite: Cell::default(),
             step: Cell::default(),
             empty_ns: Cell::default(),
@@ -60,33 +60,54 @@ impl Progress for Display {
     fn suite(&self, name: SuiteName, steps: usize) {
         self.suite.set(Some((name, steps)));
         self.step.set(0);
-        if self.is_terminal {
-            // Drawn only when a step begins: a drawing thread would disturb the measurement.
-            let style = ProgressStyle::with_template("{prefix:9} {bar:30} {pos:>2}/{len} {wide_msg}");
-            let bar = ProgressBar::new(steps as u64).with_style(style.expect("the template is sound"));
-            bar.set_prefix(name.as_str());
-            *self.bar.borrow_mut() = Some(bar);
-        }
     }
 
     fn step(&self, what: &str) {
         let step = self.step.get() + 1;
         self.step.set(step);
-        match (&*self.bar.borrow(), self.suite.get()) {
-            (Some(bar), _) => {
-                bar.set_position(step as u64 - 1);
-                bar.set_message(what.to_owned());
-                bar.tick();
-            }
-            (None, Some((name, steps))) => say!("{name} {step}/{steps}: {what}"),
-            (None, None) => {}
+        let Some((name, steps)) = self.suite.get() else { return };
+        if self.is_terminal {
+            // Drawn only when a step begins: a drawing thread would disturb the measurement.
+            let columns = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| size.ws_col);
+            let line = bar(name.as_str(), step - 1, steps, what, columns.into());
+            self.has_bar.set(true);
+            write_bar(&line);
+        } else {
+            say!("{name} {step}/{steps}: {what}");
         }
     }
 
     fn suite_done(&self, suite: &Suite) {
-        if let Some(bar) = self.bar.borrow_mut().take() {
-            bar.finish_and_clear();
+        if self.has_bar.take() {
+            write_bar("");
         }
         self.print(&text::suite(suite, self.empty_ns.get()));
+    }
+}
+
+/// Replaces the bar on standard error. Progress is not worth an error.
+fn write_bar(line: &str) {
+    let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
+}
+
+/// Returns the progress after `done` of `steps`, in less than `columns` characters.
+fn bar(name: &str, done: usize, steps: usize, what: &str, columns: usize) -> String {
+    const WIDTH: usize = 30;
+    let filled = WIDTH * done / steps.max(1);
+    let (full, empty) = ("█".repeat(filled), "░".repeat(WIDTH - filled));
+    let line = format!("{name:9} {full}{empty} {done:>2}/{steps} {what}");
+    line.chars().take(columns.saturating_sub(1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bar_shows_completed_steps_and_fits_terminal() {
+        let line = bar("rtos", 5, 10, "the next step", 80);
+        assert_eq!(line, format!("rtos      {}{}  5/10 the next step", "█".repeat(15), "░".repeat(15)));
+        assert_eq!(bar("rtos", 10, 10, "x", 30).chars().count(), 29);
+        assert_eq!(bar("rtos", 0, 0, "x", 0), "");
     }
 }

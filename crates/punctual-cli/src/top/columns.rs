@@ -66,7 +66,7 @@ pub(super) const COLUMNS: [Column; 15] = [
 
 /// Returns which columns of these widths fit, with a space before each: as many of the most
 /// important ones as there is room for.
-pub(super) fn fitting(widths: [u16; COLUMNS.len()], mut room: u16) -> Vec<usize> {
+pub(super) fn fitting(widths: [usize; COLUMNS.len()], mut room: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..COLUMNS.len()).collect();
     order.sort_by_key(|&at| COLUMNS[at].rank);
     let fits = |&at: &usize| {

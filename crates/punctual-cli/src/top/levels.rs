@@ -5,11 +5,8 @@ use std::time::Instant;
 
 use punctual_core::metrics::Term;
 use punctual_report::format::NONE;
-use ratatui::Frame;
-use ratatui::layout::{Alignment, Constraint, Layout, Rect};
-use ratatui::text::Line;
-use ratatui::widgets::{Block, Borders, Sparkline};
 
+use super::canvas::{Area, Canvas, Style};
 use super::memory::{About, Look};
 
 /// Number of stored updates, as many as the widest terminal shows.
@@ -73,37 +70,31 @@ impl Levels {
 }
 
 /// Width of the newest value.
-const PART_WIDTH: u16 = 9;
+const PART_WIDTH: usize = 9;
 
 /// Draws one or more lines for each level, the newest update at the right. Bars have a common
 /// scale, so that levels can be compared; levels without room for a line are not shown.
-pub(super) fn draw(levels: &Levels, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn draw(levels: &Levels, canvas: &mut Canvas, area: Area) {
     let most = levels.each().flat_map(|(_, parts)| parts.iter().copied()).max().unwrap_or(0).max(1);
     let title =
         format!(" CPU use of each level, update by update; the highest bar: {:.1} % ", most as f64 / 10.0);
-    let block = Block::new().borders(Borders::TOP).title(title);
-    let inner = block.inner(area);
-    frame.render_widget(block, area);
-    let count = levels.levels.len() as u16;
+    let mut rest = canvas.titled(area, &title);
+    let count = levels.levels.len();
     if count == 0 {
-        frame.render_widget(Line::raw("no task is measured"), inner);
-        return;
+        return canvas.text(rest, "no task is measured", Style::PLAIN);
     }
-    let height = (inner.height / count).max(1);
-    let rows = inner.height / height;
-    let name_width = levels.each().map(|(name, _)| name.chars().count()).max().unwrap_or(0) as u16;
-    for (index, (name, parts)) in levels.each().take(rows.into()).enumerate() {
-        let row = Rect { y: inner.y + index as u16 * height, height, ..inner };
-        let widths = [Constraint::Length(name_width), Constraint::Length(PART_WIDTH), Constraint::Fill(1)];
-        let [left, middle, right] = Layout::horizontal(widths).spacing(1).areas(row);
-        frame.render_widget(Line::raw(name), left);
+    let height = (rest.height / count).max(1);
+    let name_width = levels.each().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    for (name, parts) in levels.each().take(rest.height / height) {
+        let mut bars = rest.split_top(height);
+        canvas.text(bars.split_left(name_width), name, Style::PLAIN);
         let now =
             parts.back().map_or_else(|| NONE.to_owned(), |part| format!("{:.1} %", *part as f64 / 10.0));
-        frame.render_widget(Line::raw(now).alignment(Alignment::Right), middle);
-        let shown: Vec<u64> = parts.iter().rev().take(right.width.into()).rev().copied().collect();
-        let width = shown.len() as u16;
-        let bars = Rect { x: right.right() - width, width, ..right };
-        frame.render_widget(Sparkline::default().data(shown).max(most), bars);
+        canvas.text_right(bars.split_left(1 + PART_WIDTH), &now, Style::PLAIN);
+        bars.split_left(1);
+        // The newest at the right.
+        bars.split_left(bars.width.saturating_sub(parts.len()));
+        canvas.bars(bars, parts.iter().skip(parts.len() - bars.width).copied(), most);
     }
 }
 

@@ -1,12 +1,14 @@
 //! `punctual top`: watches running apps.
 
 pub(crate) mod args;
+mod canvas;
 mod chosen;
 mod columns;
 mod figures;
 pub(crate) mod find;
 mod http;
 mod json;
+mod keys;
 mod levels;
 pub(crate) mod memory;
 mod next_miss;

@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hyper::body::Bytes;
 use punctual_core::metrics::{Figure, FigureRow, Term, TermRow, bucket_of};
 
 use super::find::{Apps, Found};
@@ -31,20 +30,16 @@ pub(crate) fn serve(address: SocketAddr, wanted: Option<&str>) -> Result<(), Str
         say!("warning: all who reach {at} can read the metrics: there is no encryption and no password");
     }
     let wanted = wanted.map(str::to_owned);
-    let newest = Mutex::new(None);
-    let page = move || {
-        // A panic leaves the last page.
-        let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*newest {
-            Some((at, page)) if Instant::now().duration_since(*at) < MIN_INTERVAL => Bytes::clone(page),
-            _ => {
-                let page = Bytes::from(metrics(&Apps::running(), wanted.as_deref()));
-                *newest = Some((Instant::now(), page.clone()));
-                page
-            }
+    let mut newest: Option<(Instant, Arc<str>)> = None;
+    let page = move || match &newest {
+        Some((at, page)) if at.elapsed() < MIN_INTERVAL => Arc::clone(page),
+        _ => {
+            let page: Arc<str> = metrics(&Apps::running(), wanted.as_deref()).into();
+            newest = Some((Instant::now(), Arc::clone(&page)));
+            page
         }
     };
-    match http::serve(listener, http::Timeouts::default(), page) {
+    match http::serve(&listener, http::Timeouts::default(), page) {
         Ok(never) => match never {},
         Err(error) => Err(format!("--prometheus: {at}: cannot serve: {error}")),
     }

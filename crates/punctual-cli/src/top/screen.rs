@@ -2,11 +2,11 @@
 
 use punctual_core::metrics::Term;
 use punctual_report::escape::Printable;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::args::{Order, Top};
 use super::chosen::Chosen;
 use super::figures::{Row, arranged, rows};
+use super::keys::Key;
 use super::levels::Levels;
 use super::memory::Look;
 use super::next_miss::{NextMiss, Outcome};
@@ -172,44 +172,44 @@ impl Screen {
         });
     }
 
-    pub(super) fn key(&mut self, key: KeyEvent) {
+    pub(super) fn key(&mut self, key: Key) {
         self.notice = None;
-        if key.modifiers.contains(KeyModifiers::CONTROL) {
-            self.is_over = key.code == KeyCode::Char('c');
+        if key == Key::Interrupt {
+            self.is_over = true;
             return;
         }
         if self.is_typing {
-            match key.code {
-                KeyCode::Enter => self.is_typing = false,
-                KeyCode::Esc => {
+            match key {
+                Key::Enter => self.is_typing = false,
+                Key::Esc => {
                     self.is_typing = false;
                     self.filter.clear();
                 }
-                KeyCode::Backspace => {
+                Key::Backspace => {
                     self.filter.pop();
                 }
-                KeyCode::Char(letter) => self.filter.push(letter),
+                Key::Char(letter) => self.filter.push(letter),
                 _ => {}
             }
             return;
         }
-        match key.code {
-            KeyCode::Char('q') => self.is_over = true,
-            KeyCode::Down | KeyCode::Char('j') => self.go(1),
-            KeyCode::Up | KeyCode::Char('k') => self.go(-1),
-            KeyCode::PageDown => self.go(10),
-            KeyCode::PageUp => self.go(-10),
-            KeyCode::Char('s') => self.order = self.order.next(),
-            KeyCode::Char('/') => self.is_typing = true,
-            KeyCode::Char('r') => self.reset(),
-            KeyCode::Char('t') => self.toggle_recording(),
-            KeyCode::Char('h') => self.shown = self.shown.next(),
-            KeyCode::Char('w') => self.toggle(Panel::Settings),
-            KeyCode::Char('l') => self.toggle(Panel::Levels),
-            KeyCode::Char('m') => self.toggle(Panel::Traffic),
-            KeyCode::Char('?') => self.toggle(Panel::Help),
-            KeyCode::Esc => self.toggle(Panel::Histogram),
-            KeyCode::Tab => match self.chosen.next() {
+        match key {
+            Key::Char('q') => self.is_over = true,
+            Key::Down | Key::Char('j') => self.go(1),
+            Key::Up | Key::Char('k') => self.go(-1),
+            Key::PageDown => self.go(10),
+            Key::PageUp => self.go(-10),
+            Key::Char('s') => self.order = self.order.next(),
+            Key::Char('/') => self.is_typing = true,
+            Key::Char('r') => self.reset(),
+            Key::Char('t') => self.toggle_recording(),
+            Key::Char('h') => self.shown = self.shown.next(),
+            Key::Char('w') => self.toggle(Panel::Settings),
+            Key::Char('l') => self.toggle(Panel::Levels),
+            Key::Char('m') => self.toggle(Panel::Traffic),
+            Key::Char('?') => self.toggle(Panel::Help),
+            Key::Esc => self.toggle(Panel::Histogram),
+            Key::Tab => match self.chosen.next() {
                 Ok(()) => {
                     self.picked = None;
                     self.refresh_values();

@@ -4,11 +4,10 @@ use std::time::Instant;
 
 use clap::Parser;
 use punctual_core::metrics::{Figure, Term};
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 
 use super::*;
 use crate::args::{Command, Punctual};
+use crate::top::canvas::Canvas;
 use crate::top::figures::Since;
 use crate::top::figures::tests::{about, look};
 use crate::top::view;
@@ -25,23 +24,20 @@ fn screen() -> Screen {
     screen
 }
 
-fn drawn(screen: &Screen, width: u16, height: u16) -> Vec<String> {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| view::draw(screen, frame)).unwrap();
-    let buffer = terminal.backend().buffer().clone();
-    let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
-    (0..height).map(|y| line(y).trim_end().to_owned()).collect()
+fn drawn(screen: &Screen, width: usize, height: usize) -> Vec<String> {
+    let mut canvas = Canvas::new(width, height);
+    view::draw(screen, &mut canvas);
+    canvas.lines()
 }
 
 fn press(screen: &mut Screen, keys: &str) {
     keys.chars().for_each(|key| {
-        let code = match key {
-            '\n' => KeyCode::Enter,
-            '\u{1b}' => KeyCode::Esc,
-            '↓' => KeyCode::Down,
-            key => KeyCode::Char(key),
-        };
-        screen.key(KeyEvent::new(code, KeyModifiers::NONE));
+        screen.key(match key {
+            '\n' => Key::Enter,
+            '\u{1b}' => Key::Esc,
+            '↓' => Key::Down,
+            key => Key::Char(key),
+        });
     });
 }
 

@@ -1,21 +1,28 @@
 //! The live view on a terminal: draws it, waits for keys and restores the terminal.
 
-use std::io::{self, IsTerminal};
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::args::Top;
+use super::canvas::Canvas;
+use super::keys;
 use super::screen::Screen;
 use super::view;
 
 /// Keys and signals are answered within this time.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Switches to the alternate screen, hides the cursor and does not wrap lines.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
 /// Shows the view until the user quits.
 ///
@@ -32,59 +39,121 @@ pub(crate) fn run(arguments: &Top) -> Result<(), String> {
         by_now.and_then(|_| signal_hook::flag::register(signal, Arc::clone(&ends))).map_err(unusable)?;
     }
     let mut screen = Screen::new(arguments);
-    // A panic restores the terminal as well.
-    let mut terminal = ratatui::try_init().map_err(unusable)?;
+    let mut terminal = Terminal::open().map_err(unusable)?;
     let shown = show(&mut screen, &mut terminal, arguments, &ends);
-    let restored = ratatui::try_restore();
-    shown.and(restored).map_err(unusable)
+    shown.and(terminal.close()).map_err(unusable)
 }
 
-fn show(
-    screen: &mut Screen,
-    terminal: &mut DefaultTerminal,
-    arguments: &Top,
-    ends: &AtomicBool,
-) -> io::Result<()> {
+fn show(screen: &mut Screen, terminal: &mut Terminal, arguments: &Top, ends: &AtomicBool) -> io::Result<()> {
     let mut next = Instant::now();
-    let mut looks = 0;
-    // Before the terminal can be gone. Keys come from /dev/tty if standard input is something else.
-    let is_input = io::stdin().is_terminal();
+    let mut updates = 0;
     while !screen.is_over && !ends.load(Ordering::Relaxed) {
         if Instant::now() >= next {
-            if arguments.count.is_some_and(|count| looks >= count) {
+            if arguments.count.is_some_and(|count| updates >= count) {
                 break;
             }
             screen.refresh_values();
-            looks += 1;
+            updates += 1;
             next = (next + arguments.every).max(Instant::now());
         }
         screen.step();
-        terminal.draw(|frame| view::draw(screen, frame))?;
+        terminal.draw(screen)?;
         let left = next.saturating_duration_since(Instant::now());
-        let pause = left.min(TICK);
-        if is_input && !is_there(pause)? {
-            break;
-        }
-        if event::poll(if is_input { Duration::ZERO } else { pause })?
-            && let Event::Key(key) = event::read()?
-            && key.kind != KeyEventKind::Release
-        {
-            screen.key(key);
+        match terminal.keys(left.min(TICK))? {
+            Some(keys) => keys.into_iter().for_each(|key| screen.key(key)),
+            None => break,
         }
     }
     Ok(())
 }
 
-/// Waits for input for at most `pause`; returns whether the terminal still exists. Without it,
-/// crossterm would read forever.
-fn is_there(pause: Duration) -> io::Result<bool> {
-    let pause = Timespec { tv_sec: pause.as_secs() as i64, tv_nsec: i64::from(pause.subsec_nanos()) as _ };
-    let stdin = io::stdin();
-    let mut input = [PollFd::new(&stdin, PollFlags::IN)];
-    match poll(&mut input, Some(&pause)) {
-        // A signal, or the terminal has another size.
-        Err(rustix::io::Errno::INTR) => Ok(true),
-        Err(error) => Err(error.into()),
-        Ok(_) => Ok(!input[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)),
+/// A terminal in raw mode that shows another screen. Restores it when dropped, and before a panic
+/// prints its message.
+struct Terminal {
+    input: File,
+    before: Termios,
+    /// Bytes of an incomplete key.
+    pending: Vec<u8>,
+    /// Size and contents of the screen.
+    shown: Option<((usize, usize), String)>,
+}
+
+impl Terminal {
+    fn open() -> io::Result<Self> {
+        let stdin = io::stdin();
+        // If standard input is something else, the keys come from the controlling terminal.
+        let input = match stdin.is_terminal() {
+            true => File::from(stdin.as_fd().try_clone_to_owned()?),
+            false => File::open("/dev/tty")?,
+        };
+        let before = tcgetattr(&input)?;
+        let (hook_input, hook_before) = (input.try_clone()?, before.clone());
+        let next = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let _ = restore(&hook_input, &hook_before);
+            next(info);
+        }));
+        let mut raw = before.clone();
+        raw.make_raw();
+        let terminal = Self { input, before, pending: Vec::new(), shown: None };
+        tcsetattr(&terminal.input, OptionalActions::Now, &raw)?;
+        write(ENTER)?;
+        Ok(terminal)
     }
+
+    fn close(self) -> io::Result<()> {
+        restore(&self.input, &self.before)
+    }
+
+    /// Draws the view, unless it is the one that is shown.
+    fn draw(&mut self, screen: &Screen) -> io::Result<()> {
+        let size = tcgetwinsize(io::stdout())?;
+        let size = (usize::from(size.ws_col), usize::from(size.ws_row));
+        let mut canvas = Canvas::new(size.0, size.1);
+        view::draw(screen, &mut canvas);
+        let new = (size, canvas.encode());
+        if self.shown.as_ref() != Some(&new) {
+            write(&new.1)?;
+            self.shown = Some(new);
+        }
+        Ok(())
+    }
+
+    /// Waits for keys for at most `pause`; `None` if the terminal has gone.
+    fn keys(&mut self, pause: Duration) -> io::Result<Option<Vec<keys::Key>>> {
+        let pause = Timespec::try_from(pause).map_err(io::Error::other)?;
+        let mut fds = [PollFd::new(&self.input, PollFlags::IN)];
+        match poll(&mut fds, Some(&pause)) {
+            Err(rustix::io::Errno::INTR) => return Ok(Some(Vec::new())),
+            Err(error) => return Err(error.into()),
+            // Nothing follows what may be the beginning of a sequence.
+            Ok(0) => return Ok(Some(keys::take(&mut self.pending, true))),
+            Ok(_) => {}
+        }
+        if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            return Ok(None);
+        }
+        let mut bytes = [0; 256];
+        let count = self.input.read(&mut bytes)?;
+        self.pending.extend_from_slice(&bytes[..count]);
+        Ok((count > 0).then(|| keys::take(&mut self.pending, false)))
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = restore(&self.input, &self.before);
+    }
+}
+
+fn restore(input: &File, before: &Termios) -> io::Result<()> {
+    let written = write(LEAVE);
+    tcsetattr(input, OptionalActions::Now, before)?;
+    written
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
 }

@@ -2,12 +2,8 @@
 
 use punctual_core::metrics::{Figure, Term};
 use punctual_report::format::{NONE, format_count, format_nanos};
-use ratatui::Frame;
-use ratatui::layout::{Alignment, Constraint, Layout, Rect};
-use ratatui::style::{Modifier, Style, Stylize};
-use ratatui::text::{Line, Span, Text};
-use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row as Line_, Sparkline, Table, TableState, Wrap};
 
+use super::canvas::{Area, Canvas, Line, Style};
 use super::columns::{self, Column, Value};
 use super::figures::{Row, Stat};
 use super::levels;
@@ -33,55 +29,57 @@ last update.";
 /// Width of names of tasks that columns leave room for.
 const NAME_WIDTH: usize = 14;
 
-pub(super) fn draw(screen: &Screen, frame: &mut Frame<'_>) {
+pub(super) fn draw(screen: &Screen, canvas: &mut Canvas) {
     let (rows, picked) = screen.rows();
-    let footing = footing(screen, frame.area().width);
+    let mut rest = canvas.area();
+    let height = rest.height;
+    canvas.line(rest.split_top(1), &heading(screen));
+    let footing = footing(screen, rest.width);
     // The reason for missing figures may be a long sentence.
     let is_sentence = !screen.is_typing && (screen.message.is_some() || screen.notice.is_some());
-    let lines = if is_sentence { footing.width() as u16 / frame.area().width.max(1) + 1 } else { 1 };
-    let [head, table, panel, foot] = Layout::vertical([
-        Constraint::Length(1),
-        // At least the header and three tasks; the histogram needs six lines.
-        Constraint::Length((rows.len() as u16).saturating_add(1).clamp(4, (frame.area().height / 2).max(4))),
-        Constraint::Fill(1),
-        Constraint::Length(lines.min(4)),
-    ])
-    .areas(frame.area());
-    frame.render_widget(heading(screen), head);
-    tasks(screen, &rows, picked, frame, table);
+    let lines = if is_sentence { footing.width() / rest.width.max(1) + 1 } else { 1 };
+    let foot = rest.split_bottom(lines.min(4));
+    // At least the header and three tasks; the histogram needs six lines.
+    let table = rest.split_top((rows.len() + 1).clamp(4, (height / 2).max(4)));
+    tasks(screen, &rows, picked, canvas, table);
     match screen.panel {
-        Panel::Histogram => histogram(screen, rows.get(picked), frame, panel),
-        Panel::Levels => levels::draw(&screen.levels, frame, panel),
-        Panel::Traffic => words(traffic(screen), " messages carried in and out ", screen, frame, panel),
-        Panel::Settings => words(settings(screen), " partitions, threads, settings ", screen, frame, panel),
-        Panel::Help => words(Text::raw(HELP), " keys ", screen, frame, panel),
+        Panel::Histogram => histogram(screen, rows.get(picked), canvas, rest),
+        Panel::Levels => levels::draw(&screen.levels, canvas, rest),
+        Panel::Traffic => words(&traffic(screen), " messages carried in and out ", screen, canvas, rest),
+        Panel::Settings => words(&settings(screen), " partitions, threads, settings ", screen, canvas, rest),
+        Panel::Help => {
+            let lines: Vec<Line> = HELP.lines().map(|line| line.to_owned().into()).collect();
+            words(&lines, " keys ", screen, canvas, rest);
+        }
     }
-    frame.render_widget(Paragraph::new(footing).wrap(Wrap { trim: true }), foot);
+    canvas.wrapped(foot, &[footing], 0);
 }
 
-fn heading(screen: &Screen) -> Line<'static> {
+fn heading(screen: &Screen) -> Line {
     let mut line = Line::default();
     if let (Some(memory), Some(look)) = (screen.chosen.memory(), &screen.look) {
-        line.push_span(text::head(memory, look).bold());
+        line.push(text::head(memory, look), Style::BOLD);
         if let Some(wrong) = text::wrong(memory) {
-            line.push_span(format!("  {wrong} (w)").red());
+            line.push(format!("  {wrong} (w)"), Style::RED);
         }
         if let Some(losses) = text::losses(look) {
-            line.push_span(format!("  {losses} (m)").red());
+            line.push(format!("  {losses} (m)"), Style::RED);
         }
     }
     line
 }
 
-fn footing(screen: &Screen, width: u16) -> Line<'static> {
+fn footing(screen: &Screen, width: usize) -> Line {
     if screen.is_typing {
-        return Line::from(vec![Span::raw(format!("filter: {}", screen.filter)), "▏".bold()]);
+        let mut line = Line::from(format!("filter: {}", screen.filter));
+        line.push("▏", Style::BOLD);
+        return line;
     }
     if let Some(message) = &screen.message {
-        return message.clone().red().into();
+        return Line::new(message, Style::RED);
     }
     if let Some(notice) = &screen.notice {
-        return notice.clone().bold().into();
+        return Line::new(notice, Style::BOLD);
     }
     let mut keys =
         String::from("q quit  s sort  / filter  r reset  h J/R/C  l levels  m topics  t trace  ? help");
@@ -94,57 +92,65 @@ fn footing(screen: &Screen, width: u16) -> Line<'static> {
     let mut line = Line::default();
     if let Some(recording) = &screen.next_miss {
         let state = if recording.has_miss() { "writing" } else { "recording until the next miss:" };
-        line.push_span(format!("{state} {} (t ends)  ", recording.file().display()).bold());
+        line.push(format!("{state} {} (t ends)  ", recording.file().display()), Style::BOLD);
     }
     let keys = keys.split("  ").map(str::to_owned);
-    line.push_span(whole(keys, "  ", width.saturating_sub(line.width() as u16)).dim());
+    line.push(whole(keys, "  ", width.saturating_sub(line.width())), Style::DIM);
     line
 }
 
-fn tasks(screen: &Screen, rows: &[Row], picked: usize, frame: &mut Frame<'_>, area: Rect) {
+fn tasks(screen: &Screen, rows: &[Row], picked: usize, canvas: &mut Canvas, mut area: Area) {
     let text = |row: &Row, column: &Column| match column.value(row) {
         Value::Text(text) => text.to_owned(),
         Value::Count(count) | Value::Fault(count) => format_count(count),
         Value::Nanos(ns) => time(ns),
         Value::Unknown => NONE.to_owned(),
     };
-    let length = |text: &str| text.chars().count() as u16;
+    let length = |text: &str| text.chars().count();
     let widths = columns::COLUMNS.map(|column| {
         let cells = rows.iter().map(|row| length(&text(row, &column)));
         cells.max().unwrap_or(0).max(length(column.head))
     });
-    let longest = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+    let longest = rows.iter().map(|row| length(&row.name)).max().unwrap_or(0);
     let order = format!("TASK by {}", format!("{:?}", screen.order).to_lowercase());
-    let reserved = longest.max(order.len()).min(NAME_WIDTH) as u16;
+    let reserved = longest.max(order.len()).min(NAME_WIDTH);
     let shown = columns::fitting(widths, area.width.saturating_sub(reserved));
-    let taken: u16 = shown.iter().map(|&at| widths[at] + 1).sum();
+    let taken: usize = shown.iter().map(|&at| widths[at] + 1).sum();
     let name_width = area.width.saturating_sub(taken);
-    let columns = shown.iter().map(|&at| &columns::COLUMNS[at]);
-    let right = |text: String| Cell::new(Line::from(text).alignment(Alignment::Right));
-    let name = |text: &str| Cell::new(shortened(text, name_width.into()));
-    let heads = columns.clone().map(|column| right(column.head.to_owned()));
-    let header = Line_::new(std::iter::once(name(&order)).chain(heads)).style(Style::new().reversed());
-    let lines = rows.iter().map(|row| {
-        let cells = columns.clone().map(|column| match column.value(row) {
-            Value::Fault(1..) => right(text(row, column)).style(Style::new().red().bold()),
-            _ => right(text(row, column)),
+    let mut line = |area: Area, name: &str, cell: &dyn Fn(&Column) -> (String, Style)| {
+        let mut rest = area;
+        canvas.text(rest.split_left(name_width), &shortened(name, name_width), Style::PLAIN);
+        for &at in &shown {
+            let (text, style) = cell(&columns::COLUMNS[at]);
+            canvas.text_right(rest.split_left(widths[at] + 1), &text, style);
+        }
+        area
+    };
+    let header = line(area.split_top(1), &order, &|column| (column.head.to_owned(), Style::PLAIN));
+    // The selected task is visible.
+    let skipped = (picked + 1).saturating_sub(area.height);
+    let mut chosen = None;
+    for (index, row) in rows.iter().enumerate().skip(skipped).take(area.height) {
+        let drawn = line(area.split_top(1), &row.name, &|column| match column.value(row) {
+            Value::Fault(1..) => (text(row, column), Style::RED.and(Style::BOLD)),
+            _ => (text(row, column), Style::PLAIN),
         });
-        Line_::new(std::iter::once(name(&row.name)).chain(cells))
-    });
-    let constraints = shown.iter().map(|&at| Constraint::Length(widths[at]));
-    let constraints = std::iter::once(Constraint::Length(name_width)).chain(constraints);
-    let chosen = Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
-    let table = Table::new(lines, constraints).header(header).row_highlight_style(chosen);
-    let mut state = TableState::new().with_selected(picked);
-    frame.render_stateful_widget(table, area, &mut state);
+        if index == picked {
+            chosen = Some(drawn);
+        }
+    }
+    canvas.style(header, Style::REVERSED);
+    if let Some(chosen) = chosen {
+        canvas.style(chosen, Style::CHOSEN);
+    }
 }
 
 /// Joins as many parts as fit into `width` as a whole.
-fn whole(parts: impl Iterator<Item = String>, separator: &str, width: u16) -> String {
+fn whole(parts: impl Iterator<Item = String>, separator: &str, width: usize) -> String {
     let mut line = String::new();
     for part in parts {
         let part = if line.is_empty() { part } else { format!("{separator}{part}") };
-        if line.chars().count() + part.chars().count() > width.into() {
+        if line.chars().count() + part.chars().count() > width {
             break;
         }
         line += &part;
@@ -157,11 +163,11 @@ fn shortened(name: &str, width: usize) -> String {
     if name.chars().count() <= width {
         return name.to_owned();
     }
-    let kept: String = name.chars().take(width.saturating_sub(1)).collect();
-    if width == 0 { kept } else { kept + "…" }
+    let start: String = name.chars().take(width.saturating_sub(1)).collect();
+    if width == 0 { start } else { start + "…" }
 }
 
-fn histogram(screen: &Screen, row: Option<&Row>, frame: &mut Frame<'_>, area: Rect) {
+fn histogram(screen: &Screen, row: Option<&Row>, canvas: &mut Canvas, area: Area) {
     let Some(row) = row else { return };
     let term = screen.shown.term();
     let (name, stat) = (format!("{} {}", term.row().name, term.row().letter), row.term(term));
@@ -169,12 +175,8 @@ fn histogram(screen: &Screen, row: Option<&Row>, frame: &mut Frame<'_>, area: Re
     let limits = limits.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", time(ns?))));
     let title = std::iter::once(format!("{}: {name}", row.name)).chain(limits);
     let title = whole(title.chain(["logarithmic".to_owned()]), ", ", area.width.saturating_sub(2));
-    let title = format!(" {title} ");
-    let block = Block::new().borders(Borders::TOP).title(title);
-    let inner = block.inner(area);
-    frame.render_widget(block, area);
-    let [figures, bars, foot] =
-        Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)]).areas(inner);
+    let mut bars = canvas.titled(area, &format!(" {title} "));
+    let (figures, foot) = (bars.split_top(1), bars.split_bottom(1));
     let Stat { last, max, p50, p999, mean, .. } = stat;
     let numbers = [("max", *max as f64), ("p99.9", *p999 as f64), ("mean", *mean)];
     let numbers = numbers.into_iter().chain([("p50", *p50 as f64), ("last", *last as f64)]);
@@ -182,26 +184,24 @@ fn histogram(screen: &Screen, row: Option<&Row>, frame: &mut Frame<'_>, area: Re
     let suspended = Some(row.number(Figure::Suspended)).filter(|&count| count > 0).map(|count| {
         format!("suspended {}, max {}", format_count(count), time(row.number(Figure::SuspensionMax)))
     });
-    frame.render_widget(Line::raw(whole(numbers.chain(suspended), "  ", figures.width)), figures);
+    let numbers = whole(numbers.chain(suspended), "  ", figures.width);
+    canvas.text(figures, &numbers, Style::PLAIN);
     // A deadline is one of the response time.
     let deadline = row.deadline.filter(|_| term == Term::Response);
-    let Some(axis) = Axis::new(&stat.buckets, deadline, bars.width.into()) else {
-        return frame.render_widget(Line::raw("no job has ended").dim(), bars);
+    let Some(axis) = Axis::new(&stat.buckets, deadline, bars.width) else {
+        return canvas.text(bars, "no job has ended", Style::DIM);
     };
     // Logarithmic: a single late job among millions matters, and gets a visible bar.
     let counts = axis.counts(&stat.buckets).into_iter();
     let heights = counts.map(|count| if count == 0 { 0 } else { 4 + (count as f64).log2() as u64 * 4 });
-    frame.render_widget(Sparkline::default().data(heights.collect::<Vec<_>>()), bars);
-    let labels = axis.labels(deadline);
-    frame.render_widget(Line::raw(labels).dim(), foot);
-    if let Some(at) = deadline.map(|deadline| axis.column(deadline) as u16) {
-        let x = bars.x + at;
-        for y in bars.top()..foot.bottom().min(frame.area().height) {
-            if let Some(cell) = frame.buffer_mut().cell_mut((x, y)) {
-                if cell.symbol() == " " {
-                    cell.set_symbol("┊");
-                }
-                cell.set_style(Style::new().red());
+    let heights: Vec<u64> = heights.collect();
+    let highest = heights.iter().max().copied().unwrap_or(0);
+    canvas.bars(bars, heights.into_iter(), highest);
+    canvas.text(foot, &axis.labels(deadline), Style::DIM);
+    if let Some(at) = deadline.map(|deadline| axis.column(deadline)) {
+        for y in bars.y..foot.y + foot.height {
+            if let Some(cell) = canvas.cell(bars.x + at, y) {
+                *cell = (if cell.0 == ' ' { '┊' } else { cell.0 }, Style::RED);
             }
         }
     }
@@ -289,11 +289,11 @@ fn ticks(from: u64, to: u64) -> Vec<(u64, String)> {
     ticks.map(|tick| (tick, label(tick))).collect()
 }
 
-fn settings(screen: &Screen) -> Text<'static> {
-    let Some(memory) = screen.chosen.memory() else { return Text::default() };
+fn settings(screen: &Screen) -> Vec<Line> {
+    let Some(memory) = screen.chosen.memory() else { return Vec::new() };
     let about = &memory.about;
-    let mut lines: Vec<Line<'static>> = Vec::new();
-    lines.extend(about.missing.iter().map(|missing| format!("missing: {missing}").red().into()));
+    let mut lines: Vec<Line> = Vec::new();
+    lines.extend(about.missing.iter().map(|missing| Line::new(format!("missing: {missing}"), Style::RED)));
     lines.extend(about.notes.iter().map(|note| format!("note: {note}").into()));
     lines.push(format!("{}; memory: {}; punctual {}", about.kernel, about.memory, about.punctual).into());
     lines.extend(about.partitions.iter().map(|partition| {
@@ -304,28 +304,30 @@ fn settings(screen: &Screen) -> Text<'static> {
         let priority = if thread.priority > 0 { format!(" {}", thread.priority) } else { String::new() };
         format!("thread {}: {}{priority}, CPUs {}", thread.name, thread.policy, thread.cpus).into()
     }));
-    Text::from(lines)
+    lines
 }
 
-fn traffic(screen: &Screen) -> Text<'static> {
+fn traffic(screen: &Screen) -> Vec<Line> {
     let all = screen.look.as_ref().map_or(&[][..], |look| &look.traffic);
     let helpers = screen.look.as_ref().and_then(text::helpers);
     if all.is_empty() && helpers.is_none() {
-        return Text::raw("none: the app has no topics, recordings or other `punctual::background::Traffic`");
+        let none = "none: the app has no topics, recordings or other `punctual::background::Traffic`";
+        return vec![none.to_owned().into()];
     }
     let width = all.iter().map(|traffic| traffic.name.chars().count()).max().unwrap_or(0);
     let line = |traffic: &super::memory::Traffic| {
         let line = format!("{:<width$}  {}", traffic.name, text::in_words(traffic));
-        if traffic.lost > 0 || traffic.refused > 0 { Line::from(line).red() } else { line.into() }
+        let is_fault = traffic.lost > 0 || traffic.refused > 0;
+        Line::new(line, if is_fault { Style::RED } else { Style::PLAIN })
     };
     all.iter().map(line).chain(helpers.map(Line::from)).collect()
 }
 
-fn words(text: Text<'static>, title: &'static str, screen: &Screen, frame: &mut Frame<'_>, area: Rect) {
+fn words(lines: &[Line], title: &str, screen: &Screen, canvas: &mut Canvas, area: Area) {
+    let area = canvas.titled(area, title);
     // The last line stays visible.
-    let last = (text.lines.len() as u16).saturating_sub(1);
-    let paragraph = Paragraph::new(text).wrap(Wrap { trim: false }).scroll((screen.scroll.min(last), 0));
-    frame.render_widget(paragraph.block(Block::new().borders(Borders::TOP).title(title)), area);
+    let skipped = usize::from(screen.scroll).min(lines.len().saturating_sub(1));
+    canvas.wrapped(area, lines, skipped);
 }
 
 fn time(ns: u64) -> String {

@@ -31,6 +31,14 @@ pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
         }
     }
 
+    let outputs = Page::read(root, book.join("reference/outputs.md"))?;
+    for path in files::below(&root.join("docs"), &["json"])? {
+        let name = path.strip_prefix(root)?.display().to_string();
+        if name.ends_with("-schema.json") && !outputs.text.contains(&format!("`{name}`")) {
+            problems.push(format!("{}: does not list {name}", outputs.name()));
+        }
+    }
+
     let readme = Page::read(root, root.join("README.md"))?;
     readme.check_listings(&mut problems);
     readme.check_links(&mut problems)?;

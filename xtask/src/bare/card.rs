@@ -1,12 +1,11 @@
 //! An SD card with `hello`, as the firmware of a Raspberry Pi reads it: checks its files, the
-//! addresses of loading and entry, and that the program runs.
+//! address of loading, and that the program runs there.
 
 use std::fs;
 use std::path::Path;
 
 use super::board::Board;
 use super::elf::Elf;
-use super::load::Serial;
 use super::test::{LOAD_LIMIT, greeting};
 use super::{emulator, image};
 use crate::Result;
@@ -35,19 +34,11 @@ pub(super) fn check(board: Board) -> Result {
     // QEMU itself interprets the executable, in which errata are not yet worked around.
     let linked = Elf::read(&executable)?.image;
     let load = ["-kernel".to_owned(), executable.display().to_string()];
-    emulator::debugged(board, &load, |_, remote| {
-        compare(&remote.memory(address, linked.len())?, &linked, "as QEMU loads the executable")
-    })?;
-    emulator::debugged(board, &firmware(board, &kernel, address), |line, remote| {
-        let mut line = Serial::open(line)?;
-        let entry = remote.run_to(address)?;
-        if entry != address {
-            return Err(format!("entered at {entry:#x} instead of {address:#x}").into());
-        }
-        compare(&remote.memory(address, image.len())?, &image, "when it is entered")?;
-        remote.go_on()?;
-        line.wait_for(&greeting(board), LOAD_LIMIT)
-    })
+    let memory = emulator::loaded(board, &load, address, linked.len())?;
+    compare(&memory, &linked, "as QEMU loads the executable")?;
+    let load = firmware(board, &kernel, address);
+    compare(&emulator::loaded(board, &load, address, image.len())?, &image, "when it is entered")?;
+    emulator::prints(board, &load, &greeting(board), LOAD_LIMIT)
 }
 
 /// Returns the QEMU options that load and enter a kernel as the firmware does.

@@ -11,7 +11,6 @@ use punctual_process::child::{BoundedChild, BoundedCommand};
 
 use super::board::Board;
 use super::elf::Elf;
-use super::remote::Remote;
 use crate::process::{self, Outcome, RUN_LIMIT, TOOL_LIMIT};
 use crate::{Result, cargo};
 
@@ -102,7 +101,9 @@ impl Machine {
         let output = self.elf_path.with_extension("uart");
         let mut board = self.command(options);
         board.args(["-serial", &format!("file:{}", output.display())]);
-        let mut board = start(halted(&mut board, &socket).stdin(Stdio::null()))?;
+        let gdb = format!("socket,id=gdb,path={},server=on,wait=off", socket.display());
+        board.args(["-S", "-chardev", &gdb, "-gdb", "chardev:gdb"]);
+        let mut board = start(board.stdin(Stdio::null()))?;
         let mut gdb = Command::new("gdb-multiarch");
         gdb.args(["--quiet", "--nx"]).arg(&self.elf_path);
         gdb.args(["-ex", "set confirm off", "-ex", &format!("target remote {}", socket.display())]);
@@ -172,27 +173,33 @@ fn board_alone(board: Board) -> Command {
     command
 }
 
-/// Makes the board wait at its first instruction for a debugger at `socket`.
-fn halted<'a>(command: &'a mut Command, socket: &Path) -> &'a mut Command {
-    command.args(["-S", "-chardev", &format!("socket,id=gdb,path={},server=on,wait=off", socket.display())]);
-    command.args(["-gdb", "chardev:gdb"])
+/// Returns the content of memory before the first instruction of a board with the options `load`.
+pub(super) fn loaded(board: Board, load: &[String], address: u64, size: usize) -> Result<Vec<u8>> {
+    let directory = crate::scratch::Scratch::new("bare-memory")?;
+    let file = directory.path().join("memory");
+    let mut command = board_alone(board);
+    command.args(load).args(["-S", "-serial", "null", "-monitor", "stdio"]);
+    let mut child = start(command.stdin(Stdio::piped()).stdout(Stdio::null()))?;
+    let mut monitor = child.stdin.take().expect("it is piped");
+    let written = writeln!(monitor, "pmemsave {address:#x} {size} \"{}\"\nquit", file.display());
+    let ended = child.status_within(TOOL_LIMIT);
+    child.end_at_once()?;
+    written?;
+    ended?;
+    Ok(fs::read(file)?)
 }
 
-/// Starts a board with the options `load`, waiting at its first instruction, on the host's clock,
-/// while `user` uses its UART and its debugger.
-pub(super) fn debugged(
-    board: Board,
-    load: &[String],
-    user: impl FnOnce(&Path, &mut Remote) -> Result,
-) -> Result {
-    let directory = crate::scratch::Scratch::new("bare-remote")?;
-    let socket = directory.path().join("gdb");
+/// Runs a board with the options `load` until it prints a line with the text `expected`.
+pub(super) fn prints(board: Board, load: &[String], expected: &str, limit: Duration) -> Result {
     let mut command = board_alone(board);
-    halted(command.args(load), &socket);
-    on_terminal(command, |line| {
-        wait_for(&socket)?;
-        user(line, &mut Remote::connect(&socket, board.architecture())?)
-    })
+    command.args(load).args(["-serial", "stdio"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = start(&mut command)?;
+    let lines = process::lines(child.stdout.take().expect("it is piped"));
+    let deadline = Instant::now() + limit;
+    let next = || lines.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();
+    let printed = std::iter::from_fn(next).any(|line| line.contains(expected));
+    child.end_at_once()?;
+    if printed { Ok(()) } else { Err(format!("the output does not contain {expected:?}").into()) }
 }
 
 /// Runs QEMU while `user` uses the board's UART, a pseudo terminal.

@@ -12,7 +12,6 @@ mod image;
 mod load;
 mod lrzsz;
 mod programs;
-mod remote;
 mod test;
 mod toolchain;
 

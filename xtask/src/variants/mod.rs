@@ -4,7 +4,6 @@
 //! not wait for each other. In virtual time the order is still the same in every run. Examples that
 //! show how jobs share one CPU declare this; their variants only need to end.
 
-mod attribute;
 mod package;
 mod source;
 

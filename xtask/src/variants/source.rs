@@ -1,138 +1,153 @@
 //! Rewriting the source of an example into a variant of it.
 //!
-//! The source is read as tokens, which distinguishes attributes from comments, strings and function
-//! bodies; edits insert or remove text at their positions. All other text stays unchanged, line for
-//! line.
+//! Edits insert or remove text at the positions of attributes. All other text stays unchanged, line
+//! for line.
 
 use std::ops::Range;
 
-use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use proc_macro2::TokenTree;
+use syn::{Attribute, File, ForeignItem, Item, Meta};
 
 use super::Variant;
-use super::attribute::{Attribute, is_ident, is_punct};
+use crate::mutants::range;
 
 /// A task that prevents an empty first partition if all others must be in the second.
 const RESTING: &str = r#" #[task(core = left)] fn rests_on_the_left(_: rests_on_the_left::Context) {} "#;
 
 /// Returns the source of `variant`, or `None` if the app has no such variant.
 pub(super) fn rewrite(source: &str, variant: Variant) -> Result<Option<String>, String> {
-    let tokens: TokenStream = source.parse().map_err(|error| format!("it is not Rust: {error}"))?;
-    let app = App::find(tokens)?;
+    let file: File = syn::parse_str(source).map_err(|error| format!("it is not Rust: {error}"))?;
+    let app = App::find(&file)?;
     // An app that specifies its own executor or partitions has no variants.
-    if app.attribute.entry("partitions").is_some() || app.attribute.entry("executor").is_some() {
+    if entry(app.attribute, "partitions").is_some() || entry(app.attribute, "executor").is_some() {
         return Ok(None);
     }
-    let mut edits: Vec<Edit> =
-        app.attribute.entry("cpu").map(|entry| Edit::removal(&entry)).into_iter().collect();
+    let cpu = entry(app.attribute, "cpu").unwrap_or_default();
+    let mut edits = Vec::new();
+    if let [first, .., last] = cpu.as_slice() {
+        edits.push((range(first).start..range(last).end, String::new()));
+    }
     match variant {
-        Variant::Global => edits.push(Edit::argument(&app.attribute, r#"executor = "global""#)),
+        Variant::Global => edits.push(with(app.attribute, r#"executor = "global""#)),
         Variant::Split if app.tasks.is_empty() => return Ok(None),
         Variant::Split => {
-            edits.push(Edit::argument(&app.attribute, "partitions = [left, right]"));
+            edits.push(with(app.attribute, "partitions = [left, right]"));
             let (cores, all_right) = app.cores();
             edits.extend(app.tasks.iter().zip(cores).map(|(task, core)| {
                 let core = if core { "right" } else { "left" };
-                Edit::argument(task, &format!("core = {core}"))
+                with(task, &format!("core = {core}"))
             }));
             if all_right {
-                edits.push(Edit::insertion(app.end, RESTING.to_owned()));
+                edits.push((app.end..app.end, RESTING.to_owned()));
             }
         }
     }
     Ok(Some(apply(source, edits)))
 }
 
-/// A piece of text to replace by another.
-struct Edit {
-    at: Range<usize>,
-    by: String,
-}
-
-impl Edit {
-    fn insertion(at: usize, by: String) -> Self {
-        Self { at: at..at, by }
-    }
-
-    fn argument(attribute: &Attribute, argument: &str) -> Self {
-        let (at, by) = attribute.with(argument);
-        Self::insertion(at, by)
-    }
-
-    fn removal(entry: &[TokenTree]) -> Self {
-        let at = |tree: &TokenTree| tree.span().byte_range();
-        let at =
-            entry.first().map_or(0, |first| at(first).start)..entry.last().map_or(0, |last| at(last).end);
-        Self { at, by: String::new() }
-    }
-}
+/// Bytes of the source, and the text that replaces them.
+type Edit = (Range<usize>, String);
 
 fn apply(source: &str, mut edits: Vec<Edit>) -> String {
     // Of an insertion and a removal at one position, the insertion comes first.
-    edits.sort_by_key(|edit| (edit.at.start, edit.at.end));
+    edits.sort_by_key(|(at, _)| (at.start, at.end));
     let mut text = String::with_capacity(source.len() + 1024);
     let mut done = 0;
-    for edit in edits {
-        text.push_str(&source[done..edit.at.start]);
-        text.push_str(&edit.by);
-        done = edit.at.end;
+    for (at, by) in edits {
+        text.push_str(&source[done..at.start]);
+        text.push_str(&by);
+        done = at.end;
     }
     text.push_str(&source[done..]);
     text
 }
 
+/// Returns the attribute among these whose path ends with `name`.
+fn marked<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a Meta> {
+    let is_named = |meta: &&Meta| meta.path().segments.last().is_some_and(|last| last.ident == name);
+    attributes.iter().map(|attribute| &attribute.meta).find(is_named)
+}
+
+/// Inserts another argument of an attribute before the others.
+fn with(attribute: &Meta, argument: &str) -> Edit {
+    let (at, text) = match attribute {
+        Meta::List(list) => {
+            let comma = if list.tokens.is_empty() { "" } else { ", " };
+            (list.delimiter.span().open().byte_range().end, format!("{argument}{comma}"))
+        }
+        _ => (range(attribute).end, format!("({argument})")),
+    };
+    (at..at, text)
+}
+
+/// Returns the tokens of the argument named `key`, with the comma after it.
+fn entry(attribute: &Meta, key: &str) -> Option<Vec<TokenTree>> {
+    let Meta::List(list) = attribute else { return None };
+    let arguments: Vec<TokenTree> = list.tokens.clone().into_iter().collect();
+    let is_comma = |tree: &TokenTree| matches!(tree, TokenTree::Punct(punct) if punct.as_char() == ',');
+    let is_key = |entry: &&[TokenTree]| matches!(&entry[0], TokenTree::Ident(ident) if ident == key);
+    arguments.split_inclusive(is_comma).find(is_key).map(<[TokenTree]>::to_vec)
+}
+
+/// Returns the level of a task.
+fn level(task: &Meta) -> String {
+    // The key, the equals sign, the value.
+    let entry = entry(task, "priority").unwrap_or_default();
+    entry.get(2).map_or("1".to_owned(), ToString::to_string)
+}
+
+/// Returns whether a task lists a shared resource.
+fn uses(task: &Meta, resource: &str) -> bool {
+    let lists = entry(task, "shared").into_iter().flatten().filter_map(|tree| match tree {
+        TokenTree::Group(list) => Some(list.stream()),
+        _ => None,
+    });
+    // An attribute is a group, so only the names are left.
+    lists.flatten().any(|tree| matches!(tree, TokenTree::Ident(name) if name == resource))
+}
+
 /// The relevant parts of an app.
-struct App {
-    attribute: Attribute,
-    tasks: Vec<Attribute>,
+struct App<'a> {
+    attribute: &'a Meta,
+    tasks: Vec<&'a Meta>,
     lock_free: Vec<String>,
     /// The position of its module's last brace.
     end: usize,
 }
 
-impl App {
+impl<'a> App<'a> {
     /// Returns the only module in the file with the attribute `#[punctual::app]`.
-    fn find(tokens: TokenStream) -> Result<Self, String> {
-        let mut found = None;
-        let mut trees = tokens.into_iter();
-        while let Some(tree) = trees.next() {
-            let Some(attribute) = Attribute::read(&tree, "app") else { continue };
-            let body = trees.find_map(|tree| braces(&tree).cloned());
-            if let Some(body) = body
-                && found.replace((attribute, body)).is_some()
-            {
-                return Err("it has several apps".to_owned());
-            }
+    fn find(file: &'a File) -> Result<Self, String> {
+        let mut apps = file.items.iter().filter_map(|item| match item {
+            Item::Mod(module) => Some((marked(&module.attrs, "app")?, module.content.as_ref()?)),
+            _ => None,
+        });
+        let (attribute, (braces, items)) = apps.next().ok_or("it has no app")?;
+        if apps.next().is_some() {
+            return Err("it has several apps".to_owned());
         }
-        let (attribute, body) = found.ok_or("it has no app")?;
-        let mut app = Self {
-            attribute,
-            tasks: Vec::new(),
-            lock_free: Vec::new(),
-            end: body.span_close().byte_range().start,
-        };
-        app.read(body.stream());
+        let end = braces.span.close().byte_range().start;
+        let mut app = Self { attribute, tasks: Vec::new(), lock_free: Vec::new(), end };
+        items.iter().for_each(|item| app.read(item));
         Ok(app)
     }
 
-    /// Collects the tasks and the `#[lock_free]` resources in the app's module or in an `extern`
-    /// block of it.
-    fn read(&mut self, items: TokenStream) {
-        let mut resources = false;
-        let mut foreign = false;
-        for tree in items {
-            if let Some(task) = Attribute::read(&tree, "task") {
-                self.tasks.push(task);
-            } else if Attribute::read(&tree, "shared").is_some() {
-                resources = true;
-            } else if is_ident(&tree, "extern") {
-                foreign = true;
-            } else if let Some(body) = braces(&tree) {
-                if std::mem::take(&mut resources) {
-                    self.lock_free.extend(lock_free(body.stream()));
-                } else if std::mem::take(&mut foreign) {
-                    self.read(body.stream());
-                }
+    /// Collects the tasks and the `#[lock_free]` resources.
+    fn read(&mut self, item: &'a Item) {
+        match item {
+            Item::Fn(function) => self.tasks.extend(marked(&function.attrs, "task")),
+            Item::ForeignMod(block) => {
+                let tasks = block.items.iter().filter_map(|item| match item {
+                    ForeignItem::Fn(function) => marked(&function.attrs, "task"),
+                    _ => None,
+                });
+                self.tasks.extend(tasks);
             }
+            Item::Struct(item) if marked(&item.attrs, "shared").is_some() => {
+                let fields = item.fields.iter().filter(|field| marked(&field.attrs, "lock_free").is_some());
+                self.lock_free.extend(fields.filter_map(|field| Some(field.ident.as_ref()?.to_string())));
+            }
+            _ => {}
         }
     }
 
@@ -143,7 +158,7 @@ impl App {
     /// up in one partition, it is the second: `init` and `idle` are in the first.
     fn cores(&self) -> (Vec<bool>, bool) {
         let mut party: Vec<usize> = (0..self.tasks.len()).collect();
-        let mut join = |belongs: &dyn Fn(&Attribute) -> bool| {
+        let mut join = |belongs: &dyn Fn(&Meta) -> bool| {
             let members = self.tasks.iter().enumerate().filter(|(_, task)| belongs(task));
             let members: Vec<usize> = members.map(|(index, _)| party[index]).collect();
             if let Some(&first) = members.iter().min() {
@@ -151,10 +166,10 @@ impl App {
             }
         };
         for resource in &self.lock_free {
-            join(&|task| task.shared().contains(resource));
+            join(&|task| uses(task, resource));
         }
-        for local in self.tasks.iter().filter(|task| task.entry("local_task").is_some()) {
-            join(&|task| task.level() == local.level());
+        for local in self.tasks.iter().filter(|task| entry(task, "local_task").is_some()) {
+            join(&|task| level(task) == level(local));
         }
         let mut parties = party.clone();
         parties.sort_unstable();
@@ -162,34 +177,6 @@ impl App {
         let alone = parties.len() == 1;
         let turn = |of: &usize| parties.iter().position(|party| party == of).unwrap_or(0);
         (party.iter().map(|party| alone || turn(party) % 2 == 1).collect(), alone)
-    }
-}
-
-/// Returns the fields marked `#[lock_free]` in the body of a struct.
-fn lock_free(fields: TokenStream) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut marked = false;
-    let mut last: Option<Ident> = None;
-    for tree in fields {
-        marked |= Attribute::read(&tree, "lock_free").is_some();
-        // The first colon of a field follows its name; the mark is cleared before the colons of its
-        // type.
-        if marked && is_punct(&tree, ':') {
-            names.extend(last.take().map(|name| name.to_string()));
-            marked = false;
-        }
-        last = match tree {
-            TokenTree::Ident(ident) => Some(ident),
-            _ => None,
-        };
-    }
-    names
-}
-
-fn braces(tree: &TokenTree) -> Option<&Group> {
-    match tree {
-        TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => Some(group),
-        _ => None,
     }
 }
 

@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::panic::{self, AssertUnwindSafe};
 use std::process;
-use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use clap::ValueEnum;
 use punctual::{Config, Duration, StartError};
 
 use crate::app::{self, App};
@@ -17,7 +17,7 @@ use crate::script::{self, Script, script};
 use crate::{foreign, verdict};
 
 /// Kind of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Time {
     /// Real time, on threads.
     Real,
@@ -31,16 +31,6 @@ impl Time {
             Self::Real => "real",
             Self::Virtual => "virtual",
         }
-    }
-}
-
-impl FromStr for Time {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let all = [Self::Real, Self::Virtual];
-        let found = all.into_iter().find(|time| time.name() == name);
-        found.ok_or_else(|| format!("the time is real or virtual, not `{name}`"))
     }
 }
 

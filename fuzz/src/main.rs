@@ -1,39 +1,37 @@
-//! Writes the package of some apps: `punctual-fuzz DIRECTORY WORKSPACE EXECUTOR SEED..`, where the
-//! executor is `any`, `one`, `two`, `poll` or `global`.
+//! Writes the package of some apps.
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Parser;
 use punctual_fuzz::generate::{Executor, Model, choose, source};
 
+/// Writes a package of random apps.
+#[derive(Parser)]
+struct Options {
+    /// Directory of the package
+    directory: PathBuf,
+    /// Root of Punctual's workspace
+    workspace: PathBuf,
+    /// Seeds of the apps
+    seeds: Vec<u64>,
+    /// Executor of the apps [default: one at random for each]
+    #[arg(long)]
+    executor: Option<Executor>,
+}
+
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    match run(&words) {
+    let Options { directory, workspace, seeds, executor } = Options::parse();
+    let models: Vec<Model> = seeds.into_iter().map(|seed| choose(seed, executor)).collect();
+    match write_package(&directory, &workspace, &models) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("punctual-fuzz: {error}");
+            eprintln!("punctual-fuzz: {}: {error}", directory.display());
             ExitCode::FAILURE
         }
     }
-}
-
-fn run(words: &[String]) -> Result<(), String> {
-    let [directory, workspace, executor, seeds @ ..] = words else {
-        return Err("usage: punctual-fuzz DIRECTORY WORKSPACE EXECUTOR SEED..".to_owned());
-    };
-    let executor: Option<Executor> = match &**executor {
-        "any" => None,
-        name => Some(name.parse()?),
-    };
-    let model = |seed: &String| match seed.parse() {
-        Ok(seed) => Ok(choose(seed, executor)),
-        Err(error) => Err(format!("{seed}: {error}")),
-    };
-    let models = seeds.iter().map(model).collect::<Result<Vec<_>, _>>()?;
-    write_package(Path::new(directory), Path::new(workspace), &models)
-        .map_err(|error| format!("{directory}: {error}"))
 }
 
 /// Writes a package with these apps, one module each, into `directory`, whose old sources are

@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::app::App;
+use clap::{Parser, ValueEnum};
+
 use crate::child::{self, Time};
 use crate::script::Script;
 
@@ -26,12 +28,12 @@ pub fn main(apps: &'static [&'static App]) -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let result = match &*words {
         [child, app, time, books, script] if child == case::CHILD => {
-            match (find(apps, app), time.parse::<Time>(), books.parse(), script.parse()) {
+            match (find(apps, app), Time::from_str(time, false), books.parse(), script.parse()) {
                 (Ok(app), Ok(time), Ok(books), Ok(script)) => child::live(app, time, script, books),
                 _ => Err("these are the words of the runner for its children".to_owned()),
             }
         }
-        words => Options::parse(words).and_then(|options| run(apps, &options)),
+        _ => run(apps, &Options::parse()),
     };
     match result {
         Ok(0) => ExitCode::SUCCESS,
@@ -73,7 +75,7 @@ fn run(apps: &[&'static App], options: &Options) -> Result<usize, String> {
         && options.seconds.is_none_or(|seconds| number == 0 || begun.elapsed().as_secs() < seconds)
     {
         for &app in &chosen {
-            let chance = || Script::of(options.seed, app.seed, number).without(&options.without);
+            let chance = || Script::of(options.seed, app.seed, number);
             let script = options.script.clone().unwrap_or_else(chance);
             for case in cases(app, &script, options) {
                 failed += usize::from(!holds(&case, options, &mut sum)?);
@@ -135,7 +137,7 @@ fn holds(case: &Case, options: &Options, sum: &mut Sum) -> Result<bool, String> 
         }
         Verdict::Fails(_) => {}
     }
-    let (case, ended) = if options.shrink { shrink(case.clone(), ended)? } else { (case.clone(), ended) };
+    let (case, ended) = if options.as_it_is { (case.clone(), ended) } else { shrink(case.clone(), ended)? };
     println!("FAILED: {case}");
     for line in ended.verdict.lines() {
         println!("  {line}");

@@ -11,11 +11,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
+use serde::{Deserialize, Serialize};
+
 use crate::random::Random;
 use crate::token::Kind;
 
 /// Fault or end at a point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
     /// Panic with a `&'static str`.
     Panic,
@@ -34,23 +36,13 @@ pub enum Fault {
 }
 
 impl Fault {
-    const ALL: [(Self, &'static str); 7] = [
-        (Self::Panic, "panic"),
-        (Self::Formatted, "formatted"),
-        (Self::Token, "token"),
-        (Self::Bomb, "bomb"),
-        (Self::Shutdown, "shutdown"),
-        (Self::Signal, "signal"),
-        (Self::Block, "block"),
-    ];
-
-    fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(fault, _)| *fault == self).map_or("", |(_, name)| name)
-    }
+    const ALL: [Self; 7] =
+        [Self::Panic, Self::Formatted, Self::Token, Self::Bomb, Self::Shutdown, Self::Signal, Self::Block];
 }
 
 /// Faults and parameters of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Script {
     /// Seed of the random choices of jobs.
     pub seed: u64,
@@ -86,7 +78,7 @@ impl Script {
         // Early points are in `init`, and every run passes them.
         for _ in 0..random.below(4) {
             let at = random.scaled(4, 9);
-            script.faults.push((at as u32, random.pick(&Fault::ALL).0));
+            script.faults.push((at as u32, *random.pick(&Fault::ALL)));
         }
         if random.one_in(3) {
             let kinds = random.some(&Kind::ALL, 3);
@@ -98,30 +90,12 @@ impl Script {
     /// Returns true if the destructor of this token panics.
     pub(crate) fn is_bomb(&self, kind: Kind, id: u32) -> bool {
         let of_kind = self.bombs.iter().find(|(bomb, _)| *bomb == kind);
-        of_kind.is_some_and(|&(_, times)| Random::of(&[self.seed, id.into()]).one_in(times.into()))
+        of_kind.is_some_and(|&(_, times)| Random::of(&[self.seed, id.into()]).one_in(times.max(1).into()))
     }
 
     /// Returns the fault at the point of this number.
     pub(crate) fn fault(&self, point: u32) -> Option<Fault> {
         self.faults.iter().find(|(at, _)| *at == point).map(|&(_, fault)| fault)
-    }
-
-    /// Removes the parts with one of these names: `panic`, `Message`, `deaf`, `foreigners` and so
-    /// on.
-    pub(crate) fn without(mut self, names: &[String]) -> Self {
-        let named = |name: &str| names.iter().any(|other| other == name);
-        self.faults.retain(|(_, fault)| !named(fault.name()));
-        self.bombs.retain(|(kind, _)| !named(&format!("{kind:?}")) && !named("destructors"));
-        if named("deaf") {
-            self.deaf = 0;
-        }
-        if named("foreigners") {
-            self.foreigners = 0;
-        }
-        if named("runs") {
-            self.runs = 1;
-        }
-        self
     }
 
     /// Returns slightly smaller scripts.
@@ -151,50 +125,18 @@ impl Script {
     }
 }
 
+/// As JSON.
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, faults, bombs, budget, until, foreigners, runs, deaf } = self;
-        write!(
-            f,
-            "seed={seed},budget={budget},until={until},foreigners={foreigners},runs={runs},deaf={deaf}"
-        )?;
-        for (at, fault) in faults {
-            write!(f, ",{}={at}", fault.name())?;
-        }
-        bombs.iter().try_for_each(|(kind, times)| write!(f, ",{kind:?}={times}"))
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }
 
 impl FromStr for Script {
-    type Err = String;
+    type Err = serde_json::Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut script = Self::default();
-        for entry in text.split(',') {
-            let parsed = entry.split_once('=').and_then(|(name, value)| {
-                let number = value.parse::<u32>().ok()?;
-                match name {
-                    "seed" => script.seed = number.into(),
-                    "budget" => script.budget = number,
-                    "until" => script.until = number,
-                    "foreigners" => script.foreigners = number,
-                    "runs" => script.runs = number,
-                    "deaf" => script.deaf = number,
-                    _ => {
-                        let fault = Fault::ALL.iter().find(|(_, known)| *known == name);
-                        let kind = Kind::ALL.into_iter().find(|kind| format!("{kind:?}") == name);
-                        match (fault, kind) {
-                            (Some((fault, _)), _) => script.faults.push((number, *fault)),
-                            (None, Some(kind)) if number > 0 => script.bombs.push((kind, number)),
-                            _ => return None,
-                        }
-                    }
-                }
-                Some(())
-            });
-            parsed.ok_or_else(|| format!("`{entry}` is no part of a script"))?;
-        }
-        Ok(script)
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        serde_json::from_str(text)
     }
 }
 
@@ -218,9 +160,9 @@ mod tests {
     fn round_trips_every_script() {
         for number in 0..200 {
             let script = Script::of(1, 2, number);
-            assert_eq!(script.to_string().parse(), Ok(script));
+            assert_eq!(script.to_string().parse::<Script>().unwrap(), script);
         }
-        assert!("seed=1,surprise=2".parse::<Script>().is_err());
+        assert!(r#"{"seed":1,"surprise":2}"#.parse::<Script>().is_err());
     }
 
     #[test]

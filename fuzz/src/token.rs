@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::thread;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ledger::{RELAXED, TOKENS, ledger, thread, violation};
 use crate::{foreign, script, watch};
 
@@ -18,7 +20,7 @@ pub(crate) const CANCELLED: u32 = 16;
 const KIND: u32 = 8;
 
 /// Role of a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u32)]
 pub enum Kind {
     /// Argument that identifies a job.

@@ -1,5 +1,6 @@
 //! Chooses the contents of an app at random, within the rules of the attribute.
 
+use clap::ValueEnum;
 use punctual::model::OnOverrun;
 
 use super::model::{Access, Executor, Hook, Idle, Kind, Manner, Model, Resource, Task};
@@ -9,7 +10,7 @@ use crate::random::Random;
 /// Returns the app for this seed.
 pub fn choose(seed: u64, executor: Option<Executor>) -> Model {
     let mut random = Random::of(&[seed, 0xa99]);
-    let any = *random.pick(&Executor::ALL);
+    let any = *random.pick(Executor::value_variants());
     let executor = executor.unwrap_or(any);
     let polling = (executor == Executor::Poll).then(|| random.below(2) as usize);
     let mut model = Model {

@@ -12,6 +12,8 @@ pub use source::source;
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
 
     #[test]
@@ -56,7 +58,7 @@ mod tests {
 
     #[test]
     fn generates_apps_for_requested_executor() {
-        for executor in Executor::ALL {
+        for &executor in Executor::value_variants() {
             assert_eq!(choose(9, Some(executor)).executor, executor);
         }
     }

@@ -1,12 +1,10 @@
 //! Contents of an app.
 
-use std::fmt;
-use std::str::FromStr;
-
+use clap::ValueEnum;
 use punctual::model::OnOverrun;
 
 /// Executor of an app.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Executor {
     /// One partition.
     One,
@@ -19,31 +17,13 @@ pub enum Executor {
 }
 
 impl Executor {
-    /// All executors.
-    pub const ALL: [Self; 4] = [Self::One, Self::Two, Self::Poll, Self::Global];
-
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::One => "one",
             Self::Two => "two",
             Self::Poll => "poll",
             Self::Global => "global",
         }
-    }
-}
-
-impl fmt::Display for Executor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Executor {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|executor| executor.name() == name);
-        found.ok_or_else(|| format!("the executor is one, two, poll or global, not `{name}`"))
     }
 }
 

@@ -320,7 +320,7 @@ fn description(text: &mut Text, model: &Model) {
         }
         _ => "Idle::Tame".to_owned(),
     };
-    let (hook, executor) = (model.hook.is_some(), model.executor);
+    let (hook, executor) = (model.hook.is_some(), model.executor.name());
     text.block("pub static APP: App = App {", "};", |text| {
         text.line(format_args!("name: \"app_{seed}\","));
         text.line(format_args!("seed: {seed},"));

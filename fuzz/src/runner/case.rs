@@ -81,7 +81,7 @@ impl Case {
         let user = if self.privileged { "root" } else { "nobody" };
         format!(
             "cargo xtask fuzz apps --seed {seed} --count 1 --executor {executor} -- --as-it-is --time {} --user {user} \
-             --script {}",
+             --script '{}'",
             self.time.name(),
             self.script
         )
@@ -181,7 +181,7 @@ impl Case {
         // A level that `idle` holds at every check counts as a job. The global executor has no such
         // levels.
         let may_be_kept = hook && locks && !self.app.is_global();
-        let hook_is_right = hooks == hook.into() || hooks == 0 && may_be_kept;
+        let hook_is_right = hooks == u32::from(hook) || hooks == 0 && may_be_kept;
         let without = self.app.hook && hooks == 0;
         let stops = self.app.tasks.iter().any(|task| task.stops);
         let expected = |code| match code {

@@ -42,7 +42,7 @@ use driver::machine::{Machine, Mode};
 use driver::stage::Job;
 pub use figures::PROGRAM;
 pub use figures::command::FigureCheck;
-use kernels::{Kernel, modules};
+use kernels::{Kernel, Purpose, modules};
 use options::{Action, Arguments, Boot, Run};
 use trouble::{Interrupt, Trouble};
 
@@ -112,7 +112,7 @@ fn boot(options: &Boot, machine: Machine, mode: Mode, command: Vec<String>) -> R
         job.load.clone_from(&options.modules);
     }
     if machine.network {
-        if kernel.network.is_empty() {
+        if kernel.modules(Purpose::Network).is_empty() {
             return Err(format!(
                 "--network: {} has no driver for a network card in {}; `rt`, `stock` and `rt-arm64` have one, unless an \
                  earlier version of the lab fetched them: in that case delete that directory",

@@ -10,9 +10,9 @@ use xtask_support::Result;
 use xtask_support::process::TOOL_LIMIT;
 
 use super::cpio::Archive;
-use crate::kernels::Kernel;
 use crate::kernels::debs::{self, Debs};
 use crate::kernels::modules::{self, Module};
+use crate::kernels::{Kernel, Purpose};
 use crate::tools;
 use crate::workdir::at;
 
@@ -127,8 +127,11 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
         Ok(())
     };
     add("bin/busybox", &busybox)?;
-    let network = if job.network { kernel.network.as_slice() } else { &[] };
-    for module in kernel.modules.iter().chain(&kernel.drivers).chain(&kernel.spare).chain(network) {
+    let [share, devices, spare, network] =
+        [Purpose::Share, Purpose::Device, Purpose::Spare, Purpose::Network]
+            .map(|purpose| kernel.modules(purpose));
+    let network = if job.network { network } else { Vec::new() };
+    for module in [&share, &devices, &spare, &network].into_iter().flatten() {
         add(&format!("lab/modules/{module}"), &kernel.module(module))?;
     }
     for (name, from) in &job.modules {
@@ -149,8 +152,9 @@ pub(crate) fn archive(kernel: &Kernel, job: &Job) -> Result<Vec<u8>> {
     }
     archive.link("bin/sh", "busybox");
     archive.file("init", INIT);
-    for (list, names) in [("lab/modules.list", &kernel.modules), ("lab/drivers.list", &kernel.drivers)] {
-        archive.file(list, names.iter().map(|name| format!("{name}\n")).collect::<String>().as_bytes());
+    for (purpose, names) in [(Purpose::Share, share), (Purpose::Device, devices)] {
+        let list = format!("lab/{}", purpose.list());
+        archive.file(&list, names.iter().map(|name| format!("{name}\n")).collect::<String>().as_bytes());
     }
     let network = network.iter().map(|module| format!("{module}\n"));
     let load = |module: &Module| format!("{}.ko {}\n", module.name, module.parameters);

@@ -35,33 +35,37 @@ pub(crate) fn download(
     interrupt: &Interrupt,
 ) -> Result<(String, PathBuf)> {
     tools::require(["apt-get", "apt-cache"])?;
-    let arch = flavour.arch();
-    let known = if arch == Arch::Amd64 { newest(&Lists::System, flavour)? } else { None };
-    match known {
-        Some(package) => match get(&Lists::System, flavour, &package, directory, interrupt) {
-            Ok(path) => return Ok((package, path)),
-            Err(error) => {
-                interrupt.check()?;
-                eprintln!("lab: {error}; the package lists may be old, trying with new ones");
-            }
-        },
-        None => {
-            eprintln!(
-                "lab: the system's package lists have no `{}` kernel, trying with new ones",
-                flavour.name()
+    let needs = first_use(flavour);
+    with_lists(flavour.arch(), directory, &needs, interrupt, |lists| {
+        let package = newest(lists, flavour)?.ok_or_else(|| {
+            format!(
+                "apt has no package {} of Linux 6.12 or newer. Debian 13 has one in its main archive, Debian 12 in \
+                 bookworm-security and bookworm-backports: add one of these to /etc/apt/sources.list.d",
+                flavour.pattern()
             )
-        }
-    }
-    let lists = update(&directory.join("apt"), arch, &first_use(flavour), interrupt)?;
-    let package = newest(&lists, flavour)?.ok_or_else(|| {
-        format!(
-            "apt has no package {} of Linux 6.12 or newer. Debian 13 has one in its main archive, Debian 12 in \
-             bookworm-security and bookworm-backports: add one of these to /etc/apt/sources.list.d",
-            flavour.pattern()
-        )
-    })?;
-    let path = get(&lists, flavour, &package, directory, interrupt)?;
-    Ok((package, path))
+        })?;
+        let path = get(lists, flavour, &package, directory, interrupt)?;
+        Ok((package, path))
+    })
+}
+
+/// Calls `get` with the system's package lists and, if it fails, with new ones.
+fn with_lists<T>(
+    arch: Arch,
+    directory: &Path,
+    needs: &str,
+    interrupt: &Interrupt,
+    get: impl Fn(&Lists) -> Result<T>,
+) -> Result<T> {
+    let got = match arch {
+        Arch::Amd64 => get(&Lists::System),
+        Arch::Arm64 => Err("the system's package lists are for another processor".into()),
+    };
+    got.or_else(|error| {
+        interrupt.check()?;
+        eprintln!("lab: {error}; trying with new package lists");
+        get(&update(&directory.join("apt"), arch, needs, interrupt)?)
+    })
 }
 
 /// Downloads `packages` by name into `directory`; returns their paths.
@@ -72,16 +76,8 @@ pub(crate) fn fetch(
     interrupt: &Interrupt,
 ) -> Result<Vec<PathBuf>> {
     tools::require(["apt-get"])?;
-    let fetched = match arch {
-        Arch::Amd64 => fetch_by(&Lists::System, packages, directory, interrupt),
-        Arch::Arm64 => Err("the system's package lists are for another processor".into()),
-    };
-    if let Err(error) = fetched {
-        interrupt.check()?;
-        eprintln!("lab: {error}; trying with new ones");
-        let lists = update(&directory.join("apt"), arch, NEEDS_NETWORK, interrupt)?;
-        fetch_by(&lists, packages, directory, interrupt)?;
-    }
+    let fetch = |lists: &Lists| fetch_by(lists, packages, directory, interrupt);
+    with_lists(arch, directory, NEEDS_NETWORK, interrupt, fetch)?;
     Ok(debs(directory)?.collect())
 }
 

@@ -32,17 +32,39 @@ use crate::workdir::{self, Workdir, at};
 use modules::BUILD_TREE;
 use package::Flavour;
 
-/// The modules that the guest needs to mount the host directory, in order; some may be built in.
-const MODULES: [&str; 3] = ["virtio_pci", "9pnet_virtio", "9p"];
+/// Modules of a kernel by purpose, each in the order of loading; some may be built in. A file with
+/// the name of the purpose lists those that exist, after their dependencies.
+const MODULES: [(Purpose, &[&str]); 4] = [
+    (Purpose::Share, &["virtio_pci", "9pnet_virtio", "9p"]),
+    (Purpose::Device, &["can_raw", "vcan"]),
+    (Purpose::Spare, &["uio_pci_generic", "parport_pc", "ppdev"]),
+    (Purpose::Network, &["virtio_net"]),
+];
 
-/// The modules of devices that programs use; built into the kernels that the lab builds.
-const DRIVERS: [&str; 2] = ["can_raw", "vcan"];
+/// The purpose of modules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The guest mounts the host directory.
+    Share,
+    /// Programs use devices; built into the kernels that the lab builds.
+    Device,
+    /// A case loads them if needed, since an interrupt can have only one driver.
+    Spare,
+    /// The network card, if the guest has one.
+    Network,
+}
 
-/// Modules that a case loads if needed, since an interrupt can have only one driver.
-const SPARE: [&str; 3] = ["uio_pci_generic", "parport_pc", "ppdev"];
-
-/// The module of the network card, if the guest has one.
-const NETWORK: [&str; 1] = ["virtio_net"];
+impl Purpose {
+    /// Returns the name of the file that lists the modules.
+    pub(crate) fn list(self) -> &'static str {
+        match self {
+            Self::Share => "modules.list",
+            Self::Device => "drivers.list",
+            Self::Spare => "spare.list",
+            Self::Network => "network.list",
+        }
+    }
+}
 
 /// The parts of the package that are unpacked: every kernel has files in each.
 const PARTS: [&str; 10] = [
@@ -58,12 +80,6 @@ const PARTS: [&str; 10] = [
     "*/kernel/drivers/uio/*",
 ];
 
-/// The files with the names of modules, one per line.
-const MODULES_LIST: &str = "modules.list";
-const DRIVERS_LIST: &str = "drivers.list";
-const SPARE_LIST: &str = "spare.list";
-const NETWORK_LIST: &str = "network.list";
-
 /// A cached kernel.
 pub(crate) struct Kernel {
     directory: PathBuf,
@@ -71,14 +87,6 @@ pub(crate) struct Kernel {
     pub(crate) arch: Arch,
     /// Its package.
     pub(crate) package: String,
-    /// The file names of the modules for mounting the directory, each after its dependencies.
-    pub(crate) modules: Vec<String>,
-    /// The same for the drivers of devices.
-    pub(crate) drivers: Vec<String>,
-    /// The same for modules that are not loaded automatically.
-    pub(crate) spare: Vec<String>,
-    /// The same for the network card; empty if the kernel has no driver for it.
-    pub(crate) network: Vec<String>,
 }
 
 impl Kernel {
@@ -97,18 +105,7 @@ impl Kernel {
 
     fn open(directory: PathBuf, flavour: Flavour) -> Option<Self> {
         let package = fs::read_to_string(directory.join("package")).ok()?;
-        let list = |name: &str| {
-            let list = match fs::read_to_string(directory.join(name)) {
-                Err(_) if flavour.is_built() => String::new(),
-                list => list.ok()?,
-            };
-            Some(list.lines().map(str::to_owned).collect())
-        };
-        let (modules, drivers, spare) = (list(MODULES_LIST)?, list(DRIVERS_LIST)?, list(SPARE_LIST)?);
-        // A lab without network support cached only the others.
-        let network = list(NETWORK_LIST).unwrap_or_default();
-        let package = package.trim().to_owned();
-        Some(Self { directory, arch: flavour.arch(), package, modules, drivers, spare, network })
+        Some(Self { directory, arch: flavour.arch(), package: package.trim().to_owned() })
     }
 
     /// Returns the kernel of `flavour`, downloaded or built if it is not cached.
@@ -217,6 +214,13 @@ impl Kernel {
         self.directory.join("vmlinux")
     }
 
+    /// Returns the file names of the modules for a purpose, each after its dependencies.
+    /// Kernels that the lab builds have no lists.
+    pub(crate) fn modules(&self, purpose: Purpose) -> Vec<String> {
+        let list = fs::read_to_string(self.directory.join(purpose.list())).unwrap_or_default();
+        list.lines().map(str::to_owned).collect()
+    }
+
     /// Returns a module by its file name.
     pub(crate) fn module(&self, file: &str) -> PathBuf {
         self.directory.join(file)
@@ -268,17 +272,12 @@ fn prepare(deb: &Path, work: &Path, ready: &Path, interrupt: &Interrupt) -> Resu
         }
     }
 
-    for (names, file) in [
-        (MODULES.as_slice(), MODULES_LIST),
-        (&DRIVERS, DRIVERS_LIST),
-        (&SPARE, SPARE_LIST),
-        (&NETWORK, NETWORK_LIST),
-    ] {
+    for (purpose, names) in MODULES {
         let mut list = Vec::new();
         for module in names {
             add_module(module, &files, ready, &mut list, interrupt)?;
         }
-        fs::write(ready.join(file), list.concat())?;
+        fs::write(ready.join(purpose.list()), list.concat())?;
     }
     Ok(())
 }

@@ -4,22 +4,16 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::MutexGuard;
 use std::thread;
 use std::time::{Duration, Instant};
-use test_skip::{Need, alone, skip};
 
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
+use test_skip::{Need, alone, skip};
 
-/// The lab's directory.
-fn cache() -> PathBuf {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the lab lies in the workspace");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(workspace.join("target"), PathBuf::from);
-    target.join("lab")
-}
+use crate::{Ran, cache};
 
 /// Returns the turn of one test, since emulated machines slow each other down; `None` if the test
 /// cannot run.
@@ -27,8 +21,7 @@ fn turn() -> Option<MutexGuard<'static, ()>> {
     let ends_well =
         |command: &mut Command| command.output_within(TEST_LIMIT).is_ok_and(|output| output.status.success());
     let qemu = ends_well(Command::new("qemu-system-x86_64").arg("--version"));
-    let lab = env!("CARGO_BIN_EXE_lab");
-    if qemu && ends_well(Command::new(lab).args(["kernel", "--cached", "rt"])) {
+    if qemu && ends_well(&mut crate::lab(&["kernel", "--cached", "rt"])) {
         return Some(alone());
     }
     let need = if qemu { Need::LabKernel } else { Need::Tool("qemu-system-x86_64") };
@@ -36,19 +29,10 @@ fn turn() -> Option<MutexGuard<'static, ()>> {
     None
 }
 
-struct Ran {
-    output: Output,
-    stdout: String,
-    stderr: String,
-}
-
 /// Runs `lab run` with `words`, interrupts it after `interrupt`, and requires that nothing remains
 /// of it.
 fn lab(words: &[&str], interrupt: Option<Duration>) -> Ran {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
-    command.args(["run"]).args(words);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().expect("the binary was built");
+    let child = crate::lab(&["run"]).args(words).spawn().expect("the binary was built");
     let id = child.id();
     if let Some(after) = interrupt {
         thread::spawn(move || {
@@ -70,24 +54,7 @@ fn lab(words: &[&str], interrupt: Option<Duration>) -> Ran {
         let words = fs::read(process.path().join("cmdline")).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&words).contains(&ours), "{} is left", process.path().display());
     }
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ran { stdout: text(&output.stdout), stderr: text(&output.stderr), output }
-}
-
-impl Ran {
-    #[track_caller]
-    fn ends_with(&self, status: i32, said: &[&str]) {
-        assert_eq!(
-            self.output.status.code(),
-            Some(status),
-            "{:?}\n{}",
-            self.output.status.signal(),
-            self.stderr
-        );
-        for part in said {
-            assert!(self.stderr.contains(part), "no `{part}` in:\n{}", self.stderr);
-        }
-    }
+    Ran::new(output)
 }
 
 #[test]
@@ -119,27 +86,17 @@ fn returns_files_of_counted_run() {
 #[test]
 fn stops_at_broken_pipe() {
     let Some(_turn) = turn() else { return };
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
     // Without a closed pipe it would run for the whole time limit.
-    command.args([
-        "run",
-        "--timeout",
-        "600",
-        "--",
-        "sh",
-        "-c",
-        "while echo line; do sleep 0.1; done; sleep 1000",
-    ]);
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let script = "while echo line; do sleep 0.1; done; sleep 1000";
+    let mut child = crate::lab(&["run", "--timeout", "600", "--", "sh", "-c", script]).spawn().unwrap();
     let mut line = String::new();
     let mut stdout = io::BufReader::new(child.stdout.take().unwrap());
     io::BufRead::read_line(&mut stdout, &mut line).unwrap();
     assert_eq!(line, "line\n");
     drop(stdout);
-    let output = child.output_within(TEST_LIMIT).unwrap();
-    assert_eq!(output.status.code(), Some(141), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let ran = Ran::new(child.output_within(TEST_LIMIT).unwrap());
+    ran.ends_with(141, &[]);
+    assert_eq!(ran.stderr, "");
 }
 
 #[test]
@@ -148,29 +105,17 @@ fn rejects_unwritable_results_directory() {
     fs::write(&file, "").unwrap();
     for impossible in [file.join("below"), file, PathBuf::from("/proc/results")] {
         // Neither QEMU nor a kernel is needed for this check.
-        let ran = refused(&["--results", &impossible.display().to_string(), "true"]);
-        assert_eq!(ran.status.code(), Some(125));
-        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-        assert!(said.starts_with("lab: --results: "), "{said}");
+        let ran = Ran::of(&mut crate::lab(&["run", "--results", &impossible.display().to_string(), "true"]));
+        ran.ends_with(125, &["lab: --results: "]);
     }
-}
-
-/// Returns the output of a `lab run` that fails before starting a guest.
-fn refused(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lab"))
-        .arg("run")
-        .args(words)
-        .stdin(Stdio::null())
-        .output_within(TEST_LIMIT)
-        .unwrap()
 }
 
 #[test]
 fn shows_options_of_run() {
     for words in [&["--help"][..], &["-h"], &["--icount", "--help"]] {
-        let ran = refused(words);
-        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
-        assert_eq!(ran.status.code(), Some(0), "{words:?}");
+        let ran = Ran::of(crate::lab(&["run"]).args(words));
+        ran.ends_with(0, &[]);
+        let said = ran.stdout;
         assert!(said.contains("--icount") && said.contains("--results <DIR>"), "{words:?}: {said}");
     }
 }
@@ -178,10 +123,8 @@ fn shows_options_of_run() {
 #[test]
 fn streams_output_while_command_runs() {
     let Some(_turn) = turn() else { return };
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
-    command.args(["run", "--", "sh", "-c", "echo first; sleep 2; echo second"]);
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut command = crate::lab(&["run", "--", "sh", "-c", "echo first; sleep 2; echo second"]);
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
     let mut lines = io::BufRead::lines(io::BufReader::new(child.stdout.take().unwrap()));
     assert_eq!(lines.next().unwrap().unwrap(), "first");
     let first = Instant::now();

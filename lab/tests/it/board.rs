@@ -8,13 +8,15 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::MutexGuard;
 use std::thread;
 use std::time::{Duration, Instant};
-use test_skip::{Need, skip};
 
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
+use test_skip::{Need, skip};
+
+use crate::Ran;
 
 /// An sshd that accepts one key, until it is dropped.
 struct Server {
@@ -82,15 +84,14 @@ impl Server {
     /// Returns `cargo xtask lab` with these words, for which ssh connects to the server with the
     /// key of this name.
     fn lab(&self, key: &str, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lab"));
+        let mut command = crate::lab(words);
         let place = self.directory.display();
         let ssh = format!(
             "ssh -F none -p {} -i {place}/{key} -o IdentitiesOnly=yes -o IdentityAgent=none -o StrictHostKeyChecking=no \
              -o UserKnownHostsFile={place}/known -o LogLevel=ERROR",
             self.port
         );
-        command.env("PUNCTUAL_LAB_SSH", ssh).args(words);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env("PUNCTUAL_LAB_SSH", ssh);
         command
     }
 
@@ -102,7 +103,7 @@ impl Server {
     }
 
     fn ran(&self, words: &[&str]) -> Ran {
-        Ran::new(self.lab("user", words).output_within(TEST_LIMIT).expect("the binary was built"))
+        Ran::of(&mut self.lab("user", words))
     }
 }
 
@@ -116,24 +117,6 @@ impl Drop for Server {
     }
 }
 
-struct Ran {
-    status: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-impl Ran {
-    fn new(output: Output) -> Self {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Self { status: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
-    }
-
-    #[track_caller]
-    fn ends_with(&self, status: i32) {
-        assert_eq!(self.status, Some(status), "{}{}", self.stdout, self.stderr);
-    }
-}
-
 #[test]
 fn runs_on_board() {
     let Some(server) = Server::start("runs_on_board") else { return };
@@ -142,25 +125,21 @@ fn runs_on_board() {
 
     let script = "echo out; echo err >&2; mkdir d; echo $PUNCTUAL_TEST_WORD >d/f; exit 3";
     let words = ["run", "--host", "127.0.0.1", "--results", &results, "--", "sh", "-c", script];
-    let ran = Ran::new(
-        server.lab("user", &words).env("PUNCTUAL_TEST_WORD", "it's so").output_within(TEST_LIMIT).unwrap(),
-    );
-    ran.ends_with(3);
+    let ran = Ran::of(server.lab("user", &words).env("PUNCTUAL_TEST_WORD", "it's so"));
+    ran.ends_with(3, &["err\n", "1 file in"]);
     assert_eq!(ran.stdout, "out\n");
-    assert!(ran.stderr.contains("err\n") && ran.stderr.contains("1 file in"), "{}", ran.stderr);
     assert_eq!(fs::read_to_string(Path::new(&results).join("d/f")).unwrap(), "it's so\n");
 
     // A program of ours, staged there.
     let program = server.directory.join("hello");
     fs::write(&program, "#!/bin/sh\necho \"$0 $1\"\n").unwrap();
     let ran = server.ran(&["run", "--host", "127.0.0.1", "--", &program.display().to_string(), "a b"]);
-    ran.ends_with(0);
+    ran.ends_with(0, &[]);
     let staged = format!("{}/punctual-lab-", server.directory.display());
     assert!(ran.stdout.starts_with(&staged) && ran.stdout.ends_with("/bin/hello a b\n"), "{}", ran.stdout);
 
     let ran = server.ran(&["run", "--host", "127.0.0.1", "--timeout", "1", "--", "sleep", "100"]);
-    ran.ends_with(124);
-    assert!(ran.stderr.contains("within 1 s (--timeout)"), "{}", ran.stderr);
+    ran.ends_with(124, &["within 1 s (--timeout)"]);
     server.has_nothing_left();
 }
 
@@ -168,12 +147,9 @@ fn runs_on_board() {
 fn error_explains_unreachable_board() {
     let Some(server) = Server::start("error_explains_unreachable_board") else { return };
     // A key unknown to the server.
-    let ran = Ran::new(
-        server.lab("host", &["run", "--host", "127.0.0.1", "--", "true"]).output_within(TEST_LIMIT).unwrap(),
-    );
-    ran.ends_with(125);
-    assert!(ran.stderr.contains("must work without a password"), "{}", ran.stderr);
-    server.ran(&["run", "--host", "-v", "--", "true"]).ends_with(125);
+    let ran = Ran::of(&mut server.lab("host", &["run", "--host", "127.0.0.1", "--", "true"]));
+    ran.ends_with(125, &["must work without a password"]);
+    server.ran(&["run", "--host", "-v", "--", "true"]).ends_with(125, &[]);
 }
 
 #[test]
@@ -182,13 +158,13 @@ fn runs_suite_on_board() {
     // Cases with almost no build, whose results depend on this machine.
     let ran = server.ran(&["test", "--host", "127.0.0.1", "--only", "kernel is"]);
     let real_time = fs::read_to_string("/proc/version").unwrap().contains("PREEMPT_RT");
-    ran.ends_with(if real_time { 0 } else { 125 });
+    ran.ends_with(if real_time { 0 } else { 125 }, &[]);
     let verdict = if real_time { " ok" } else { "FAILED: another kernel runs" };
     let line = ran.stdout.lines().find(|line| line.contains("the kernel is PREEMPT_RT"));
     assert!(line.is_some_and(|line| line.contains(verdict)), "{}{}", ran.stdout, ran.stderr);
 
     let ran = server.ran(&["test", "--host", "127.0.0.1", "--only", "hardly a tick"]);
-    ran.ends_with(0);
+    ran.ends_with(0, &[]);
     assert!(ran.stdout.contains("SKIPPED: it needs boot parameters"), "{}", ran.stdout);
     assert!(ran.stdout.contains("*** SKIPPED: 1 case ***"), "{}", ran.stdout);
     server.has_nothing_left();

@@ -2,13 +2,15 @@
 //! requirement and the remedy, and leaves nothing behind.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use test_skip::{Need, is_installed, skip};
-
-const QEMU: &str = "qemu-system-x86_64";
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+use test_skip::{Need, is_installed, skip};
+
+use crate::{Ran, cache};
+
+const QEMU: &str = "qemu-system-x86_64";
 
 /// An empty target directory, removed on drop.
 struct Empty(PathBuf);
@@ -35,10 +37,6 @@ impl Drop for Empty {
     }
 }
 
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 #[test]
 fn error_explains_need_for_network() {
     for tool in ["apt-get", QEMU] {
@@ -57,24 +55,16 @@ fn error_explains_need_for_network() {
          Dir::Etc::SourceList \"{place}/sources.list\";\nDir::State::lists \"{place}/lists\";\nAcquire::Retries \"0\";\n"
     );
     fs::write(empty.0.join("apt.conf"), configuration).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_lab"))
-        .args(["run", "true"])
-        .env("CARGO_TARGET_DIR", &empty.0)
-        .env("APT_CONFIG", empty.0.join("apt.conf"))
-        .stdin(Stdio::null())
-        .output_within(TEST_LIMIT)
-        .unwrap();
-    assert_eq!(output.status.code(), Some(125), "{}", said(&output));
-    assert!(said(&output).contains("needs a network"), "{}", said(&output));
+    let mut lab = crate::lab(&["run", "true"]);
+    lab.env("CARGO_TARGET_DIR", &empty.0).env("APT_CONFIG", empty.0.join("apt.conf"));
+    Ran::of(&mut lab).ends_with(125, &["needs a network"]);
     assert!(empty.left().is_empty(), "{:?} is left", empty.left());
     assert!(!empty.0.join("lab/kernels/rt").exists(), "a kernel that is none");
 }
 
 #[test]
 fn reports_full_disk() {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the lab lies in the workspace");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(workspace.join("target"), PathBuf::from);
-    let kernel = std::path::absolute(target.join("lab/kernels")).unwrap();
+    let kernel = std::path::absolute(cache().join("kernels")).unwrap();
     if !is_installed(QEMU) {
         return skip(Need::Tool(QEMU), "a full disk");
     }
@@ -100,9 +90,6 @@ fn reports_full_disk() {
     let Ok(output) = output else { return skip(Need::Tool("unshare"), "a full disk") };
     match output.status.code() {
         Some(77 | 1) => skip(Need::MountNamespace, "a full disk"),
-        status => {
-            assert_eq!(status, Some(125), "{}", said(&output));
-            assert!(said(&output).contains("No space left on device"), "{}", said(&output));
-        }
+        _ => Ran::new(output).ends_with(125, &["No space left on device"]),
     }
 }

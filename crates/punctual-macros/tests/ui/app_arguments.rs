@@ -1,232 +1,67 @@
 //! Invalid arguments of `#[app]`.
 
-mod app_argument_without_value {
-    #[punctual::app(monitor)]
-    mod app {
-        #[shared]
-        struct Shared {}
+/// An app with these arguments and tasks, in a module of this name.
+macro_rules! app {
+    ($name:ident, ($($args:tt)*) $($items:tt)*) => {
+        mod $name {
+            #[punctual::app($($args)*)]
+            mod app {
+                #[shared]
+                struct Shared {}
 
-        #[local]
-        struct Local {}
+                #[local]
+                struct Local {}
 
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
+                #[init]
+                fn init(_: init::Context) -> (Shared, Local) {
+                    (Shared {}, Local {})
+                }
+
+                $($items)*
+            }
         }
-    }
+    };
 }
 
-mod app_cpu_not_a_number {
-    #[punctual::app(cpu = "0")]
-    mod app {
-        #[shared]
-        struct Shared {}
+app! { app_argument_without_value, (monitor) }
+app! { app_cpu_not_a_number, (cpu = "0") }
+app! { app_crate_is_a_relative_path, (crate = super::rt) }
+app! { app_priority_base_out_of_range, (priority_base = 99) }
+app! { app_stack_too_small, (stack = 16.kib()) }
+app! { app_stack_without_unit, (stack = 8) }
+app! { app_unknown_argument, (clock = 1) }
 
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-    }
+app! { executor_not_a_string, (executor = global)
+    #[task]
+    fn tick(_: tick::Context) {}
 }
 
-mod app_crate_is_a_relative_path {
-    #[punctual::app(crate = super::rt)]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-    }
+app! { executor_unknown, (executor = "local")
+    #[task]
+    fn tick(_: tick::Context) {}
 }
 
-mod app_priority_base_out_of_range {
-    #[punctual::app(priority_base = 99)]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-    }
+app! { global_with_core, (executor = "global")
+    #[task(core = motor)]
+    fn tick(_: tick::Context) {}
 }
 
-mod app_stack_too_small {
-    #[punctual::app(stack = 16.kib())]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-    }
+app! { global_with_cpu, (executor = "global", cpu = 1)
+    #[task]
+    fn tick(_: tick::Context) {}
 }
 
-mod app_stack_without_unit {
-    #[punctual::app(stack = 8)]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-    }
+app! { global_with_partitions, (executor = "global", partitions = [motor])
+    #[task]
+    fn tick(_: tick::Context) {}
 }
 
-mod app_unknown_argument {
-    #[punctual::app(clock = 1)]
-    mod app {
-        #[shared]
-        struct Shared {}
+app! { cpu_with_partitions, (partitions = [motor, log], cpu = 1)
+    #[task(core = motor)]
+    fn tick(_: tick::Context) {}
 
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-    }
-}
-
-mod executor_not_a_string {
-    #[punctual::app(executor = global)]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod executor_unknown {
-    #[punctual::app(executor = "local")]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod global_with_core {
-    #[punctual::app(executor = "global")]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(core = motor)]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod global_with_cpu {
-    #[punctual::app(executor = "global", cpu = 1)]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod global_with_partitions {
-    #[punctual::app(executor = "global", partitions = [motor])]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod cpu_with_partitions {
-    #[punctual::app(partitions = [motor, log], cpu = 1)]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(core = motor)]
-        fn tick(_: tick::Context) {}
-
-        #[task(core = log)]
-        fn tock(_: tock::Context) {}
-    }
+    #[task(core = log)]
+    fn tock(_: tock::Context) {}
 }
 
 mod init_arguments_and_main {

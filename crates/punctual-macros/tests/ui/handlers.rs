@@ -1,62 +1,43 @@
 //! Missing, duplicate and malformed `#[init]`, `#[idle]` and `#[shutdown]`.
 
-mod async_idle {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
+/// An app with these handlers, in a module of this name.
+macro_rules! app {
+    ($name:ident, $($items:tt)*) => {
+        mod $name {
+            #[punctual::app]
+            mod app {
+                #[shared]
+                struct Shared {}
 
-        #[local]
-        struct Local {}
+                #[local]
+                struct Local {}
 
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
+                #[init]
+                fn init(_: init::Context) -> (Shared, Local) {
+                    (Shared {}, Local {})
+                }
+
+                $($items)*
+            }
         }
+    };
+}
 
-        #[idle]
-        async fn idle(_: idle::Context) {}
+app! { async_idle,
+    #[idle]
+    async fn idle(_: idle::Context) {}
+}
+
+app! { idle_returns_value,
+    #[idle]
+    fn idle(_: idle::Context) -> u32 {
+        0
     }
 }
 
-mod idle_returns_value {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[idle]
-        fn idle(_: idle::Context) -> u32 {
-            0
-        }
-    }
-}
-
-mod idle_with_arguments {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[idle]
-        fn idle(_: idle::Context, count: u32) {}
-    }
+app! { idle_with_arguments,
+    #[idle]
+    fn idle(_: idle::Context, count: u32) {}
 }
 
 mod init_returns_other_types {
@@ -118,47 +99,19 @@ mod missing_init {
     }
 }
 
-mod shutdown_returns_value {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[shutdown]
-        fn shutdown(_: shutdown::Context) -> u32 {
-            0
-        }
+app! { shutdown_returns_value,
+    #[shutdown]
+    fn shutdown(_: shutdown::Context) -> u32 {
+        0
     }
 }
 
-mod two_idles {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
+app! { two_idles,
+    #[idle]
+    fn idle(_: idle::Context) {}
 
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[idle]
-        fn idle(_: idle::Context) {}
-
-        #[idle]
-        fn idle(_: idle::Context) {}
-    }
+    #[idle]
+    fn idle(_: idle::Context) {}
 }
 
 mod two_inits {
@@ -182,45 +135,17 @@ mod two_inits {
     }
 }
 
-mod two_shutdowns {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
+app! { two_shutdowns,
+    #[shutdown]
+    fn shutdown(_: shutdown::Context) {}
 
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[shutdown]
-        fn shutdown(_: shutdown::Context) {}
-
-        #[shutdown]
-        fn shutdown(_: shutdown::Context) {}
-    }
+    #[shutdown]
+    fn shutdown(_: shutdown::Context) {}
 }
 
-mod undeclared_shared_resource_of_idle {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[idle(shared = [count])]
-        fn idle(_: idle::Context) {}
-    }
+app! { undeclared_shared_resource_of_idle,
+    #[idle(shared = [count])]
+    fn idle(_: idle::Context) {}
 }
 
 fn main() {}

@@ -1,157 +1,82 @@
 //! Invalid items and names in the module of an app.
 
+/// An app with these items, in a module of this name.
+macro_rules! app {
+    ($name:ident, $($items:tt)*) => {
+        mod $name {
+            #[punctual::app]
+            mod app {
+                #[shared]
+                struct Shared {}
+
+                #[local]
+                struct Local {}
+
+                #[init]
+                fn init(_: init::Context) -> (Shared, Local) {
+                    (Shared {}, Local {})
+                }
+
+                $($items)*
+            }
+        }
+    };
+}
+
 mod app_on_a_struct {
     #[punctual::app]
     struct App;
 }
 
-mod attribute_misspelled {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
+app! { attribute_misspelled,
+    #[taks(priority = 2)]
+    fn control(_: control::Context) {}
 
-        #[local]
-        struct Local {}
+    #[interrupt(binds = UART0)]
+    fn uart(_: uart::Context) {}
 
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
+    fn log(_: log::Context) {}
+}
 
-        #[taks(priority = 2)]
-        fn control(_: control::Context) {}
+app! { duplicate_task,
+    #[task]
+    fn tick(_: tick::Context) {}
 
-        #[interrupt(binds = UART0)]
-        fn uart(_: uart::Context) {}
+    #[cfg(all())]
+    #[task]
+    fn tick(_: tick::Context) {}
+}
 
-        fn log(_: log::Context) {}
+app! { item_of_a_reserved_name,
+    static __punctual_runtime: u32 = 0;
+
+    const MODEL: u32 = 0;
+
+    #[task]
+    fn __punctual_partition_0(_: __punctual_partition_0::Context) {}
+}
+
+app! { reserved_task_name,
+    #[task]
+    fn run(_: run::Context) {}
+}
+
+app! { task_attribute_on_a_struct,
+    #[task]
+    struct Tick;
+}
+
+app! { task_in_extern_c_block,
+    extern "C" {
+        #[task]
+        fn tick(_: tick::Context);
     }
 }
 
-mod duplicate_task {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        fn tick(_: tick::Context) {}
-
-        #[cfg(all())]
-        #[task]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod item_of_a_reserved_name {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        static __punctual_runtime: u32 = 0;
-
-        const MODEL: u32 = 0;
-
-        #[task]
-        fn __punctual_partition_0(_: __punctual_partition_0::Context) {}
-    }
-}
-
-mod reserved_task_name {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        fn run(_: run::Context) {}
-    }
-}
-
-mod task_attribute_on_a_struct {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        struct Tick;
-    }
-}
-
-mod task_in_extern_c_block {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        extern "C" {
-            #[task]
-            fn tick(_: tick::Context);
-        }
-    }
-}
-
-mod two_attributes {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        #[idle]
-        fn tick(_: tick::Context) {}
-    }
+app! { two_attributes,
+    #[task]
+    #[idle]
+    fn tick(_: tick::Context) {}
 }
 
 mod every_error_is_reported {

@@ -10,12 +10,23 @@ mod app {
     struct Shared {}
 
     #[local]
-    struct Local {}
+    struct Local {
+        sensor: u32,
+        by_reference: u32,
+        twice: u32,
+        of_idle: u32,
+        of_task: u32,
+        #[lock_free]
+        lock_free: u32,
+    }
 
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
-        (Shared {}, Local {})
+        unimplemented!()
     }
+
+    #[idle(local = [of_idle])]
+    fn idle(_: idle::Context) {}
 
     #[task(local = [name: &str = "tick"])]
     fn borrowed_local(_: borrowed_local::Context) {}
@@ -28,139 +39,27 @@ mod app {
 
     #[task(local = [count:])]
     fn local_without_anything(_: local_without_anything::Context) {}
-}
 
-mod declared_local_shadows_field {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
+    #[task(local = [sensor: u32 = 0])]
+    fn declared_local_shadows_field(_: declared_local_shadows_field::Context) {}
 
-        #[local]
-        struct Local {
-            sensor: u32,
-        }
+    #[task(local = [&by_reference])]
+    fn local_by_reference(_: local_by_reference::Context) {}
 
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local { sensor: 0 })
-        }
+    #[task(local = [twice, twice])]
+    fn local_listed_twice(_: local_listed_twice::Context) {}
 
-        #[task(local = [sensor: u32 = 0])]
-        fn tick(_: tick::Context) {}
-    }
-}
+    #[task(local = [of_idle])]
+    fn local_of_task_and_idle(_: local_of_task_and_idle::Context) {}
 
-mod local_by_reference {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
+    #[task(local = [of_task])]
+    fn local_of_one_task(_: local_of_one_task::Context) {}
 
-        #[local]
-        struct Local {
-            sensor: u32,
-        }
+    #[task(local = [of_task])]
+    fn local_of_two_tasks(_: local_of_two_tasks::Context) {}
 
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local { sensor: 0 })
-        }
-
-        #[task(local = [&sensor])]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod local_listed_twice {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {
-            sensor: u32,
-        }
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local { sensor: 0 })
-        }
-
-        #[task(local = [sensor, sensor])]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod local_of_task_and_idle {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {
-            sensor: u32,
-        }
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local { sensor: 0 })
-        }
-
-        #[idle(local = [sensor])]
-        fn idle(_: idle::Context) {}
-
-        #[task(local = [sensor])]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod local_of_two_tasks {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {
-            sensor: u32,
-        }
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local { sensor: 0 })
-        }
-
-        #[task(local = [sensor])]
-        fn tick(_: tick::Context) {}
-
-        #[task(local = [sensor])]
-        fn tock(_: tock::Context) {}
-    }
-}
-
-mod lock_free_local {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {
-            #[lock_free]
-            count: u32,
-        }
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local { count: 0 })
-        }
-
-        #[task(local = [count])]
-        fn tick(_: tick::Context) {}
-    }
+    #[task(local = [lock_free])]
+    fn lock_free_local(_: lock_free_local::Context) {}
 }
 
 mod missing_local_struct {

@@ -10,11 +10,15 @@ mod app {
     struct Shared {}
 
     #[local]
-    struct Local {}
+    struct Local {
+        unlisted: std::net::UdpSocket,
+        polled: std::net::UdpSocket,
+        periodic: std::net::UdpSocket,
+    }
 
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
-        (Shared {}, Local {})
+        unimplemented!()
     }
 
     #[task(period = 10.millis())]
@@ -22,6 +26,9 @@ mod app {
 
     #[task(binds = socket, local = [socket: Option<std::net::UdpSocket> = None])]
     fn binds_declared_local(_: binds_declared_local::Context) {}
+
+    #[task(binds = unlisted)]
+    fn binds_unlisted_local(_: binds_unlisted_local::Context) {}
 
     #[task(burst = 2)]
     fn burst_without_min_interval(_: burst_without_min_interval::Context) {}
@@ -41,6 +48,12 @@ mod app {
     #[task(min_interval = 5.millis(), on_early = skip)]
     fn on_early_unknown(_: on_early_unknown::Context) {}
 
+    #[task(binds = polled, on_idle_source = never, local = [polled])]
+    fn on_idle_source_unknown(_: on_idle_source_unknown::Context) {}
+
+    #[task(on_idle_source = once)]
+    fn on_idle_source_without_binds(_: on_idle_source_without_binds::Context) {}
+
     #[task(on_overrun = skip)]
     fn on_overrun_without_period(_: on_overrun_without_period::Context) {}
 
@@ -56,74 +69,14 @@ mod app {
     #[task]
     fn overrun_handler_with_arguments_late(_: overrun_handler_with_arguments_late::Context, by: u32) {}
 
+    #[task(period = 10.millis(), binds = periodic, local = [periodic])]
+    fn period_and_binds(_: period_and_binds::Context) {}
+
     #[task(period = 3.Hz())]
     fn period_not_whole_nanoseconds(_: period_not_whole_nanoseconds::Context) {}
 
     #[task(period = 0.millis())]
     fn period_zero(_: period_zero::Context) {}
-}
-
-mod binds_unlisted_local {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {
-            socket: std::net::UdpSocket,
-        }
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local { socket: std::net::UdpSocket::bind("127.0.0.1:0").unwrap() })
-        }
-
-        #[task(binds = socket)]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod on_idle_source_unknown {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {
-            socket: std::net::UdpSocket,
-        }
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local { socket: std::net::UdpSocket::bind("127.0.0.1:0").unwrap() })
-        }
-
-        #[task(binds = socket, on_idle_source = never, local = [socket])]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod on_idle_source_without_binds {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {
-            socket: std::net::UdpSocket,
-        }
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local { socket: std::net::UdpSocket::bind("127.0.0.1:0").unwrap() })
-        }
-
-        #[task(on_idle_source = once)]
-        fn tick(_: tick::Context) {}
-    }
 }
 
 mod overrun_handler_missing {
@@ -145,27 +98,6 @@ mod overrun_handler_missing {
 
         #[task]
         fn late(_: late::Context) {}
-    }
-}
-
-mod period_and_binds {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {
-            socket: std::net::UdpSocket,
-        }
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local { socket: std::net::UdpSocket::bind("127.0.0.1:0").unwrap() })
-        }
-
-        #[task(period = 10.millis(), binds = socket, local = [socket])]
-        fn tick(_: tick::Context) {}
     }
 }
 

@@ -1,127 +1,90 @@
 //! Values that cannot move to another thread, or be shared by threads.
+//!
+//! The tasks of `app` are named after the value that each of them has.
 
-mod non_send_declared_local {
-    #[punctual::app]
-    mod app {
-        use std::rc::Rc;
+#[punctual::app]
+mod app {
+    use std::cell::Cell;
+    use std::rc::Rc;
 
-        #[shared]
-        struct Shared {}
+    use punctual::prelude::*;
 
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(local = [handle: Rc<u32> = Rc::new(0)])]
-        fn tick(_: tick::Context) {}
+    #[shared]
+    struct Shared {
+        handle: Rc<u32>,
+        awaited: Rc<u32>,
+        count: Cell<u32>,
+        awaited_count: Cell<u32>,
     }
+
+    #[local]
+    struct Local {
+        own: Rc<u32>,
+        awaited_own: Rc<u32>,
+    }
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        unimplemented!()
+    }
+
+    #[task(local = [handle: Rc<u32> = Rc::new(0)])]
+    fn declared_local(_: declared_local::Context) {}
+
+    #[task(local = [own])]
+    fn local(_: local::Context) {}
+
+    #[task]
+    fn message(_: message::Context, handle: Rc<u32>) {
+        drop(handle);
+    }
+
+    #[task]
+    fn message_of_several(_: message_of_several::Context, count: u32, handle: Rc<u32>) {
+        drop((count, handle));
+    }
+
+    #[task]
+    async fn async_message(_: async_message::Context, _: Rc<u32>) {}
+
+    #[task]
+    async fn async_message_of_several(_: async_message_of_several::Context, _: Rc<u32>, _: u32) {}
+
+    #[task(shared = [awaited])]
+    async fn async_shared(mut cx: async_shared::Context) {
+        std::future::ready(()).await;
+        cx.shared.awaited.lock(|_| ());
+    }
+
+    #[task(local = [awaited_own])]
+    async fn async_local(cx: async_local::Context) {
+        std::future::ready(()).await;
+        *cx.local.awaited_own = Rc::new(1);
+    }
+
+    #[task(priority = 1, shared = [handle])]
+    fn low_shared(_: low_shared::Context) {}
+
+    #[task(priority = 2, shared = [handle])]
+    fn high_shared(_: high_shared::Context) {}
+
+    #[task(priority = 1, shared = [&count])]
+    fn low_reference(_: low_reference::Context) {}
+
+    #[task(priority = 2, shared = [&count])]
+    fn high_reference(_: high_reference::Context) {}
+
+    #[task(shared = [&awaited_count])]
+    async fn async_reference(cx: async_reference::Context) {
+        std::future::ready(()).await;
+        cx.shared.awaited_count.set(1);
+    }
+
+    #[task(shared = [&awaited_count])]
+    fn other_reference(_: other_reference::Context) {}
 }
 
-mod non_send_local {
-    #[punctual::app]
-    mod app {
-        use std::rc::Rc;
-
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {
-            handle: Rc<u32>,
-        }
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local { handle: Rc::new(0) })
-        }
-
-        #[task(local = [handle])]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod non_send_message {
-    #[punctual::app]
-    mod app {
-        use std::rc::Rc;
-
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        fn tick(_: tick::Context, handle: Rc<u32>) {
-            drop(handle);
-        }
-    }
-}
-
-mod non_send_message_async {
-    #[punctual::app]
-    mod app {
-        use std::rc::Rc;
-
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        async fn one(_: one::Context, _: Rc<u32>) {}
-
-        #[task]
-        async fn several(_: several::Context, _: Rc<u32>, _: u32) {}
-
-        /// Its level is local, but anybody may spawn it.
-        #[task(priority = 2)]
-        async fn starts(_: starts::Context, _: Rc<u32>) {}
-
-        #[task(priority = 2, local_task)]
-        async fn works(_: works::Context, _: Rc<u32>) {}
-    }
-}
-
-mod non_send_message_of_several {
-    #[punctual::app]
-    mod app {
-        use std::rc::Rc;
-
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        fn tick(_: tick::Context, count: u32, handle: Rc<u32>) {
-            drop((count, handle));
-        }
-    }
-}
-
-mod non_send_resource_across_partitions {
+mod resource_across_partitions {
     #[punctual::app(partitions = [motor, log])]
     mod app {
         #[shared]
@@ -145,127 +108,13 @@ mod non_send_resource_across_partitions {
     }
 }
 
-mod non_send_resource_async {
+/// Each priority forms a separate local level.
+mod local_tasks {
     #[punctual::app]
     mod app {
         use std::rc::Rc;
 
-        use punctual::prelude::*;
-
-        #[shared]
-        struct Shared {
-            shared: Rc<u32>,
-        }
-
-        #[local]
-        struct Local {
-            local: Rc<u32>,
-        }
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared { shared: Rc::new(0) }, Local { local: Rc::new(0) })
-        }
-
-        #[task(shared = [shared])]
-        async fn locks(mut cx: locks::Context) {
-            std::future::ready(()).await;
-            cx.shared.shared.lock(|_| ());
-        }
-
-        #[task(local = [local])]
-        async fn has(cx: has::Context) {
-            std::future::ready(()).await;
-            *cx.local.local = Rc::new(1);
-        }
-    }
-}
-
-mod non_send_shared_resource {
-    #[punctual::app]
-    mod app {
-        use std::rc::Rc;
-
-        #[shared]
-        struct Shared {
-            handle: Rc<u32>,
-        }
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared { handle: Rc::new(0) }, Local {})
-        }
-
-        #[task(priority = 1, shared = [handle])]
-        fn tick(_: tick::Context) {}
-
-        #[task(priority = 2, shared = [handle])]
-        fn tock(_: tock::Context) {}
-    }
-}
-
-mod non_sync_ref_resource {
-    #[punctual::app]
-    mod app {
-        use std::cell::Cell;
-
-        #[shared]
-        struct Shared {
-            count: Cell<u32>,
-        }
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared { count: Cell::new(0) }, Local {})
-        }
-
-        #[task(priority = 1, shared = [&count])]
-        fn tick(_: tick::Context) {}
-
-        #[task(priority = 2, shared = [&count])]
-        fn tock(_: tock::Context) {}
-    }
-}
-
-mod non_sync_ref_resource_async {
-    #[punctual::app]
-    mod app {
-        use std::cell::Cell;
-
-        #[shared]
-        struct Shared {
-            count: Cell<u32>,
-        }
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared { count: Cell::new(0) }, Local {})
-        }
-
-        #[task(shared = [&count])]
-        async fn waits(cx: waits::Context) {
-            std::future::ready(()).await;
-            cx.shared.count.set(1);
-        }
-
-        #[task(shared = [&count])]
-        fn tock(_: tock::Context) {}
-    }
-}
-
-mod local_task_non_send_local {
-    #[punctual::app]
-    mod app {
-        use std::rc::Rc;
+        fn send<T: Send>(_: T) {}
 
         #[shared]
         struct Shared {}
@@ -277,89 +126,41 @@ mod local_task_non_send_local {
 
         #[init]
         fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local { count: Rc::new(0) })
+            unimplemented!()
         }
 
-        #[task]
+        #[task(priority = 1)]
         fn starts(_: starts::Context) {}
 
-        #[task(local_task, local = [count])]
-        async fn works(_: works::Context) {}
-    }
-}
+        #[task(priority = 1, local_task, local = [count])]
+        async fn local_of_local_task(_: local_of_local_task::Context) {}
 
-mod local_spawner_outlives_its_job {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
+        /// Its level is local, but anybody may spawn it.
+        #[task(priority = 2)]
+        async fn message_at_local_level(_: message_at_local_level::Context, _: Rc<u32>) {}
 
-        #[local]
-        struct Local {}
+        #[task(priority = 2, local_task)]
+        async fn message_of_local_task(_: message_of_local_task::Context, _: Rc<u32>) {}
 
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(local = [kept: Option<works::LocalSpawner<'static>> = None])]
-        fn starts(cx: starts::Context) {
+        #[task(priority = 3, local = [kept: Option<works::LocalSpawner<'static>> = None])]
+        fn spawner_outlives_its_job(cx: spawner_outlives_its_job::Context) {
             *cx.local.kept = Some(cx.local_spawner);
         }
 
-        #[task(local_task)]
-        async fn works(_: works::Context) {}
-    }
-}
-
-mod local_spawner_on_another_thread {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        async fn starts(cx: starts::Context) {
+        #[task(priority = 3)]
+        async fn spawner_on_another_thread(cx: spawner_on_another_thread::Context) {
             let spawner = cx.local_spawner;
             std::thread::scope(|scope| {
                 scope.spawn(move || spawner.works().ok());
             });
         }
 
-        #[task(local_task)]
+        #[task(priority = 3, local_task)]
         async fn works(_: works::Context) {}
-    }
-}
 
-mod context_on_another_thread {
-    #[punctual::app]
-    mod app {
-        fn send<T: Send>(_: T) {}
-
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task]
-        fn tick(cx: tick::Context) {
+        #[task(priority = 4)]
+        fn context_on_another_thread(cx: context_on_another_thread::Context) {
             send(cx);
         }
     }
 }
-
-fn main() {}

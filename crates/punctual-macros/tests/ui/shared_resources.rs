@@ -1,28 +1,76 @@
 //! Invalid shared resources, and lists of them.
+//!
+//! Each task of `app` breaks the rule after which it is named, and each of `used` uses a resource
+//! in a wrong way.
 
-mod lock_free_across_levels {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {
-            #[lock_free]
-            count: u32,
-        }
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared { count: 0 }, Local {})
-        }
-
-        #[task(priority = 1, shared = [count])]
-        fn tick(_: tick::Context) {}
-
-        #[task(priority = 2, shared = [count])]
-        fn tock(_: tock::Context) {}
+#[punctual::app]
+mod app {
+    #[shared]
+    struct Shared {
+        #[lock_free]
+        of_two_levels: u32,
+        #[lock_free]
+        of_async_task: u32,
+        #[lock_free]
+        by_reference: u32,
+        #[lock_free]
+        of_idle: u32,
+        mixed: u32,
+        #[cfg(not(unix))]
+        port: u32,
+        #[unsafe(link_section = ".fast")]
+        table: [u8; 4],
+        by_mut_reference: u32,
+        twice: u32,
     }
+
+    #[local]
+    struct Local {
+        #[unsafe(link_section = ".fast")]
+        own: u8,
+    }
+
+    #[cfg(unix)]
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        unimplemented!()
+    }
+
+    #[idle(shared = [of_idle])]
+    fn idle(_: idle::Context) {}
+
+    #[task(priority = 1, shared = [of_two_levels])]
+    fn lock_free_at_low_level(_: lock_free_at_low_level::Context) {}
+
+    #[task(priority = 2, shared = [of_two_levels])]
+    fn lock_free_across_levels(_: lock_free_across_levels::Context) {}
+
+    #[task(shared = [of_async_task])]
+    async fn lock_free_async(_: lock_free_async::Context) {}
+
+    #[task(shared = [&by_reference])]
+    fn lock_free_by_reference(_: lock_free_by_reference::Context) {}
+
+    #[task(shared = [of_idle])]
+    fn lock_free_with_idle(_: lock_free_with_idle::Context) {}
+
+    #[task(priority = 1, shared = [mixed])]
+    fn locked_access(_: locked_access::Context) {}
+
+    #[task(priority = 2, shared = [&mixed])]
+    fn mixed_access(_: mixed_access::Context) {}
+
+    #[task(shared = [port])]
+    fn resource_left_out(_: resource_left_out::Context) {}
+
+    #[task(shared = [&mut by_mut_reference])]
+    fn shared_resource_by_mut_reference(_: shared_resource_by_mut_reference::Context) {}
+
+    #[task(shared = [count: u32 = 0])]
+    fn shared_resource_declared_in_list(_: shared_resource_declared_in_list::Context) {}
+
+    #[task(shared = [twice, &twice])]
+    fn shared_resource_listed_twice(_: shared_resource_listed_twice::Context) {}
 }
 
 mod lock_free_across_partitions {
@@ -50,75 +98,6 @@ mod lock_free_across_partitions {
     }
 }
 
-mod lock_free_async {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {
-            #[lock_free]
-            value: u32,
-        }
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared { value: 0 }, Local {})
-        }
-
-        #[task(shared = [value])]
-        async fn tick(_: tick::Context) {}
-    }
-}
-
-mod lock_free_by_reference {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {
-            #[lock_free]
-            count: u32,
-        }
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared { count: 0 }, Local {})
-        }
-
-        #[task(shared = [&count])]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod lock_free_with_idle {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {
-            #[lock_free]
-            count: u32,
-        }
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared { count: 0 }, Local {})
-        }
-
-        #[idle(shared = [count])]
-        fn idle(_: idle::Context) {}
-
-        #[task(shared = [count])]
-        fn tick(_: tick::Context) {}
-    }
-}
-
 mod missing_shared_struct {
     #[punctual::app]
     mod app {
@@ -128,81 +107,6 @@ mod missing_shared_struct {
         #[init]
         fn init(_: init::Context) -> (Shared, Local) {
             (Shared {}, Local {})
-        }
-    }
-}
-
-mod mixed_access {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {
-            count: u32,
-        }
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared { count: 0 }, Local {})
-        }
-
-        #[task(priority = 1, shared = [count])]
-        fn tick(_: tick::Context) {}
-
-        #[task(priority = 2, shared = [&count])]
-        fn tock(_: tock::Context) {}
-    }
-}
-
-mod resource_left_out {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {
-            #[cfg(not(unix))]
-            port: u32,
-            #[cfg(unix)]
-            other: u32,
-        }
-
-        #[local]
-        struct Local {}
-
-        #[cfg(unix)]
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared { other: 0 }, Local {})
-        }
-
-        #[task(shared = [port])]
-        fn control(_: control::Context) {}
-    }
-}
-
-mod resource_not_listed {
-    #[punctual::app]
-    mod app {
-        use punctual::prelude::*;
-
-        #[shared]
-        struct Shared {
-            state: u32,
-            gain: u32,
-        }
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared { state: 0, gain: 1 }, Local {})
-        }
-
-        #[task(priority = 2, shared = [gain])]
-        fn control(mut cx: control::Context) {
-            cx.shared.state.lock(|state| *state += 1);
         }
     }
 }
@@ -224,89 +128,6 @@ mod resource_struct_with_drop {
         impl Drop for Shared {
             fn drop(&mut self) {}
         }
-    }
-}
-
-mod resource_with_a_link_section {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {
-            #[unsafe(link_section = ".fast")]
-            table: [u8; 4],
-        }
-
-        #[local]
-        struct Local {
-            #[unsafe(link_section = ".fast")]
-            own: u8,
-        }
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared { table: [0; 4] }, Local { own: 0 })
-        }
-    }
-}
-
-mod shared_resource_by_mut_reference {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {
-            count: u32,
-        }
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared { count: 0 }, Local {})
-        }
-
-        #[task(shared = [&mut count])]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod shared_resource_declared_in_list {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(shared = [count: u32 = 0])]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod shared_resource_listed_twice {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {
-            count: u32,
-        }
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared { count: 0 }, Local {})
-        }
-
-        #[task(shared = [count, &count])]
-        fn tick(_: tick::Context) {}
     }
 }
 
@@ -384,7 +205,7 @@ mod undeclared_shared_resource {
     }
 }
 
-mod shared_resource_without_lock {
+mod used {
     #[punctual::app]
     mod app {
         use punctual::prelude::*;
@@ -405,8 +226,13 @@ mod shared_resource_without_lock {
             (Shared { state: 0, gain: 1, on: true, samples: Vec::new() }, Local {})
         }
 
+        #[task(priority = 2, shared = [gain])]
+        fn resource_not_listed(mut cx: resource_not_listed::Context) {
+            cx.shared.state.lock(|state| *state += 1);
+        }
+
         #[task(priority = 2, shared = [state])]
-        fn control(mut cx: control::Context) {
+        fn resource_without_lock(mut cx: resource_without_lock::Context) {
             *cx.shared.state += 1;
         }
 
@@ -421,5 +247,3 @@ mod shared_resource_without_lock {
         }
     }
 }
-
-fn main() {}

@@ -1,21 +1,49 @@
 //! Values of other types than declared.
 
-mod app_cpu_of_another_type {
-    #[punctual::app(cpu = CPU)]
-    mod app {
-        const CPU: u32 = 1;
+/// An app with these arguments and items, in a module of this name.
+macro_rules! app {
+    ($name:ident, ($($args:tt)*) $($items:tt)*) => {
+        mod $name {
+            #[punctual::app($($args)*)]
+            mod app {
+                #[shared]
+                struct Shared {}
 
-        #[shared]
-        struct Shared {}
+                #[local]
+                struct Local {}
 
-        #[local]
-        struct Local {}
+                #[init]
+                fn init(_: init::Context) -> (Shared, Local) {
+                    (Shared {}, Local {})
+                }
 
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
+                $($items)*
+            }
         }
-    }
+    };
+}
+
+app! { app_cpu_of_another_type, (cpu = CPU)
+    const CPU: u32 = 1;
+}
+
+app! { const_duration_of_another_type, ()
+    const PERIOD: u64 = 10;
+
+    #[task(period = PERIOD)]
+    fn tick(_: tick::Context) {}
+}
+
+app! { declared_local_of_another_type, ()
+    #[task(local = [name: u32 = "tick"])]
+    fn tick(_: tick::Context) {}
+}
+
+app! { partition_cpu_of_another_type, (partitions = [motor(cpu = CPU)])
+    const CPU: u32 = 1;
+
+    #[task(core = motor)]
+    fn tick(_: tick::Context) {}
 }
 
 mod app_stack_of_another_type {
@@ -59,46 +87,6 @@ mod binds_not_an_event_source {
     }
 }
 
-mod const_duration_of_another_type {
-    #[punctual::app]
-    mod app {
-        const PERIOD: u64 = 10;
-
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(period = PERIOD)]
-        fn tick(_: tick::Context) {}
-    }
-}
-
-mod declared_local_of_another_type {
-    #[punctual::app]
-    mod app {
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(local = [name: u32 = "tick"])]
-        fn tick(_: tick::Context) {}
-    }
-}
-
 mod extern_context_of_a_longer_lifetime {
     fn tick(_: app::tick::Context<'static>) {}
 
@@ -121,27 +109,6 @@ mod extern_context_of_a_longer_lifetime {
             #[task]
             fn tick(_: tick::Context);
         }
-    }
-}
-
-mod partition_cpu_of_another_type {
-    #[punctual::app(partitions = [motor(cpu = CPU)])]
-    mod app {
-        const CPU: u32 = 1;
-
-        #[shared]
-        struct Shared {}
-
-        #[local]
-        struct Local {}
-
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            (Shared {}, Local {})
-        }
-
-        #[task(core = motor)]
-        fn tick(_: tick::Context) {}
     }
 }
 

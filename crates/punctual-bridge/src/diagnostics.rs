@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use punctual::background::{Health, TaskHealth, health};
+use punctual::health::{self, Health, JobsHealth, TaskHealth};
 
 use crate::Message;
 use crate::message::{Byte, Description, Encoder, Field, Kind, Scalar, Value};
@@ -98,7 +98,7 @@ impl Diagnostics {
             return None;
         }
         self.published = Some(Instant::now());
-        let statuses = self.statuses(&health()?);
+        let statuses = self.statuses(&health::current()?);
         let sequence = self.sequence;
         self.sequence = sequence.wrapping_add(1);
         Some((sequence, encoder.encode_with(time_ns, |to| encode(&statuses, &self.machine, to))))
@@ -132,10 +132,8 @@ impl Diagnostics {
             _ => (WARN, format!("{misses} deadline misses and {overruns} overruns since the last message")),
         };
         let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
-        let count = |of: fn(&punctual::background::JobsHealth) -> u64| {
-            known(task.jobs.as_ref().map(|jobs| of(jobs).to_string()))
-        };
-        let micros = |of: fn(&punctual::background::JobsHealth) -> u64| {
+        let count = |of: fn(&JobsHealth) -> u64| known(task.jobs.as_ref().map(|jobs| of(jobs).to_string()));
+        let micros = |of: fn(&JobsHealth) -> u64| {
             known(task.jobs.as_ref().map(|jobs| format!("{:.1}", of(jobs) as f64 / 1e3)))
         };
         let values = [
@@ -195,7 +193,7 @@ fn encode(statuses: &[Status], machine: &str, to: &mut Encoder) {
 
 #[cfg(test)]
 mod tests {
-    use punctual::background::{JobsHealth, TrafficHealth};
+    use punctual::health::TrafficHealth;
 
     use super::*;
     use crate::message::show;

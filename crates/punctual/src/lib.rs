@@ -119,7 +119,8 @@
 //!   declarations.
 //! * [`mod@guard`]: jobs that allocate or block, with the location.
 //! * [`persistent`]: state that outlives a crash, under a supervisor.
-//! * [`background`]: threads for everything that is not real-time.
+//! * [`background`]: threads for everything that is not real-time; [`health`]: the figures of the
+//!   running app.
 //! * [`remote`]: memory and doorbells shared with a program on a CPU that Linux gave up.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![warn(missing_docs)]
@@ -150,6 +151,8 @@ use board as platform;
 pub use config::Config;
 #[cfg(feature = "guard")]
 pub use observe::guard;
+#[cfg(feature = "std")]
+pub use observe::metrics::health;
 #[cfg(feature = "std")]
 use process as platform;
 #[cfg(feature = "std")]

@@ -24,7 +24,6 @@ use std::thread::{Builder, JoinHandle};
 
 use crate::port::linux::{notice, settings};
 
-pub use crate::observe::metrics::health::{Health, JobsHealth, TaskHealth, TrafficHealth, health};
 pub use crate::port::linux::notice::warn;
 
 pub use calls::submit;

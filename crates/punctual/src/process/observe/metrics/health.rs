@@ -11,12 +11,12 @@ use crate::background::traffic;
 /// The metrics of the running app. A program runs one app at a time.
 static RUNNING: Mutex<Weak<Metrics>> = Mutex::new(Weak::new());
 
-/// Makes the metrics of an app available to [`health`].
+/// Makes the metrics of an app available to [`current`].
 pub(super) fn register(metrics: Weak<Metrics>) {
     *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = metrics;
 }
 
-/// The state of a running app, as of [`health`].
+/// The state of a running app, as of [`current`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Health {
@@ -72,7 +72,7 @@ pub struct TrafficHealth {
 /// time, and without [metrics](crate::Config::metrics).
 ///
 /// Real-time safety: allocates and locks; for ordinary threads.
-pub fn health() -> Option<Health> {
+pub fn current() -> Option<Health> {
     let metrics = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
     if metrics.header().stopping.load(Relaxed) != 0 {
         return None;

@@ -8,7 +8,7 @@
 //! Real-time safety: the memory is allocated and mapped before `init`, and jobs write to it as they
 //! would write to private memory. The supervisor copies the figures that jobs do not count there.
 
-pub(crate) mod health;
+pub mod health;
 mod region;
 mod text;
 

@@ -2,12 +2,13 @@
 //!
 //! The manifests contain the entries that a registry and its users need, the documentation builds
 //! as on docs.rs, the public interface follows semantic versioning since the last tag, and the
-//! oldest supported compiler builds all of it. Then each package becomes a crate in `target/`,
-//! from which `cargo install` and the crates of `punctual new` must build; the installed program
-//! writes every kind of page, and a browser draws each, for a person to look at. A warning names
-//! each check that cannot run on this machine.
+//! oldest supported compiler builds all of it. Then each package is published to a registry in
+//! `target/`, from which `cargo install` and the crates of `punctual new` must build; the installed
+//! program writes every kind of page, and a browser draws each, for a person to look at. A warning
+//! names each check that cannot run on this machine.
 
 mod pages;
+mod registry;
 mod rehearsal;
 
 use std::path::Path;
@@ -49,7 +50,10 @@ pub(crate) fn run(options: &Options) -> Result {
 
     let all = names.iter().flat_map(|name| ["-p", name]);
     if options.quick {
-        process::succeed(&mut package(cargo::command(), all))?;
+        let mut package = cargo::command();
+        // A release is made from a commit; the check must also run before the commit.
+        package.args(["package", "--locked", "--allow-dirty", "--quiet", "--no-verify"]).args(all);
+        process::succeed(&mut package)?;
         println!("packages: made");
         return Ok(());
     }
@@ -112,13 +116,6 @@ fn faults(package: &Value, kept: &[&Value]) -> Vec<String> {
         }
     }
     faults
-}
-
-/// Returns the command that makes packages, whose verification is left to those who use them.
-fn package<'a>(mut cargo: Command, packages: impl Iterator<Item = &'a str>) -> Command {
-    // A release is made from a commit; the check must also run before the commit.
-    cargo.args(["package", "--locked", "--allow-dirty", "--quiet", "--no-verify"]).args(packages);
-    cargo
 }
 
 /// Builds the documentation of a package with the features that its metadata for docs.rs names.

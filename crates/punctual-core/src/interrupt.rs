@@ -102,7 +102,7 @@ impl<P: PortOf<OneThread>> Partition<P> {
                 let node;
                 // SAFETY: this handler is the timekeeper of every level, see `next_of`, and has
                 // occupied this one. A job is due.
-                (node, next) = unsafe { level.take_due(now) };
+                (node, next) = unsafe { level.take_due() };
                 expired = Some(Expired { preemption, me, level, node });
             }
             if next <= now.as_ticks() {

@@ -330,23 +330,18 @@ impl Level {
     pub(crate) unsafe fn release_due(&self, now: Instant) -> bool {
         // SAFETY: this thread is the level's timekeeper, by this function's contract. Only nodes of
         // the level become due.
-        unsafe {
-            self.each_due(now, |node| {
-                self.push(node);
-                true
-            })
-        }
+        unsafe { self.each_due(now, |node| self.push(node)) }
     }
 
-    /// Takes the node whose job is due first at `now`, and returns the next due time, not counting
-    /// pending changes. Other due jobs are left to the next scan, and so are all of them if the
-    /// first was canceled or moved concurrently.
+    /// Takes the node whose job is due first, and returns the next due time, not counting pending
+    /// changes. Other due jobs are left to the next scan, and so are all of them if the first is
+    /// skipped, or was canceled or moved concurrently.
     ///
     /// # Safety
     /// The calling thread is the level's timekeeper and occupies the level. The preceding call of
     /// [`next`](Self::next) returned a time that has been reached.
     #[inline]
-    pub(crate) unsafe fn take_due(&self, now: Instant) -> (Option<u32>, u64) {
+    pub(crate) unsafe fn take_due(&self) -> (Option<u32>, u64) {
         if self.periodic.is_empty() {
             // SAFETY: this thread is the level's timekeeper, and without periodic tasks the due job
             // is that of a timer, by this function's contract.
@@ -355,7 +350,7 @@ impl Level {
             return (due, next);
         }
         // SAFETY: by this function's contract.
-        unsafe { self.take_due_of_grids(now) }
+        unsafe { self.take_due_of_grids() }
     }
 
     /// [`take_due`](Self::take_due) for a level with periodic tasks.
@@ -363,16 +358,30 @@ impl Level {
     /// # Safety
     /// As for [`take_due`](Self::take_due).
     #[inline(never)]
-    unsafe fn take_due_of_grids(&self, now: Instant) -> (Option<u32>, u64) {
-        let mut due = None;
-        // SAFETY: this thread is the level's timekeeper, by this function's contract.
-        unsafe {
-            self.each_due(now, |node| {
-                due = Some(node);
-                false
-            });
+    unsafe fn take_due_of_grids(&self) -> (Option<u32>, u64) {
+        let [first, rest @ ..] = self.periodic else { unreachable!("the level has periodic tasks") };
+        // Finds the earliest grid point, and the earliest of the other tasks, in one pass.
+        let (mut task, mut time, mut others) = (*first, first.next(), NEVER);
+        for &other in rest {
+            let next = other.next();
+            if next < time {
+                others = time;
+                (task, time) = (other, next);
+            } else {
+                others = others.min(next);
+            }
         }
-        (due, self.queue.timers.next())
+        // SAFETY: this thread is the level's timekeeper, by this function's contract.
+        let timer = unsafe { self.queue.timers.earliest(self.nodes) }.map_or(NEVER, |timer| timer.0);
+        let (due, next) = if timer < time {
+            // SAFETY: as above, and a timer is armed.
+            let (due, timer) = unsafe { self.queue.timers.expire_first(self.nodes) };
+            (due, timer.min(time))
+        } else {
+            (self.release_from_grid(task), task.next().min(others).min(timer))
+        };
+        self.queue.timers.set_next(next);
+        (due, next)
     }
 
     /// Queues all jobs that are due at `now`, each ahead of those released later.
@@ -386,35 +395,32 @@ impl Level {
         unsafe {
             self.each_due(now, |node| {
                 self.queue.fifo.insert_by_time(self.nodes, node, last.replace(node));
-                true
             });
         }
     }
 
-    /// Passes each job due at `now` to `queue`, in order, until `queue` returns `false`; returns
-    /// whether any were due.
+    /// Passes each job due at `now` to `queue`, in order; returns whether any were due.
     ///
     /// # Safety
     /// The calling thread is the level's timekeeper.
     #[inline]
-    unsafe fn each_due(&self, now: Instant, mut queue: impl FnMut(u32) -> bool) -> bool {
+    unsafe fn each_due(&self, now: Instant, mut queue: impl FnMut(u32)) -> bool {
         let now = now.as_ticks();
         // Changes made from here on are left to the next scan.
         // SAFETY: this thread is the level's timekeeper, by this function's contract.
         if unsafe { self.next() } > now {
             return false;
         }
-        let (mut any, mut more) = (false, true);
+        let mut any = false;
         // SAFETY: this thread is the level's timekeeper, by this function's contract.
         let mut first = unsafe { self.first() };
         while let Some((time, source)) = first
             && time <= now
-            && more
         {
             // SAFETY: as above, and this is the first source.
             if let Some(node) = unsafe { self.release(source) } {
                 any = true;
-                more = queue(node);
+                queue(node);
             }
             // SAFETY: as above.
             first = unsafe { self.first() };
@@ -449,16 +455,22 @@ impl Level {
     #[inline]
     unsafe fn release(&self, source: Source) -> Option<u32> {
         match source {
-            Source::Grid(task) => match task.release() {
-                Due::Release(node, time) => {
-                    self.node(node).set_time(time);
-                    Some(node)
-                }
-                Due::Skipped => None,
-            },
+            Source::Grid(task) => self.release_from_grid(task),
             // If a concurrent cancel or move wins, the job is not released.
             // SAFETY: this thread is the level's timekeeper, by this function's contract.
             Source::Timer(node) => unsafe { self.queue.timers.expire(self.nodes, node) }.then_some(node),
+        }
+    }
+
+    /// Consumes the grid point of `task`; returns its node if this releases a job.
+    #[inline]
+    fn release_from_grid(&self, task: &Periodic) -> Option<u32> {
+        match task.release() {
+            Due::Release(node, time) => {
+                self.node(node).set_time(time);
+                Some(node)
+            }
+            Due::Skipped => None,
         }
     }
 

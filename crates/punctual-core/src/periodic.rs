@@ -32,8 +32,13 @@ pub struct Periodic {
     offset: u64,
     reaction: Reaction,
     next: AtomicU64,
+    /// The position of the next job's node.
+    position: AtomicU32,
+    /// The number of released jobs, modulo 2^32. Written by the releasing thread.
     released: AtomicU32,
-    unfinished: AtomicU32,
+    /// The number of these that have ended. Written by the thread that ran the job: one at a time,
+    /// since jobs of one level exclude each other.
+    ended: AtomicU32,
     last_end: AtomicU64,
     overruns: AtomicU64,
 }
@@ -67,8 +72,9 @@ impl Periodic {
                 offset: offset.as_ticks(),
                 reaction,
                 next: AtomicU64::new(NEVER),
+                position: AtomicU32::new(0),
                 released: AtomicU32::new(0),
-                unfinished: AtomicU32::new(0),
+                ended: AtomicU32::new(0),
                 last_end: AtomicU64::new(0),
                 overruns: AtomicU64::new(0),
             }
@@ -78,8 +84,9 @@ impl Periodic {
     /// Starts the grid: the first release is at `start + offset`.
     pub fn start(&self, start: Instant) {
         let first = start.as_ticks().saturating_add(self.offset);
+        self.position.store(0, Ordering::Relaxed);
         self.released.store(0, Ordering::Relaxed);
-        self.unfinished.store(0, Ordering::Relaxed);
+        self.ended.store(0, Ordering::Relaxed);
         self.last_end.store(0, Ordering::Relaxed);
         self.overruns.store(0, Ordering::Relaxed);
         // Last, and Release: the worker is awake and may release the first job before this returns.
@@ -103,11 +110,14 @@ impl Periodic {
         self.overruns.load(Ordering::Relaxed)
     }
 
-    /// Records that the job of the oldest unfinished release ended at `end`.
+    /// Records that the job of the oldest unfinished release ended at `end`. For the thread that
+    /// occupies the level.
+    #[inline]
     pub fn completed(&self, end: Instant) {
         self.last_end.store(end.as_ticks(), Ordering::Relaxed);
-        // Release: the releasing thread sees `last_end` once it sees the count go down.
-        self.unfinished.fetch_sub(1, Ordering::Release);
+        let ended = self.ended.load(Ordering::Relaxed).wrapping_add(1);
+        // Release: the releasing thread sees `last_end` once it sees the count.
+        self.ended.store(ended, Ordering::Release);
     }
 
     /// Returns `true` if `node` is one of this task's.
@@ -117,27 +127,38 @@ impl Periodic {
     }
 
     /// Handles the current grid point and advances to the next.
+    #[inline]
     pub(crate) fn release(&self) -> Due {
         let time = self.next.load(Ordering::Relaxed);
         self.next.store(time.saturating_add(self.period), Ordering::Relaxed);
-        let unfinished = self.unfinished.load(Ordering::Acquire);
+        let released = self.released.load(Ordering::Relaxed);
+        let unfinished = released.wrapping_sub(self.ended.load(Ordering::Acquire));
         // A job that has ended since may still have been running at the grid point.
-        if unfinished > 0 || self.last_end.load(Ordering::Relaxed) > time {
-            self.overruns.fetch_add(1, Ordering::Relaxed);
-            match self.reaction {
-                Reaction::Queue if unfinished < self.capacity => {}
-                Reaction::Skip | Reaction::Queue => return Due::Skipped,
-                Reaction::Call(function) => {
-                    function();
-                    return Due::Skipped;
-                }
-            }
+        let overruns = unfinished > 0 || self.last_end.load(Ordering::Relaxed) > time;
+        if overruns && !self.queues_overrun(unfinished) {
+            return Due::Skipped;
         }
         // Jobs of one task finish in the order of their release, so the nodes are free in rotation.
-        let released = self.released.load(Ordering::Relaxed);
-        self.released.store((released + 1) % self.capacity, Ordering::Relaxed);
-        self.unfinished.fetch_add(1, Ordering::Relaxed);
-        Due::Release(self.base + released, time)
+        self.released.store(released.wrapping_add(1), Ordering::Relaxed);
+        let position = self.position.load(Ordering::Relaxed);
+        let following = position + 1;
+        self.position.store(if following == self.capacity { 0 } else { following }, Ordering::Relaxed);
+        Due::Release(self.base + position, time)
+    }
+
+    /// Counts an overrun and reacts to it; returns `true` if a job is released nevertheless.
+    #[cold]
+    #[inline(never)]
+    fn queues_overrun(&self, unfinished: u32) -> bool {
+        self.overruns.fetch_add(1, Ordering::Relaxed);
+        match self.reaction {
+            Reaction::Queue => unfinished < self.capacity,
+            Reaction::Skip => false,
+            Reaction::Call(function) => {
+                function();
+                false
+            }
+        }
     }
 }
 

@@ -261,7 +261,7 @@ mod tests {
         fn wake(&self, _: &Worker) {
             self.note("wake");
         }
-        fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
+        fn wait(&self, _: &Worker, _: Option<Instant>, _: Stamp) -> bool {
             false
         }
         fn wait_while(&self, _: &AtomicU32, _: u32) {

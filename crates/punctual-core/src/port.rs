@@ -22,7 +22,7 @@
 //!         Instant::from_ticks(0)
 //!     }
 //!     fn wake(&self, _: &Worker) {}
-//!     fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
+//!     fn wait(&self, _: &Worker, _: Option<Instant>, _: Option<Instant>) -> bool {
 //!         false
 //!     }
 //!     fn wait_while(&self, _: &AtomicU32, _: u32) {}
@@ -35,7 +35,7 @@
 //! ```
 
 use crate::atomic::AtomicU32;
-use crate::{Duration, Instant, WordCell, Worker};
+use crate::{Duration, Instant, Stamp, WordCell, Worker};
 
 /// A platform, as the executor sees it.
 pub trait Port: Sync {
@@ -62,10 +62,11 @@ pub trait Port: Sync {
     fn wake(&self, worker: &Worker);
 
     /// Sleeps until `until` (forever if `None`) or until woken. Called by the worker's own thread.
+    /// A recent [stamp](Self::stamp), `now`, saves a reading of the clock.
     ///
     /// Returns `true` if [`now`](Self::now) is known to have reached `until` without reading the
     /// clock.
-    fn wait(&self, worker: &Worker, until: Option<Instant>) -> bool;
+    fn wait(&self, worker: &Worker, until: Option<Instant>, now: Stamp) -> bool;
 
     /// Runs before [`wait`](Self::wait): may keep the thread awake for a while, but not beyond
     /// `until`, and not once `is_over` reports work for the partition. The default returns at once.
@@ -109,7 +110,7 @@ pub trait Port: Sync {
 pub(crate) mod tests {
     use super::Port;
     use crate::sync::AtomicU32;
-    use crate::{Instant, ReadyLevels, Worker};
+    use crate::{Instant, ReadyLevels, Stamp, Worker};
 
     /// A port of one thread, for which no time passes.
     #[derive(Debug)]
@@ -122,7 +123,7 @@ pub(crate) mod tests {
             Instant::from_ticks(0)
         }
         fn wake(&self, _: &Worker) {}
-        fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
+        fn wait(&self, _: &Worker, _: Option<Instant>, _: Stamp) -> bool {
             false
         }
         fn wait_while(&self, _: &AtomicU32, _: u32) {}

@@ -156,6 +156,12 @@ impl Word {
         self.0 >> READY_SHIFT > self.occupied() as u64
     }
 
+    /// Returns `true` if a level is ready or a thread waits.
+    #[inline]
+    pub(crate) const fn has_requests(self) -> bool {
+        self.0 >> READY_SHIFT != 0
+    }
+
     pub(crate) const fn ready_bit(level: u8) -> u64 {
         (bit(level) as u64) << READY_SHIFT
     }

@@ -18,12 +18,7 @@ fn grids_and_timers_end_with_clock() {
     let released = || {
         let mut released = Vec::new();
         // SAFETY: only this test uses the level.
-        unsafe {
-            LEVEL.each_due(end, |node| {
-                released.push((node, LEVEL.released(Popped::of(node))));
-                true
-            })
-        };
+        unsafe { LEVEL.each_due(end, |node| released.push((node, LEVEL.released(Popped::of(node))))) };
         released
     };
     assert_eq!(released(), [], "no grid has started");
@@ -52,11 +47,11 @@ fn grid_precedes_simultaneous_timer() {
     // SAFETY: only this test uses the level.
     unsafe {
         assert_eq!(LEVEL.next(), 50);
-        let (node, next) = LEVEL.take_due(at(50));
+        let (node, next) = LEVEL.take_due();
         released.extend(node);
         assert_eq!(next, 50, "the timer is still due");
         assert!(LEVEL.is_timed() && LEVEL.may_be_due(50));
-        let (node, next) = LEVEL.take_due(at(50));
+        let (node, next) = LEVEL.take_due();
         released.extend(node);
         assert_eq!(next, 150);
     }
@@ -106,7 +101,7 @@ fn level_is_timed_while_timer_is_armed() {
     assert_eq!((next(), LEVEL.is_timed()), (NEVER, false));
     LEVEL.arm(LEVEL.node(0), 0, at(5));
     // SAFETY: only this test uses the level.
-    assert!(unsafe { LEVEL.each_due(at(5), |_| true) } && !LEVEL.is_timed());
+    assert!(unsafe { LEVEL.each_due(at(5), |_| ()) } && !LEVEL.is_timed());
     LEVEL.arm(LEVEL.node(0), 0, at(5));
     assert_eq!(next(), 5);
     // SAFETY: only this test uses the level.
@@ -132,11 +127,37 @@ fn takes_each_due_timer_and_returns_the_next_time() {
     for (node, next) in [(0, 6), (1, 7), (2, NEVER)] {
         // SAFETY: only this test uses the level, and its thread stands for the occupant.
         let taken = unsafe {
-            let due = LEVEL.next();
-            LEVEL.take_due(at(due))
+            LEVEL.next();
+            LEVEL.take_due()
         };
         assert_eq!(taken, (Some(node), next));
     }
+}
+
+#[test]
+fn takes_earliest_of_several_grids_and_returns_the_next_time() {
+    static WORKER: Worker = Worker::new(1);
+    static NODES: [Node; 3] = [const { Node::new() }; 3];
+    static QUEUE: Queue = Queue::new();
+    const JOBS: Jobs = Jobs::of(&|_, _, _| None);
+    const fn grid(node: u32, period: u64, offset: u64) -> Periodic {
+        Periodic::new(node, 1, Duration::from_ticks(period), Duration::from_ticks(offset), Reaction::Skip)
+    }
+    static FIRST: Periodic = grid(0, 100, 20);
+    static SECOND: Periodic = grid(1, 100, 10);
+    static THIRD: Periodic = grid(2, 30, 40);
+    static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[&FIRST, &SECOND, &THIRD], JOBS);
+    LEVEL.start(Instant::from_ticks(0));
+    // The second job of the third grid is skipped, since the first has not ended.
+    for (node, next) in [(Some(1), 20), (Some(0), 40), (Some(2), 70), (None, 100), (None, 110)] {
+        // SAFETY: only this test uses the level, and its thread stands for the occupant.
+        let taken = unsafe {
+            LEVEL.next();
+            LEVEL.take_due()
+        };
+        assert_eq!(taken, (node, next));
+    }
+    assert_eq!(THIRD.overruns(), 2);
 }
 
 #[test]

@@ -11,6 +11,14 @@ use crate::port::Port;
 use crate::timers::NEVER;
 use crate::word::Word;
 
+/// What a worker does after it has [kept the time](Partition::keep_time) of its level.
+enum Next {
+    /// Serves the ready levels, which can start at this time, and sleeps.
+    Serve(Stamp),
+    /// Sleeps: no level was ready at this time, at which no job was due.
+    Sleep(Stamp),
+}
+
 impl<P: Port> Partition<P> {
     /// Releases the jobs that are due before the next job of a level whose occupant and timekeeper
     /// this thread is; returns the time, if known.
@@ -28,7 +36,7 @@ impl<P: Port> Partition<P> {
             return now;
         }
         let about = now.unwrap_or_else(|| self.port.stamp());
-        if !level.may_be_due(about.as_ticks().saturating_add(P::STAMP_ERROR.as_ticks())) {
+        if !Self::may_be_due_by(level, about) {
             return Some(about);
         }
         // The clock decides which jobs are due, so that none is released early.
@@ -36,6 +44,12 @@ impl<P: Port> Partition<P> {
         // SAFETY: this is the level's worker, and occupies the level.
         unsafe { level.release_due_in_place(time) };
         Some(time)
+    }
+
+    /// Returns `true` if a job of `level` may be due at `stamp`, within the error of a stamp.
+    #[inline]
+    fn may_be_due_by(level: &Level, stamp: Instant) -> bool {
+        level.may_be_due(stamp.as_ticks().saturating_add(P::STAMP_ERROR.as_ticks()))
     }
 
     /// Wakes the worker of `level` if it sleeps until after `time`, for which a timer was armed.
@@ -59,8 +73,7 @@ impl<P: Port> Partition<P> {
         any
     }
 
-    /// Releases the jobs due at `level`, whose worker is `me`, as [`work`](Self::work) has checked;
-    /// returns the time, if it has read the clock and queued a job.
+    /// Releases the jobs due at `level`, whose worker is `me`, as [`work`](Self::work) has checked.
     ///
     /// If the level can be occupied at once, and no level at or above it is ready, it is occupied
     /// before the release, and the first due job bypasses inbox, mark and queue. When this function
@@ -68,33 +81,50 @@ impl<P: Port> Partition<P> {
     /// normal path. The conditions (the level is above the partition's, and no such level is ready)
     /// are those under which rule 2 serves the level.
     ///
+    /// Usually that job is the only one, and no level is ready when it has ended: then there is
+    /// nothing to [serve](Self::serve), and no level waits for an ordinary thread to be boosted. A
+    /// thread that marks a level later finds this level vacated, and is responsible for the mark.
+    ///
     /// With a time that the clock has `reached`, the clock is not read, and jobs that have become
     /// due since wait for the next check.
-    fn keep_time(&'static self, me: CurrentWorker, level: &'static Level, reached: Option<Instant>) -> Stamp {
-        if !level.is_timed() {
-            return None;
-        }
-        let now = reached.unwrap_or_else(|| self.port.now());
+    fn keep_time(&'static self, me: CurrentWorker, level: &'static Level, reached: Option<Instant>) -> Next {
+        let now = match reached {
+            Some(reached) => reached,
+            None if level.is_timed() => self.port.now(),
+            None => return Next::Serve(None),
+        };
         let stamp = if reached.is_none() { Some(now) } else { None };
         // SAFETY: this is the level's worker.
         if unsafe { level.next() } > now.as_ticks() {
-            return None;
+            return Next::Serve(None);
         }
         let number = level.number();
-        if self.snapshot().highest_ready() >= number || !self.start(me, number, true) {
-            return if self.release_due(me, level, now) { stamp } else { None };
+        if !self.snapshot().goes_first(number) || !self.start(me, number, true) {
+            let any = self.release_due(me, level, now);
+            return Next::Serve(stamp.filter(|_| any));
         }
         let preemption = Preemption::enter(self, me, level);
         // SAFETY: this is the level's worker, and occupies the level. The node it has taken is one
         // of the level's.
-        let end: Stamp = unsafe {
-            match level.take_due(now) {
+        let (end, has_more) = unsafe {
+            let end: Stamp = match level.take_due() {
                 (Some(node), _) => level.waiting().run(me, Popped::of(node), stamp.into()).into(),
                 (None, _) => stamp,
-            }
+            };
+            (end, level.has_jobs() || end.is_none_or(|end| Self::may_be_due_by(level, end)))
         };
-        preemption.finish(end);
-        None
+        if has_more {
+            preemption.finish(end);
+            return Next::Serve(None);
+        }
+        let word = preemption.running.leave();
+        if !word.has_requests() {
+            return Next::Sleep(end);
+        }
+        if word.may_have_work() {
+            self.after_lowering(me, word, end);
+        }
+        Next::Serve(None)
     }
 
     /// The main loop of a level's worker: release, serve, sleep; returns once the partition is
@@ -110,12 +140,18 @@ impl<P: Port> Partition<P> {
         assert!(self.levels.iter().any(|l| core::ptr::eq(*l, level)), "the level is of another partition");
         let mut reached = None;
         while !self.is_stopping() {
-            let now = self.keep_time(me, level, reached);
-            self.serve(me, now);
-            reached = match self.boost_ordinary_holder(me, level.number()) {
-                true => None,
-                false => self.sleep(me, level),
+            let now = match self.keep_time(me, level, reached) {
+                Next::Sleep(now) => now,
+                Next::Serve(now) => {
+                    self.serve(me, now);
+                    if self.boost_ordinary_holder(me, level.number()) {
+                        reached = None;
+                        continue;
+                    }
+                    None
+                }
             };
+            reached = self.sleep(me, level, now);
         }
         self.finish(me, level);
     }
@@ -167,7 +203,7 @@ impl<P: Port> Partition<P> {
 
     /// Sleeps until a job is due at `level` or another thread wakes this one; returns the time that
     /// the clock has reached, if known.
-    fn sleep(&self, me: CurrentWorker, level: &'static Level) -> Option<Instant> {
+    fn sleep(&self, me: CurrentWorker, level: &'static Level, now: Stamp) -> Option<Instant> {
         // SAFETY: `me` is the level's worker, as `work` has checked.
         let until = if self.is_stopping() { NEVER } else { unsafe { level.next() } };
         me.sleeps_until.store(until, Ordering::Relaxed);
@@ -179,7 +215,7 @@ impl<P: Port> Partition<P> {
             // and the spin only reads. A thread with work for this one sends a wake as usual, and a
             // wake that precedes the wait ends the wait at once.
             self.port.spin(&me, || self.first_time(until), || self.snapshot() != Word::EMPTY);
-            self.port.wait(&me, until)
+            self.port.wait(&me, until, now)
         };
         me.sleeps_until.store(0, Ordering::Relaxed);
         until.filter(|_| reached)

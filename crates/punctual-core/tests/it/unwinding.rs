@@ -6,7 +6,8 @@ use std::sync::{Mutex as StdMutex, OnceLock};
 
 use punctual_core::sync::{AtomicU32 as Futex, AtomicU64};
 use punctual_core::{
-    CurrentWorker, Instant, Jobs, Level, Locked, Mutex, Node, Partition, Port, Queue, Resource, Word, Worker,
+    CurrentWorker, Instant, Jobs, Level, Locked, Mutex, Node, Partition, Port, Queue, Resource, Stamp, Word,
+    Worker,
 };
 
 /// One thread, which never waits.
@@ -28,7 +29,7 @@ impl Port for Alone {
     fn wake(&self, worker: &Worker) {
         self.woken.lock().unwrap().push(worker.base());
     }
-    fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
+    fn wait(&self, _: &Worker, _: Option<Instant>, _: Stamp) -> bool {
         false
     }
     fn wait_while(&self, _: &Futex, _: u32) {}

@@ -19,7 +19,7 @@ use crate::support::{Arena, check, current, level, slots};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use punctual_core::{
-    CurrentWorker, Instant, Level, OneThread, Partition, Port, ReadyLevels, Slots, WordCell, Worker,
+    CurrentWorker, Instant, Level, OneThread, Partition, Port, ReadyLevels, Slots, Stamp, WordCell, Worker,
 };
 
 loom::thread_local! {
@@ -143,7 +143,7 @@ impl Port for Cpu {
         }
     }
 
-    fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
+    fn wait(&self, _: &Worker, _: Option<Instant>, _: Stamp) -> bool {
         false
     }
 

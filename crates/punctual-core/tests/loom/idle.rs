@@ -73,7 +73,7 @@ fn wakes_worker_that_saw_boost_in_transit() {
             p.port().wait_for_lender(2);
         });
         // Until the first worker has passed the boost on.
-        right.lock(|_| _ = p.port().wait(idle, None));
+        right.lock(|_| _ = p.port().wait(idle, None, None));
         first.join().unwrap();
         second.join().unwrap();
     });

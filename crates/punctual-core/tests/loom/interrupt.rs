@@ -8,7 +8,7 @@
 
 use crate::support::{Arena, check, level, slots, worker};
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use punctual_core::{CurrentWorker, Instant, Level, Partition, Port, ReadyLevels, Slots, Worker};
+use punctual_core::{CurrentWorker, Instant, Level, Partition, Port, ReadyLevels, Slots, Stamp, Worker};
 
 type Timers = Slots<(), 1, 1>;
 
@@ -26,7 +26,7 @@ impl Port for Cpu {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
+    fn wait(&self, _: &Worker, _: Option<Instant>, _: Stamp) -> bool {
         false
     }
 

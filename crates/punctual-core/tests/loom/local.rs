@@ -88,7 +88,7 @@ fn run_one(p: &'static Model, w1: &'static Worker, l1: &'static Level) {
     p.spawn(w1, l1, 0);
     while p.snapshot().is_ready(1) {
         // A higher level was ready and went first.
-        p.port().wait(w1, None);
+        p.port().wait(w1, None, None);
         p.serve(w1);
     }
 }

@@ -263,7 +263,7 @@ fn waiter_that_saw_boost_in_transit_boosts_after_it() {
             let middle = start(2, move || {
                 let _ = partition.call(w2, l2, || {
                     // Until the second job of the third thread runs.
-                    port.wait(w2, None);
+                    port.wait(w2, None, None);
                     right::<2, 4>(resource, partition, w2).lock(|r| r.enter());
                     None
                 });
@@ -285,7 +285,7 @@ fn waiter_that_saw_boost_in_transit_boosts_after_it() {
                 }
             });
             // Until the first job of the third thread runs.
-            port.wait(w1, None);
+            port.wait(w1, None, None);
             right::<1, 4>(resource, partition, w1).lock(|r| r.enter());
             middle.join().unwrap();
             high.join().unwrap();

@@ -240,26 +240,28 @@ fn free(task: &Task) -> TokenStream {
 
 fn after(task: &Task) -> TokenStream {
     let (ident, end) = (&task.handler.ident, names::var("end"));
-    let statement = match &task.kind {
+    let statements = match &task.kind {
         TaskKind::Message | TaskKind::Async => return TokenStream::new(),
         TaskKind::Periodic { .. } => {
             let grid = names::grid(ident);
             quote! {
-                ::punctual::export::Periodic::completed(
-                    &#grid,
-                    ::core::option::Option::unwrap_or_else(#end, ::punctual::now),
-                )
+                let #end = ::core::option::Option::unwrap_or_else(#end, ::punctual::now);
+                ::punctual::export::Periodic::completed(&#grid, #end);
+                ::core::option::Option::Some(#end)
             }
         }
         TaskKind::Bound { .. } => {
             let task = names::task(ident);
-            quote!(unsafe { ::punctual::export::BoundTask::after_job(&#task) })
+            quote! {
+                unsafe { ::punctual::export::BoundTask::after_job(&#task) };
+                #end
+            }
         }
     };
     quote! {
         #[inline]
-        unsafe fn after(#end: ::punctual::export::Stamp) {
-            #statement;
+        unsafe fn after(#end: ::punctual::export::Stamp) -> ::punctual::export::Stamp {
+            #statements
         }
     }
 }

@@ -62,13 +62,14 @@ pub trait Body: 'static {
         let _ = args;
     }
 
-    /// Called after each job, at the task's level, with the job's end if that is known.
+    /// Called after each job, at the task's level, with the job's end if that is known; returns the
+    /// end, if it is known then.
     ///
     /// # Safety
     /// As for [`call`](Self::call), which has returned.
     #[inline]
-    unsafe fn after(end: Stamp) {
-        let _ = end;
+    unsafe fn after(end: Stamp) -> Stamp {
+        end
     }
 }
 
@@ -99,7 +100,7 @@ pub(crate) struct Declared {
     /// [`Body::free`].
     pub(crate) free: unsafe fn(Arguments),
     /// [`Body::after`].
-    pub(crate) after: unsafe fn(Stamp),
+    pub(crate) after: unsafe fn(Stamp) -> Stamp,
     /// Drops the arguments at a pointer.
     pub(crate) drop: unsafe fn(*mut ()),
 }

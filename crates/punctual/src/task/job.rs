@@ -54,8 +54,7 @@ pub(crate) unsafe fn execute_plain<B: Body>(
         Host::spend(partition, me, B::EXECUTION);
         // SAFETY: this thread is still at the task's level, by this function's contract, and `call`
         // has returned.
-        unsafe { B::after(None) };
-        return None;
+        return unsafe { B::after(None) };
     }
     let job = Measurement::begin(runtime, partition, release, now);
     if let Some(interval) = counted::<B>() {
@@ -71,8 +70,7 @@ pub(crate) unsafe fn execute_plain<B: Body>(
     }
     // SAFETY: this thread is still at the task's level, by this function's contract, and `call` has
     // returned.
-    unsafe { B::after(Some(end)) };
-    Some(end)
+    unsafe { B::after(Some(end)) }
 }
 
 /// Runs one job: measures it, marks it in the kernel's trace if requested, and turns a panic into a
@@ -201,8 +199,7 @@ pub(crate) unsafe fn measured(
         Host::spend(partition, me, task.execution);
         // SAFETY: this thread is still at the task's level, by this function's contract, and `call`
         // has returned.
-        unsafe { (task.after)(None) };
-        return None;
+        return unsafe { (task.after)(None) };
     }
     let job = Measurement::begin(runtime, partition, release, now.into());
     if let Some(interval) = task.counted() {
@@ -221,8 +218,7 @@ pub(crate) unsafe fn measured(
             monitor.cells.show_early(|| interval.early());
         }
         // This thread is still at the task's level, and `call` has returned.
-        (task.after)(Some(end));
-        Some(end)
+        (task.after)(Some(end))
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Recorder {
     woken: Mutex<Vec<u8>>,
     /// For each worker that is about to sleep: the end of the allowed spin, and whether it is over.
     pub(crate) spins: Mutex<Vec<(Option<u64>, bool)>>,
+    /// The time that each wait is given.
+    pub(crate) given: Mutex<Vec<Option<u64>>>,
     /// Number of jobs pushed to a polled partition.
     pub(crate) pushed: AtomicU32,
     /// Called while the worker sleeps.
@@ -49,7 +51,8 @@ impl Port for Recorder {
     fn pushed(&self) {
         self.pushed.fetch_add(1, Ordering::Relaxed);
     }
-    fn wait(&self, _: &Worker, until: Option<Instant>) -> bool {
+    fn wait(&self, _: &Worker, until: Option<Instant>, now: Stamp) -> bool {
+        self.given.lock().unwrap().push(now.map(|now| now.as_ticks()));
         self.asleep.get().expect("no worker sleeps in this test")(until);
         until.is_some_and(|until| self.now() >= until)
     }

@@ -221,6 +221,32 @@ fn next_job_starts_at_end_of_clocked_job() {
 }
 
 #[test]
+fn sleep_begins_at_end_of_last_job_unless_a_level_is_ready() {
+    static GRID: Periodic =
+        Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Skip);
+    // The second job leaves a job of the lower level.
+    let job: Job = |rig, me, _| {
+        if rig.partition.port().now.load(Ordering::Relaxed) == 100 {
+            rig.spawn(me, 1, 0);
+            rig.ends.store(109, Ordering::Relaxed);
+        }
+        GRID.completed(at(rig.ends.load(Ordering::Relaxed)));
+    };
+    let rig = rig_with(&[1, 2], &[(1, 1, NOTHING), (2, 2, job)], &[&GRID]);
+    rig.level(2).start(at(0));
+    rig.ends.store(9, Ordering::Relaxed);
+    let asleep = |until: Option<Instant>| match until {
+        Some(until) if until == at(200) => rig.partition.stop(),
+        until => rig.partition.port().now.store(until.expect("a job is due").as_ticks(), Ordering::Relaxed),
+    };
+    rig.partition.port().asleep.set(Box::new(asleep)).ok().unwrap();
+    rig.partition.work(rig.worker(2), rig.level(2));
+    assert_eq!(rig.ran(), [(2, 0, 2), (2, 0, 2)]);
+    assert_eq!(*rig.partition.port().given.lock().unwrap(), [Some(9), None]);
+    assert_eq!(rig.woken()[0], 1, "the worker of the ready level");
+}
+
+#[test]
 fn stopping_worker_does_not_sleep() {
     let rig = rig(&[1], &[(1, 1, |rig, _, _| rig.partition.stop())]);
     // SAFETY: nothing else uses node 1.

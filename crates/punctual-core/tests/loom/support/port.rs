@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU64};
 use loom::sync::{Condvar, Mutex};
 use punctual_core::sync::{AtomicU32, Ordering};
-use punctual_core::{Instant, Port, Worker};
+use punctual_core::{Instant, Port, Stamp, Worker};
 
 use super::Model;
 use super::awake::Awake;
@@ -234,7 +234,7 @@ impl Port for ModelPort {
         }
     }
 
-    fn wait(&self, worker: &Worker, until: Option<Instant>) -> bool {
+    fn wait(&self, worker: &Worker, until: Option<Instant>, _: Stamp) -> bool {
         let bed = self.bed(worker);
         let mut state = bed.state.lock().unwrap();
         while !state.woken && until.is_none_or(|until| self.now() < until) {

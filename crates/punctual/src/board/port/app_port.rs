@@ -3,7 +3,7 @@
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
-use punctual_core::{Instant, Port, ReadyLevels, Worker};
+use punctual_core::{Instant, Port, ReadyLevels, Stamp, Worker};
 
 use super::clock;
 
@@ -85,7 +85,7 @@ impl Port for AppPort {
         }
     }
 
-    fn wait(&self, _: &Worker, _: Option<Instant>) -> bool {
+    fn wait(&self, _: &Worker, _: Option<Instant>, _: Stamp) -> bool {
         super::wait();
         false
     }

@@ -9,7 +9,7 @@ pub(crate) mod virtual_time;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use punctual_core::{Duration, Instant, Port, Worker};
+use punctual_core::{Duration, Instant, Port, Stamp, Worker};
 
 /// Error of the operating system.
 pub(crate) type SystemError = std::io::Error;
@@ -158,9 +158,11 @@ impl Port for AppPort {
         }
     }
 
-    fn wait(&self, worker: &Worker, until: Option<Instant>) -> bool {
+    fn wait(&self, worker: &Worker, until: Option<Instant>, now: Stamp) -> bool {
         self.host.about_to_sleep();
-        linux::futex::wait(worker, until)
+        // After a spin the time is another one.
+        let now = now.filter(|_| self.spin_ns.load(Ordering::Relaxed) == 0);
+        linux::futex::wait(worker, until, now)
     }
 
     fn wait_while(&self, count: &AtomicU32, seen: u32) {

@@ -74,7 +74,7 @@ pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
             if !sleeps {
                 pauses.sleep();
             } else if !core.boost_ordinary_holder(me, me.base()) {
-                core.port().wait(&me, None);
+                core.port().wait(&me, None, None);
             }
         }
     }

@@ -62,7 +62,7 @@ impl Services for Host {
             virtual_time::wait_for_event(partition, me);
         } else if !partition.core.is_stopping() {
             let tick = partition.core.port().now() + TICK;
-            partition.core.port().wait(&me, Some(tick));
+            partition.core.port().wait(&me, Some(tick), None);
         }
         if partition.core.is_stopping() {
             fault::leave_idle();

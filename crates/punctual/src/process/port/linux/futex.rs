@@ -9,7 +9,7 @@
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use punctual_core::{Instant, Worker};
+use punctual_core::{Instant, Stamp, Worker};
 use punctual_sync::futex::selector::unwatched;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
@@ -63,9 +63,9 @@ pub(crate) fn is_signalled(worker: &Worker) -> bool {
 }
 
 /// See [`Port::wait`](punctual_core::Port::wait).
-pub(crate) fn wait(worker: &Worker, until: Option<Instant>) -> bool {
-    if until.is_some_and(|until| until <= counter::now()) {
-        // The kernel would read its clock and return.
+pub(crate) fn wait(worker: &Worker, until: Option<Instant>, now: Stamp) -> bool {
+    if until.is_some_and(|until| until <= now.unwrap_or_else(counter::now)) {
+        // The kernel would arm a timer, switch to another thread and return.
         return false;
     }
     let signal = &worker.signal;
@@ -77,7 +77,7 @@ pub(crate) fn wait(worker: &Worker, until: Option<Instant>) -> bool {
         // The time has come, on the clock of `clock::now`.
         expired = slept == Err(Errno::TIMEDOUT);
         match slept {
-            Ok(()) | Err(Errno::INTR | Errno::TIMEDOUT) => suspension::woke(),
+            Ok(()) | Err(Errno::INTR | Errno::TIMEDOUT) => suspension::woke(expired),
             // Woken before it slept.
             Err(Errno::AGAIN) => {}
             Err(error) => refused("FUTEX_WAIT_BITSET", error),
@@ -198,8 +198,9 @@ mod tests {
     fn wake_before_wait_is_not_lost() {
         let worker = Worker::new(1);
         wake(&worker);
-        assert!(!wait(&worker, None));
-        assert!(!wait(&worker, Some(Instant::from_ticks(1))), "it was not asked");
+        assert!(!wait(&worker, None, None));
+        let past = Some(Instant::from_ticks(1));
+        assert!(!wait(&worker, past, None) && !wait(&worker, past, past), "the kernel was not asked");
     }
 
     #[test]
@@ -207,11 +208,11 @@ mod tests {
         let worker = Worker::new(1);
         let until = clock::now() + Duration::from_millis(1);
         // A wake may come too early, or not at all.
-        while !wait(&worker, Some(until)) {}
+        while !wait(&worker, Some(until), None) {}
         assert!(clock::now() >= until);
         let hour = Duration::from_secs(3600);
         std::thread::scope(|scope| {
-            let sleeper = scope.spawn(|| wait(&worker, Some(until + hour)));
+            let sleeper = scope.spawn(|| wait(&worker, Some(until + hour), Some(until)));
             while !is_asleep(&worker) {
                 std::thread::yield_now();
             }
@@ -229,7 +230,7 @@ mod tests {
         static HEARD: AtomicU32 = AtomicU32::new(0);
         let sleeper = std::thread::spawn(|| {
             while HEARD.load(Ordering::Relaxed) < ROUNDS {
-                wait(&WORKER, None);
+                wait(&WORKER, None, None);
                 HEARD.store(SAID.load(Ordering::Acquire), Ordering::Release);
             }
         });

@@ -8,9 +8,12 @@
 //! The count is not read on the wake-up path of a worker either, to keep latency low: its sleep is
 //! assumed to be one switch. It can be none, if the wake came while the thread was falling asleep,
 //! or rarely two, if the kernel made the thread wait for one of its own locks. So the count is read
-//! [before a sleep](before_sleeping) from time to time, and after a job seems to have suspended
-//! itself, the thread reads it after every sleep: at most one job of a thread is wrongly reported
-//! as suspending itself.
+//! [before a sleep](before_sleeping) after a number of wakes, and after a job seems to have
+//! suspended itself, the thread reads it after every sleep: at most one job of a thread is wrongly
+//! reported as suspending itself. A sleep that lasts until its time is a switch, unless the thread
+//! was preempted for all of that time: so a thread that only the clock wakes makes no other system
+//! call, and such a preemption can hide one suspension, if no job has been long enough to be
+//! checked since.
 //!
 //! The time off the CPU of such a job is its time from start to end minus the CPU time that the
 //! thread has used since the last reading. Other jobs incur no cost for it: the kernel returns the
@@ -45,7 +48,7 @@ struct Account {
     later: Cell<usize>,
     /// The count at the last reading, plus the switches accounted for since.
     accounted: Cell<i64>,
-    /// The sleeps among these that were assumed to be one switch each.
+    /// The sleeps ended by a wake among these, which were assumed to be one switch each.
     unread: Cell<i64>,
     /// True if the count and the CPU clock are read after every sleep.
     exact: Cell<bool>,
@@ -82,13 +85,13 @@ impl Account {
     }
 
     /// See [`woke`]; `read` reads the count, and `cpu` the CPU clock.
-    fn woke(&self, read: impl FnOnce(&mut libc::rusage), cpu: impl FnOnce() -> u64) {
+    fn woke(&self, expired: bool, read: impl FnOnce(&mut libc::rusage), cpu: impl FnOnce() -> u64) {
         if self.exact.get() {
             self.read(read);
             return self.cpu.set(cpu());
         }
         self.accounted.set(self.accounted.get() + 1);
-        self.unread.set(self.unread.get() + 1);
+        self.unread.set(self.unread.get() + i64::from(!expired));
     }
 
     /// See [`since`]; `read` reads the count, and `cpu` the CPU clock.
@@ -133,9 +136,10 @@ pub(crate) fn before_sleeping() {
     });
 }
 
-/// Accounts for one switch: the calling worker has slept until a release was due or it was woken.
-pub(crate) fn woke() {
-    ACCOUNT.with(|account| account.woke(read, clock::thread_cpu_time));
+/// Accounts for one switch: the calling worker has slept until a release was due, if `expired`, or
+/// it was woken.
+pub(crate) fn woke(expired: bool) {
+    ACCOUNT.with(|account| account.woke(expired, read, clock::thread_cpu_time));
 }
 
 /// Returns the suspensions of this thread since the last call of this function or of [`slept`],
@@ -194,11 +198,11 @@ mod tests {
     fn counts_sleep_as_one_switch() {
         let account = Account::new();
         account.read(usage(10, 0));
-        account.woke(unread, || 0);
+        account.woke(false, unread, || 0);
         assert_eq!([count(&account, 11), count(&account, 11)], [0, 0]);
-        account.woke(unread, || 0);
+        account.woke(false, unread, || 0);
         assert_eq!(count(&account, 13), 1, "one was the job's");
-        account.woke(usage(15, 0), || 0);
+        account.woke(true, usage(15, 0), || 0);
         assert_eq!([count(&account, 15), count(&account, 16)], [0, 1], "two were the sleep's");
     }
 
@@ -209,7 +213,7 @@ mod tests {
         account.read(usage(0, 1_000));
         assert_eq!(time(2, 1_010, 1_030_000), 70_000);
         assert_eq!(time(3, 1_040, 1_045_000), 85_000, "since the clock was read");
-        account.woke(usage(4, 1_045), || 1_200_000);
+        account.woke(true, usage(4, 1_045), || 1_200_000);
         assert_eq!(time(5, 1_200, 1_210_000), 90_000);
         assert_eq!(time(5, 1_500, 0), 0, "it did not sleep");
         assert_eq!(time(6, 1_500, 1_520_000), 80_000, "since the count was read");
@@ -219,10 +223,12 @@ mod tests {
     #[test]
     fn sleeps_without_switch_do_not_accumulate() {
         let account = Account::new();
-        (0..UNREAD_SLEEPS - 1).for_each(|_| account.woke(unread, || 0));
+        (0..UNREAD_SLEEPS - 1).for_each(|_| account.woke(false, unread, || 0));
         assert!(account.unread.get() < UNREAD_SLEEPS);
-        account.woke(unread, || 0);
+        account.woke(false, unread, || 0);
         assert!(account.unread.get() >= UNREAD_SLEEPS, "`before_sleeping` reads the count");
+        account.woke(true, unread, || 0);
+        assert_eq!(account.unread.get(), UNREAD_SLEEPS, "the clock woke it");
         account.read(usage(0, 0));
         assert_eq!(count(&account, 1), 1);
     }

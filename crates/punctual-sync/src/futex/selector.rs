@@ -19,6 +19,7 @@ std::thread_local! {
     static SELECTOR: AtomicU8 = const { AtomicU8::new(ALLOW) };
 }
 
+#[inline]
 fn replace(selector: u8) -> u8 {
     SELECTOR.with(|byte| {
         compiler_fence(Ordering::SeqCst);

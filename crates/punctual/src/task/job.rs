@@ -295,10 +295,20 @@ unsafe fn record(
 ) {
     // SAFETY: by this function's contract.
     unsafe {
-        if release < start {
+        if release >= start {
+            return record_from_release(monitor, partition, start, end, executed);
+        }
+        // As in `record_from_release`: late, and otherwise undisturbed.
+        let gross = end.as_ticks().wrapping_sub(start.as_ticks());
+        if partition.executed() != executed {
             return record_disturbed(monitor, partition, start, end, executed, release);
         }
-        record_from_release(monitor, partition, start, end, executed);
+        if gross > Host::MAX_UNSUSPENDED {
+            return record_disturbed(monitor, partition, start, end, executed, release);
+        }
+        Host::add_executed(partition, executed, gross, 0);
+        let job = cells::Job { release, start, gross, preempted: 0, suspensions: Suspensions::NONE };
+        monitor.cells.record(job, monitor.declared.max_response);
     }
 }
 

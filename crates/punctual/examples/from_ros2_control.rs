@@ -12,7 +12,7 @@ mod app {
     use punctual::prelude::*;
 
     /// A hardware interface: a motor with an encoder, simulated here.
-    pub struct Motor {
+    struct Motor {
         position: f32,
     }
 

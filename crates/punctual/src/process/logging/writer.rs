@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{JoinHandle, park_timeout};
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ const INTERVAL: Duration = Duration::from_millis(10);
 /// The same without a logger, before the first record: most such apps log nothing.
 const INTERVAL_BEFORE_FIRST: Duration = Duration::from_millis(50);
 
+/// Longest wait for the thread to start.
+const START_LIMIT: Duration = Duration::from_secs(1);
+
 /// Writes records until dropped.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -28,10 +31,11 @@ impl Writer {
     pub(crate) fn start() -> Option<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
-        let begins = Arc::new(Barrier::new(2));
-        let begun = Arc::clone(&begins);
+        let begun = Arc::new((Mutex::new(false), Condvar::new()));
+        let begins = Arc::clone(&begun);
         let body = move || {
-            begun.wait();
+            *begins.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            begins.1.notify_one();
             let mut expects_records = notice::has_logger();
             while !ends.load(Ordering::Acquire) {
                 expects_records |= write_out();
@@ -41,7 +45,9 @@ impl Writer {
         match background::spawn("punctual-log", body) {
             Ok(thread) => {
                 // A thread that starts allocates, and a running app does not.
-                begins.wait();
+                let (has_begun, changed) = &*begun;
+                let has_begun = has_begun.lock().unwrap_or_else(PoisonError::into_inner);
+                drop(changed.wait_timeout_while(has_begun, START_LIMIT, |begun| !*begun));
                 Some(Self { over, thread: Some(thread) })
             }
             Err(error) => {

@@ -16,7 +16,7 @@
 mod record;
 mod writer;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -63,6 +63,9 @@ struct Mine {
 
 thread_local! {
     static MINE: RefCell<Option<Mine>> = const { RefCell::new(None) };
+    /// Whether the thread has a ring. Without a destructor, so that reading it neither allocates nor
+    /// blocks on a thread that has none, as in virtual time.
+    static HAS_RING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Lets the calling thread store its records for the writer, until dropped on it.
@@ -81,6 +84,7 @@ impl Logging {
             of(records)
         });
         drop(all);
+        HAS_RING.set(mine.is_some());
         MINE.set(mine);
         Self(PhantomData)
     }
@@ -88,6 +92,7 @@ impl Logging {
 
 impl Drop for Logging {
     fn drop(&mut self) {
+        HAS_RING.set(false);
         MINE.take();
     }
 }
@@ -114,6 +119,9 @@ pub fn is_written(level: Level) -> bool {
 /// Stores a record of the calling thread if it belongs to an app; otherwise makes none.
 #[inline]
 pub(crate) fn keep(make: impl FnOnce() -> Record) -> bool {
+    if !HAS_RING.get() {
+        return false;
+    }
     MINE.with_borrow_mut(|mine| match mine {
         Some(mine) => {
             mine.keep(make());

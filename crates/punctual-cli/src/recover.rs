@@ -18,14 +18,14 @@ use crate::status::{BAD_INPUT, FINDING};
 #[command(after_help = "\
 Examples:
   punctual recover run.mcap               writes run-recovered.mcap
-  punctual recover run.mcap -o whole.mcap")]
+  punctual recover run.mcap whole.mcap")]
 pub(crate) struct Recover {
     /// Recording
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
     /// File to create
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(value_name = "NEW_FILE")]
     output: Option<PathBuf>,
 }
 

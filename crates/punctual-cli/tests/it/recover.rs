@@ -36,7 +36,7 @@ fn recovers_recording_without_index_to_new_file() {
     let (status, _, error) = recover(&[]);
     assert!(status == Some(1) && error.contains("recordings are not overwritten"), "{error}");
     let whole = scratch.file("whole.mcap");
-    assert_eq!(recover(&["-o", whole.to_str().unwrap()]).0, Some(0));
+    assert_eq!(recover(&[whole.to_str().unwrap()]).0, Some(0));
     let recovered = [scratch.file("run-recovered.mcap"), whole].map(|path| fs::read(path).unwrap());
     assert!(recovered[0] == recovered[1] && recovered[0].len() > bytes.len() / 2);
 }

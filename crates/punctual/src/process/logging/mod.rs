@@ -63,8 +63,8 @@ struct Mine {
 
 thread_local! {
     static MINE: RefCell<Option<Mine>> = const { RefCell::new(None) };
-    /// Whether the thread has a ring. Without a destructor, so that reading it neither allocates nor
-    /// blocks on a thread that has none, as in virtual time.
+    /// Whether the thread has a ring. Without a destructor, so that reading it neither allocates
+    /// nor blocks on a thread that has none, as in virtual time.
     static HAS_RING: Cell<bool> = const { Cell::new(false) };
 }
 

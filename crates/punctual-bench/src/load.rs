@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::machine::caches;
 use punctual_process::child::{BoundedChild, BoundedCommand};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Pid;
 
 /// The time limit of a load.
 const MAX_DURATION: Duration = Duration::from_secs(900);
@@ -144,7 +144,7 @@ impl Load {
             let mut child = first;
             loop {
                 let ended = until(&mut child, &ends);
-                end_group(&mut child);
+                end_all(&mut child);
                 if !ended {
                     return;
                 }
@@ -220,7 +220,7 @@ impl Drop for Load {
 /// Waits for the end of `child`, or until `ends`; returns `true` if it has ended.
 fn until(child: &mut Child, ends: &impl Fn() -> bool) -> bool {
     while !ends() {
-        if !matches!(child.try_wait(), Ok(None)) {
+        if !matches!(child.has_ended(), Ok(false)) {
             return true;
         }
         std::thread::sleep(LOOK);
@@ -232,10 +232,9 @@ fn until(child: &mut Child, ends: &impl Fn() -> bool) -> bool {
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Kills a child with all processes of its group, and waits until they are gone.
-fn end_group(child: &mut Child) {
+fn end_all(child: &mut Child) {
     let Some(group) = Pid::from_raw(child.id() as i32) else { return };
-    let _ = kill_process_group(group, Signal::KILL);
-    let _ = child.end_at_once();
+    let _ = child.end_group(None, Duration::ZERO);
     // The processes take time to end after the signal; the next measurement must run without them.
     let patience = Instant::now() + Duration::from_secs(1);
     while lives(group) && Instant::now() < patience {

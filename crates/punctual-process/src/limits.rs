@@ -9,9 +9,13 @@ use std::io;
 pub enum Resource {
     /// Address space, in bytes (`RLIMIT_AS`). Beyond it, allocations fail.
     AddressSpace,
+    /// Size of a core dump, in bytes (`RLIMIT_CORE`); 0 prevents core dumps.
+    CoreFile,
     /// CPU time of the process since its start, in s (`RLIMIT_CPU`). Beyond it, SIGXCPU or SIGKILL
     /// ends the process.
     CpuTime,
+    /// Private writable memory, mapped regions included, in bytes (`RLIMIT_DATA`).
+    Data,
     /// Size of a file, in bytes (`RLIMIT_FSIZE`).
     FileSize,
     /// Locked memory, in bytes (`RLIMIT_MEMLOCK`).
@@ -31,7 +35,9 @@ impl Resource {
     const fn number(self) -> Number {
         match self {
             Self::AddressSpace => libc::RLIMIT_AS,
+            Self::CoreFile => libc::RLIMIT_CORE,
             Self::CpuTime => libc::RLIMIT_CPU,
+            Self::Data => libc::RLIMIT_DATA,
             Self::FileSize => libc::RLIMIT_FSIZE,
             Self::LockedMemory => libc::RLIMIT_MEMLOCK,
             Self::OpenFiles => libc::RLIMIT_NOFILE,
@@ -111,7 +117,9 @@ mod tests {
         };
         for (resource, name, value) in [
             (Resource::AddressSpace, "Max address space", 1 << 30),
+            (Resource::CoreFile, "Max core file size", 0),
             (Resource::CpuTime, "Max cpu time", 7),
+            (Resource::Data, "Max data size", 1 << 30),
             (Resource::OpenFiles, "Max open files", 16),
         ] {
             lower_limit_of(child.id(), resource, value).unwrap();

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use punctual_process::limits::{Resource, lower_limit_of};
 use punctual_process::{scheduling, signals};
 
 use crate::print;
@@ -87,20 +88,14 @@ fn wait(child: libc::pid_t) -> io::Result<libc::c_int> {
 
 /// Limits the resources of this process, ties it to its parent, and makes panics fatal.
 fn confine(parent: u32, memory_bytes: u64) -> io::Result<()> {
-    let check = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
-    // Private writable memory, mapped regions included. Core dumps would fill a disk.
-    for (resource, bytes) in [(libc::RLIMIT_DATA, memory_bytes), (libc::RLIMIT_CORE, 0)] {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the kernel writes `limit`.
-        check(unsafe { libc::getrlimit(resource, &raw mut limit) })?;
-        // It may already be lower, and cannot be raised.
-        let bytes = limit.rlim_max.min(bytes);
-        limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
-        // SAFETY: the kernel reads `limit`.
-        check(unsafe { libc::setrlimit(resource, &raw const limit) })?;
+    // Core dumps would fill a disk.
+    for (resource, bytes) in [(Resource::Data, memory_bytes), (Resource::CoreFile, 0)] {
+        lower_limit_of(std::process::id(), resource, bytes)?;
     }
     // SAFETY: the call takes integers.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
+    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
     if std::os::unix::process::parent_id() != parent {
         return Err(io::Error::other("the parent has ended"));
     }

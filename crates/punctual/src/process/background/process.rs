@@ -181,7 +181,7 @@ impl HelperProcess {
     /// Returns the number of the process, unless it has ended.
     #[must_use]
     pub fn process(&self) -> Option<u32> {
-        self.shared.report().process
+        self.shared.process()
     }
 
     /// Returns the numbers of starts and ends so far.
@@ -247,14 +247,17 @@ impl Shared {
         self.process.store(child.id(), Ordering::Relaxed);
     }
 
+    fn process(&self) -> Option<u32> {
+        Some(self.process.load(Ordering::Relaxed)).filter(|&process| process != 0)
+    }
+
     fn report(&self) -> HelperReport {
-        let process = self.process.load(Ordering::Relaxed);
         HelperReport {
             name: self.name.clone(),
             starts: self.starts.load(Ordering::Relaxed),
             ends: self.ends.load(Ordering::Relaxed),
             last_end: lock(&self.last_end).map(|status| status.to_string()),
-            process: (process != 0).then_some(process),
+            process: self.process(),
         }
     }
 
@@ -280,10 +283,12 @@ static ALL: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());
 
 /// Returns the starts and ends of all helper processes so far. For ordinary threads.
 pub(crate) fn totals() -> [u64; 2] {
-    let sum = |of: fn(&Shared) -> &AtomicU64| {
-        lock(&ALL).iter().map(|shared| of(shared).load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
-    };
-    [sum(|shared| &shared.starts), sum(|shared| &shared.ends)]
+    lock(&ALL).iter().fold([0; 2], |[starts, ends]: [u64; 2], shared| {
+        [
+            starts.wrapping_add(shared.starts.load(Ordering::Relaxed)),
+            ends.wrapping_add(shared.ends.load(Ordering::Relaxed)),
+        ]
+    })
 }
 
 /// Returns the reports of all helper processes, and forgets those that have been dropped.
@@ -313,8 +318,8 @@ fn supervise(
         let begun = Instant::now();
         let Some(end) = watch(&mut child, shared, command.grace) else { return };
         let mut pause = back_off.pause(end.is_some_and(|status| status.success()), begun.elapsed());
-        let mut problem =
-            format!("ended ({})", shared.report().last_end.as_deref().unwrap_or("status unknown"));
+        let status = end.map_or_else(|| "status unknown".to_owned(), |status| status.to_string());
+        let mut problem = format!("ended ({status})");
         child = loop {
             let name = &shared.name;
             let Some(length) = pause else {

@@ -66,22 +66,21 @@ impl Service {
     pub(super) fn update(&mut self, state: State, now: Instant, jobs: impl FnOnce() -> Vec<u64>) -> Duration {
         if state > self.told {
             self.told = state;
+            if let Some(watchdog) = &mut self.watchdog {
+                watchdog.checked = None;
+            }
             self.send(if state == State::Running { "READY=1" } else { "STOPPING=1" });
         }
         match (state, &mut self.watchdog) {
             (State::Starting, _) => START_INTERVAL,
-            (State::Running, Some(watchdog)) => {
+            (State::Running | State::Stopping, Some(watchdog)) => {
+                // Time limits of the stop are the manager's `TimeoutStopSec`: no job has to end.
+                let jobs = || if state == State::Running { jobs() } else { Vec::new() };
                 let (is_alive, pause) = watchdog.check(now, jobs);
                 if is_alive {
                     self.send("WATCHDOG=1");
                 }
                 pause
-            }
-            // Time limits of the stop are the manager's `TimeoutStopSec`.
-            (State::Stopping, Some(watchdog)) => {
-                let interval = watchdog.interval;
-                self.send("WATCHDOG=1");
-                interval
             }
             (_, None) => Duration::MAX,
         }

@@ -56,7 +56,7 @@ pub(crate) fn run(
     let files =
         files().map_err(|error| format!("cannot create a directory for what the app writes: {error}"))?;
     declare(command, &files)?;
-    let mut app = App::start(command, Some((PROFILE, &files.profile)))?;
+    let mut app = App::start(command, &[(PROFILE, files.profile.as_os_str())])?;
     app.settle();
     running(app.id());
     let status = app.end_after(length)?;
@@ -73,7 +73,7 @@ pub(crate) fn run(
 
 /// Makes the app write its model.
 pub(crate) fn declare(command: &[OsString], files: &Files) -> Result<(), String> {
-    let status = App::start(command, Some((MODEL, &files.model)))?.end_after(END_TIMEOUT)?;
+    let status = App::start(command, &[(MODEL, files.model.as_os_str())])?.end_after(END_TIMEOUT)?;
     if !files.model.exists() {
         return Err(format!(
             "{} has written no model ({}); is it an app of Punctual, and does it run with {MODEL}=FILE?",
@@ -102,13 +102,10 @@ pub(crate) struct App {
 impl App {
     /// Starts the command, which must not be empty, with these environment variables. Its output
     /// goes to standard error, so that standard output contains only the result.
-    pub(crate) fn start<'v, V: AsRef<OsStr>>(
-        command: &[OsString],
-        variables: impl IntoIterator<Item = (&'v str, V)>,
-    ) -> Result<Self, String> {
+    pub(crate) fn start(command: &[OsString], variables: &[(&str, &OsStr)]) -> Result<Self, String> {
         let name = command[0].display().to_string();
         let mut app = Command::new(&command[0]);
-        app.args(&command[1..]).env_remove(MODEL).env_remove(PROFILE).envs(variables);
+        app.args(&command[1..]).env_remove(MODEL).env_remove(PROFILE).envs(variables.iter().copied());
         app.stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
         match app.spawn() {
             Ok(child) => Ok(Self { child, name }),

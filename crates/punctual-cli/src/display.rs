@@ -16,8 +16,6 @@ pub(crate) struct Display {
     /// JSON replaces the tables.
     is_silent: bool,
     is_terminal: bool,
-    /// A bar is drawn on the last line of the terminal.
-    has_bar: Cell<bool>,
     suite: Cell<Option<(SuiteName, usize)>>,
     step: Cell<usize>,
     /// The median of an empty measurement.
@@ -30,7 +28,6 @@ impl Display {
             unread,
             is_silent,
             is_terminal: std::io::stderr().is_terminal(),
-            has_bar: Cell::default(),
             suite: Cell::default(),
             step: Cell::default(),
             empty_ns: Cell::default(),
@@ -68,9 +65,8 @@ impl Progress for Display {
         let Some((name, steps)) = self.suite.get() else { return };
         if self.is_terminal {
             // Drawn only when a step begins: a drawing thread would disturb the measurement.
-            let columns = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| size.ws_col);
-            let line = bar(name.as_str(), step - 1, steps, what, columns.into());
-            self.has_bar.set(true);
+            let columns = output::columns(std::io::stderr()).unwrap_or(80);
+            let line = bar(name.as_str(), step - 1, steps, what, columns);
             write_bar(&line);
         } else {
             say!("{name} {step}/{steps}: {what}");
@@ -78,7 +74,7 @@ impl Progress for Display {
     }
 
     fn suite_done(&self, suite: &Suite) {
-        if self.has_bar.take() {
+        if self.is_terminal && self.step.get() > 0 {
             write_bar("");
         }
         self.print(&text::suite(suite, self.empty_ns.get()));

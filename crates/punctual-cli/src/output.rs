@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -54,6 +55,12 @@ impl Json {
         let file = punctual_files::stream(path);
         file.map(|file| Sink(Some(file))).map_err(|error| format!("--json {}: {error}", path.display()))
     }
+}
+
+/// Returns the number of columns of a terminal, if that is known.
+pub(crate) fn columns(of: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(of).ok()?;
+    (size.ws_col > 0).then(|| size.ws_col.into())
 }
 
 /// Checks that the file of a flag can be written.

@@ -79,7 +79,7 @@ fn replay(arguments: &Replay) -> Result<Verdict, String> {
         ("PUNCTUAL_REPLAY_VERDICT", verdict.as_ref()),
     ];
     let begun = Instant::now();
-    let ended = App::start(command, variables).and_then(|mut app| app.end_after(*timeout));
+    let ended = App::start(command, &variables).and_then(|mut app| app.end_after(*timeout));
     let verdict = read(&verdict);
     let _ = directory.remove();
     let ended = match ended? {

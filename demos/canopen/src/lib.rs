@@ -123,7 +123,6 @@ pub mod app {
     struct Local {
         input: CanSocket,
         output: CanSocket,
-        starter: CanSocket,
         sender: Arc<Counts>,
         receiver: Arc<Counts>,
         goal: i32,
@@ -138,9 +137,9 @@ pub mod app {
         goal: i32,
         cycles: u64,
     ) -> (Shared, Local) {
-        let [output, starter] = [(); 2].map(|()| bus.try_clone().expect("a descriptor is free"));
+        let output = bus.try_clone().expect("a descriptor is free");
         let (sender, receiver) = (Arc::clone(&counts), counts);
-        let local = Local { input: bus, output, starter, sender, receiver, goal, cycles };
+        let local = Local { input: bus, output, sender, receiver, goal, cycles };
         (Shared { position: 0, silent_cycles: 0 }, local)
     }
 
@@ -176,7 +175,7 @@ pub mod app {
     #[task(
         binds = input,
         priority = 1,
-        local = [input, starter, receiver],
+        local = [input, receiver],
         shared = [position, silent_cycles],
     )]
     fn receive(mut cx: receive::Context) {
@@ -194,7 +193,7 @@ pub mod app {
                 if state == NodeState::PreOperational {
                     counts.starts.fetch_add(1, Relaxed);
                     // The next heartbeat shows whether the drive has received it.
-                    let _ = cx.local.starter.send(&start_node());
+                    let _ = cx.local.input.send(&start_node());
                 }
             }
             Some(Message::Emergency(_)) => _ = counts.emergencies.fetch_add(1, Relaxed),

@@ -105,6 +105,11 @@ impl Kernel {
 
     fn open(directory: PathBuf, flavour: Flavour) -> Option<Self> {
         let package = fs::read_to_string(directory.join("package")).ok()?;
+        if !flavour.is_built() {
+            for purpose in [Purpose::Share, Purpose::Device, Purpose::Spare] {
+                fs::metadata(directory.join(purpose.list())).ok()?;
+            }
+        }
         Some(Self { directory, arch: flavour.arch(), package: package.trim().to_owned() })
     }
 

@@ -306,7 +306,7 @@ fn measure_program(arguments: &Check) -> Result<Measured, String> {
         }
         // The recorder did not start the program. The machine can still be examined.
         (Err(refused), None) => {
-            let mut program_run = app::App::start(&arguments.command, None::<(&str, &str)>)?;
+            let mut program_run = app::App::start(&arguments.command, &[])?;
             program_run.settle();
             let (machine, process) = (Machine::look(Tree::system()), program_run.id());
             drop(program_run);

@@ -16,7 +16,7 @@ pub(super) fn start(command: &[OsString]) -> Result<(app::App, App), String> {
         .map_err(|error| format!("cannot create a directory for what the app writes: {error}"))?;
     app::declare(command, &files)?;
     let declared = declared(&files.model, command)?;
-    let mut running = app::App::start(command, None::<(&str, &str)>)?;
+    let mut running = app::App::start(command, &[])?;
     running.settle();
     let process = running.id();
     Ok((running, observed(declared, process)))

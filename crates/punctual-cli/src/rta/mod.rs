@@ -54,10 +54,11 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
     let compared = arguments.profile.as_ref().filter(|_| file.is_some_and(|file| !file.is_model));
     let compared = compared.map(|profile| compare(&mut system, profile)).transpose()?;
     let analysis = analyse(&system);
+    let of_run = of_run(&system, &analysis);
     let margins = margins(&system);
     let contradictions = match &compared {
         Some(compared) => compared.sentences(&system, &analysis),
-        None => text::contradictions(&system, &of_run(&system, &analysis)),
+        None => text::contradictions(&system, &of_run),
     };
     if arguments.json.is_printed() {
         compared.iter().flat_map(|_| &contradictions).for_each(|sentence| say!("{sentence}"));
@@ -71,7 +72,7 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
     }
     is_written &=
         output::write("--html", arguments.html.as_deref(), || page::page(&system, &analysis, &margins));
-    match verdict(arguments, &system, &analysis, &margins, &place) {
+    match verdict(arguments, &system, &analysis, &of_run, &margins, &place) {
         0 if !is_written => Ok(FINDING),
         code => Ok(code),
     }
@@ -168,6 +169,7 @@ fn verdict(
     arguments: &Rta,
     system: &System,
     analysis: &Analysis,
+    of_run: &[Option<u64>],
     margins: &Margins,
     place: &dyn Fn(usize) -> String,
 ) -> u8 {
@@ -197,8 +199,7 @@ fn verdict(
     if is_bad {
         return BAD_INPUT;
     }
-    if !analysis.is_schedulable(system) || !text::contradictions(system, &of_run(system, analysis)).is_empty()
-    {
+    if !analysis.is_schedulable(system) || !text::contradictions(system, of_run).is_empty() {
         return FINDING;
     }
     match arguments.fail_under {

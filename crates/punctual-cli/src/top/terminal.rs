@@ -67,15 +67,15 @@ fn show(screen: &mut Screen, terminal: &mut Terminal, arguments: &Top, ends: &At
     Ok(())
 }
 
-/// A terminal in raw mode that shows another screen. Restores it when dropped, and before a panic
-/// prints its message.
+/// A terminal in raw mode that shows another screen. [`close`](Self::close) restores it, and so does
+/// a panic before it prints its message.
 struct Terminal {
     input: File,
     before: Termios,
     /// Bytes of an incomplete key.
     pending: Vec<u8>,
-    /// Size and contents of the screen.
-    shown: Option<((usize, usize), String)>,
+    /// Contents of the screen, with the position of each line.
+    shown: String,
 }
 
 impl Terminal {
@@ -95,9 +95,9 @@ impl Terminal {
         }));
         let mut raw = before.clone();
         raw.make_raw();
-        let terminal = Self { input, before, pending: Vec::new(), shown: None };
+        let terminal = Self { input, before, pending: Vec::new(), shown: String::new() };
         tcsetattr(&terminal.input, OptionalActions::Now, &raw)?;
-        write(ENTER)?;
+        write(ENTER).inspect_err(|_| drop(restore(&terminal.input, &terminal.before)))?;
         Ok(terminal)
     }
 
@@ -108,13 +108,12 @@ impl Terminal {
     /// Draws the view, unless it is the one that is shown.
     fn draw(&mut self, screen: &Screen) -> io::Result<()> {
         let size = tcgetwinsize(io::stdout())?;
-        let size = (usize::from(size.ws_col), usize::from(size.ws_row));
-        let mut canvas = Canvas::new(size.0, size.1);
+        let mut canvas = Canvas::new(size.ws_col.into(), size.ws_row.into());
         view::draw(screen, &mut canvas);
-        let new = (size, canvas.encode());
-        if self.shown.as_ref() != Some(&new) {
-            write(&new.1)?;
-            self.shown = Some(new);
+        let new = canvas.encode();
+        if self.shown != new {
+            write(&new)?;
+            self.shown = new;
         }
         Ok(())
     }
@@ -137,12 +136,6 @@ impl Terminal {
         let count = self.input.read(&mut bytes)?;
         self.pending.extend_from_slice(&bytes[..count]);
         Ok((count > 0).then(|| keys::take(&mut self.pending, false)))
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = restore(&self.input, &self.before);
     }
 }
 

@@ -16,6 +16,7 @@ use punctual_trace::recorded::{self, Missing, Recorded, Source};
 use punctual_trace::stats::{CapturedJob, TaskId, TaskStats, Term};
 
 use super::analysis::Analyzer;
+use crate::output::columns;
 
 /// Width without a terminal.
 const WIDTH: usize = 100;
@@ -37,8 +38,7 @@ pub(crate) fn height() -> usize {
 }
 
 fn of_terminal() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    (size.ws_col > 0).then(|| usize::from(size.ws_col).clamp(60, 120))
+    columns(io::stdout()).map(|columns| columns.clamp(60, 120))
 }
 
 /// Formats all tasks: a line for each, then each with its table and its `worst` jobs.

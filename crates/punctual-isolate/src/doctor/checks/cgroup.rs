@@ -26,7 +26,7 @@ fn look(scene: &Scene, report: &mut Report) {
                     Lasts::Always,
                     "kubelet: cpuManagerPolicy: static; pod: equal CPU limits and requests, a whole number",
                 ),
-                _ => finding.fix(Lasts::ThisStart, format!("taskset -c {} COMMAND", scene.cpus)).fix(
+                _ => finding.fix(Lasts::ThisStart, format!("taskset -c {} COMMAND", scene.cpus)).advise(
                     Lasts::Always,
                     format!(
                         "in the [Service] of a unit of systemd: AllowedCPUs={0} CPUAffinity={0}",

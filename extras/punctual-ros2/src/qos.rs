@@ -80,7 +80,8 @@ impl Incompatible {
         let (readers, writers): (Vec<Peer>, Vec<Peer>) = (readers.collect(), writers.collect());
         for topic in topics {
             let peers = if topic.direction == Direction::Outgoing { &readers } else { &writers };
-            for peer in peers.iter().filter(|peer| peer.topic == dds_name(&topic.name)) {
+            let name = dds_name(&topic.name);
+            for peer in peers.iter().filter(|peer| peer.topic == name) {
                 let Some(conflict) = conflict(topic, &peer.qos) else { continue };
                 if self.0.len() < MAX_REPORTED && self.0.insert(peer.id) {
                     print(Ros2::NAME, format_args!("{}: {:?}: {conflict}", topic.name, peer.id.prefix));

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use nix::libc;
+use ros2_client::MessageTypeName;
 
 /// The maximum length of a datagram of UDP.
 const MAX_DATAGRAM: usize = 65_507;
@@ -38,7 +39,7 @@ static HASHES: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 /// Announces the hash of a type: `geometry_msgs/msg/Vector3`.
 pub(crate) fn announce(type_name: &str, hash: &str) {
     let Some((package, kind)) = type_name.split_once("/msg/") else { return };
-    let name = format!("{package}::msg::dds_::{kind}_");
+    let name = MessageTypeName::new(package, kind).dds_msg_type();
     HASHES.lock().unwrap_or_else(PoisonError::into_inner).insert(name, format!("typehash={hash};"));
 }
 
@@ -48,8 +49,10 @@ fn with_hashes(datagram: &[u8], hashes: &BTreeMap<String, String>) -> Option<Vec
     if !header.starts_with(b"RTPS") {
         return None;
     }
-    let (mut longer, mut is_longer) = (header.to_vec(), false);
+    // A copy of the part before `rest`, once a hash was added.
+    let mut longer: Option<Vec<u8>> = None;
     while !rest.is_empty() {
+        let done = datagram.len() - rest.len();
         let (start, others) = rest.split_first_chunk::<SUBMESSAGE_HEADER_BYTES>()?;
         let [kind, flags, low, high] = *start;
         let length = if flags & LITTLE_ENDIAN != 0 { [low, high] } else { [high, low] };
@@ -60,22 +63,27 @@ fn with_hashes(datagram: &[u8], hashes: &BTreeMap<String, String>) -> Option<Vec
         };
         let (body, others) = others.split_at_checked(length)?;
         let parameter = (kind == DATA).then(|| hash_of(flags, body, hashes)).flatten();
-        longer.extend(start);
         match parameter {
             Some((at, parameter)) => {
+                let longer = longer.get_or_insert_with(|| datagram[..done].to_vec());
+                longer.extend(start);
                 let begin = longer.len();
                 longer.extend(&body[..at]);
                 longer.extend(parameter);
                 longer.extend(&body[at..]);
                 let length = u16::try_from(longer.len() - begin).ok()?;
                 longer[begin - 2..begin].copy_from_slice(&length.to_le_bytes());
-                is_longer = true;
             }
-            None => longer.extend(body),
+            None => {
+                if let Some(longer) = &mut longer {
+                    longer.extend(start);
+                    longer.extend(body);
+                }
+            }
         }
         rest = others;
     }
-    (is_longer && longer.len() <= MAX_DATAGRAM).then_some(longer)
+    longer.filter(|longer| longer.len() <= MAX_DATAGRAM)
 }
 
 /// Returns the parameter for the announcement in the content of `DATA`, and its place: before the

@@ -8,7 +8,7 @@ use punctual::health::{self, Health, JobsHealth, TaskHealth};
 
 use crate::Message;
 use crate::message::{Byte, Description, Encoder, Field, Kind, Scalar, Value};
-use crate::messages::{DiagnosticStatus, HEADER_KIND, Time};
+use crate::messages::{DiagnosticStatus, Header};
 use crate::qos::Qos;
 use crate::sink::Channel;
 
@@ -44,7 +44,7 @@ const STATUS: &Description = &Description::new(
 const ARRAY: &Description = &Description::new(
     "diagnostic_msgs/msg/DiagnosticArray",
     &[
-        Field::new("header", None, HEADER_KIND),
+        Field::new("header", None, Header::<32>::KIND),
         Field::new("status", None, Kind::Sequence(&Kind::Message(STATUS), MAX_TASKS + 2)),
     ],
 );
@@ -175,8 +175,7 @@ impl Diagnostics {
 
 fn encode(statuses: &[Status], machine: &str, to: &mut Encoder) {
     let text = |to: &mut Encoder, text: &str| to.text(&text[..text.floor_char_boundary(MAX_TEXT)]);
-    Time::RELEASE.encode(to);
-    to.text("");
+    Header::<32>::EMPTY.encode(to);
     to.length(statuses.len());
     for Status { level, name, message, values } in statuses {
         level.encode(to);

@@ -35,8 +35,6 @@ include!(concat!(env!("OUT_DIR"), "/messages.rs"));
 pub(crate) const TIME: &str = "builtin_interfaces/msg/Time";
 pub(crate) const HEADER: &str = "std_msgs/msg/Header";
 pub(crate) const DURATION: &str = "builtin_interfaces/msg/Duration";
-/// A header with any frame of reference.
-pub(crate) const HEADER_KIND: Kind = Header::<32>::KIND;
 
 /// A time since 1970: `builtin_interfaces/msg/Time`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,11 +24,15 @@ use crate::{Channel, Clock, Sample, Sink};
 pub(crate) const CLOCK: &str = "punctual.clock";
 /// The metadata record of the start of the app.
 pub(crate) const START: &str = "punctual.start";
-
 const CHUNK_BYTES: u64 = 64 * 1024;
 /// The size of a message in a file in addition to its bytes: its record, and its entry in the index
 /// of its chunk.
 const OVERHEAD_BYTES: u64 = 31 + 16;
+
+/// Returns the hash of the app's task set, as text.
+pub(crate) fn task_set(app: &RunningApp) -> String {
+    format!("{:016x}", hash([&app.task_set(), ""]))
+}
 
 /// A recording for viewers such as Foxglove: all topics of a bridge, with their schemas (`ros2msg`,
 /// messages in CDR).
@@ -114,7 +118,7 @@ impl Recording {
         let start = [
             ("grid_ns", grid.as_ticks().to_string()),
             ("virtual_time", u8::from(app.is_virtual()).to_string()),
-            ("task_set", format!("{:016x}", hash([&app.task_set(), ""]))),
+            ("task_set", task_set(app)),
         ];
         let start = start.map(|(key, value)| (key.to_owned(), value));
         self.has_start = true;

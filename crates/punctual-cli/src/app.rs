@@ -30,6 +30,8 @@ pub(crate) struct Files {
     pub(crate) profile: PathBuf,
     /// Recording of a program that writes neither.
     pub(crate) trace: PathBuf,
+    /// Result of a replay.
+    pub(crate) verdict: PathBuf,
 }
 
 impl Drop for Files {
@@ -43,7 +45,8 @@ pub(crate) fn files() -> io::Result<Files> {
     let directory = Directory::temporary("punctual-app-")?;
     let path = |name: &str| directory.path().join(name);
     let (model, profile, trace) = (path("model.json"), path("profile.json"), path("trace.dat"));
-    Ok(Files { directory: Some(directory), model, profile, trace })
+    let verdict = path("verdict");
+    Ok(Files { directory: Some(directory), model, profile, trace, verdict })
 }
 
 /// Runs the command, which must not be empty, and calls `running` with its process once it has

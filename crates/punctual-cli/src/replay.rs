@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use punctual_bridge::check_replay;
-use punctual_files::Directory;
 
-use crate::app::App;
+use crate::app::{self, App};
 use crate::isolate::run::resolve;
 use crate::output::{print, say};
 use crate::parse::time;
@@ -70,18 +69,16 @@ fn replay(arguments: &Replay) -> Result<Verdict, String> {
     check_replay(file)?;
     resolve(&command[0])?;
     let file = std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let directory = Directory::temporary("punctual-replay-")
-        .map_err(|error| format!("cannot create a directory for the verdict: {error}"))?;
-    let verdict = directory.path().join("verdict");
+    let files =
+        app::files().map_err(|error| format!("cannot create a directory for the verdict: {error}"))?;
     let variables: [(&str, &OsStr); 3] = [
         ("PUNCTUAL_PORT", "virtual".as_ref()),
         ("PUNCTUAL_REPLAY", file.as_ref()),
-        ("PUNCTUAL_REPLAY_VERDICT", verdict.as_ref()),
+        ("PUNCTUAL_REPLAY_VERDICT", files.verdict.as_ref()),
     ];
     let begun = Instant::now();
     let ended = App::start(command, &variables).and_then(|mut app| app.end_after(*timeout));
-    let verdict = read(&verdict);
-    let _ = directory.remove();
+    let verdict = read(&files.verdict);
     let ended = match ended? {
         Some(status) => status.to_string(),
         None => "it did not end, and was killed".to_owned(),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::difference::{Timed, first};
 use super::run::{Shared, seconds};
 use super::source::{Messages, Recorded, RecordedTopic};
+use crate::message::Description;
 use crate::message::ros2msg::Dialect;
 use crate::{Channel, Clock, Sample, Sink, inputs};
 
@@ -40,11 +41,17 @@ pub(super) struct Comparison {
     topics: Vec<Compared>,
     /// The topic of each channel of the bridge; `None` if it was not recorded, or is an input.
     recorded: Vec<Option<usize>>,
-    channels: Vec<Channel>,
+    /// The published topics, with name and definition of their type.
+    types: BTreeMap<&'static str, (String, String)>,
     /// Names of published topics that the recording lacks.
     new: Vec<&'static str>,
     /// The largest difference of two instants, in ns.
     deviation_ns: u64,
+}
+
+/// Returns name and definition of a type, as recordings have them.
+fn definition(description: &'static Description) -> (String, String) {
+    (description.name().to_owned(), Dialect::Ros2.definition(description))
 }
 
 impl Comparison {
@@ -59,7 +66,7 @@ impl Comparison {
             waiting_bytes: 0,
             topics,
             recorded: vec![],
-            channels: vec![],
+            types: BTreeMap::new(),
             new: vec![],
             deviation_ns: 0,
         })
@@ -156,29 +163,21 @@ impl Comparison {
             }
         }
         let mut findings = std::mem::take(&mut self.shared.fed().findings);
+        findings.extend(self.compare_topics().into_iter().map(|finding| (0, finding)));
         findings.extend(self.topics.iter_mut().filter_map(|topic| topic.difference.take()));
         // Stable: topics without a counterpart come first.
         findings.sort_by_key(|(instant, _)| *instant);
         Ok(findings.into_iter().map(|(_, finding)| finding).collect())
     }
 
-    /// Adds findings for recorded topics that the app does not have, or has with another type.
-    fn compare_topics(&mut self) {
+    /// Returns findings for recorded topics that the app does not have, or has with another type.
+    fn compare_topics(&self) -> Vec<String> {
         let frame = &self.shared.frame;
-        let definition = |name: &str, description| (name.to_owned(), Dialect::Ros2.definition(description));
-        let mut types = BTreeMap::new();
-        for channel in &self.channels {
-            let description = channel.description;
-            types.insert(channel.topic, definition(description.name(), description));
-        }
         let mut findings = vec![];
         for (topic, count) in frame.topics.iter().zip(&frame.counts) {
             let RecordedTopic { name, message, is_input } = topic;
-            let input = inputs::find(name).map(|input| {
-                let description = input.description();
-                definition(description.name(), description)
-            });
-            let found = input.as_ref().or_else(|| types.get(&**name).filter(|_| !is_input));
+            let input = inputs::find(name).map(|input| definition(input.description()));
+            let found = input.as_ref().or_else(|| self.types.get(&**name).filter(|_| !is_input));
             match found {
                 None => {
                     let verb = if *is_input { "receives" } else { "publishes" };
@@ -194,8 +193,7 @@ impl Comparison {
                 Some(_) => {}
             }
         }
-        let mut fed = self.shared.fed();
-        findings.into_iter().for_each(|finding| fed.findings.push((0, finding)));
+        findings
     }
 
     fn summary(&self) -> String {
@@ -227,15 +225,11 @@ impl Sink for Comparison {
     }
 
     fn begin(&mut self, channels: &[Channel], _: Clock) -> io::Result<()> {
-        self.channels = channels.to_vec();
         let topics = &self.shared.frame.topics;
         for channel in channels {
-            let definition = Dialect::Ros2.definition(channel.description);
+            let message = definition(channel.description);
             let same = |topic: &RecordedTopic| {
-                topic.name == channel.topic
-                    && !topic.is_input
-                    && topic.message.0 == channel.description.name()
-                    && topic.message.1 == definition
+                topic.name == channel.topic && !topic.is_input && topic.message == message
             };
             let index = topics.iter().position(same).filter(|_| !channel.is_input);
             if !topics.iter().any(|topic| topic.name == channel.topic) {
@@ -245,6 +239,7 @@ impl Sink for Comparison {
                 self.topics[index].is_published = true;
             }
             self.recorded.push(index);
+            self.types.insert(channel.topic, message);
         }
         Ok(())
     }
@@ -276,7 +271,6 @@ impl Sink for Comparison {
                 self.topics[index].is_published = false;
             }
         }
-        self.compare_topics();
         let findings = self.findings()?;
         let has_topics = self.recorded.iter().any(Option::is_some)
             || self.shared.frame.topics.iter().any(|topic| inputs::find(&topic.name).is_some());

@@ -11,7 +11,7 @@ use super::comparison::Comparison;
 use super::source::Frame;
 use crate::Sink;
 use crate::inputs::{self, REPLAY, is_replay};
-use crate::transport::hash;
+use crate::recording::task_set;
 
 /// The variable that names the file for the verdict.
 const VERDICT: &str = "PUNCTUAL_REPLAY_VERDICT";
@@ -55,8 +55,7 @@ pub(crate) fn begin() -> Result<Option<Replay>, String> {
     });
     let (frame, app) = frame.inspect_err(|error| write(verdict.as_deref(), "invalid", error))?;
     write(verdict.as_deref(), "begun", "");
-    let task_set = format!("{:016x}", hash([&app.task_set(), ""]));
-    if task_set != frame.task_set {
+    if task_set(&app) != frame.task_set {
         warn(format_args!("replay: the task set has changed since the recording"));
     }
     if let Some(damage) = &frame.damage {

@@ -103,31 +103,26 @@ pub struct TopicInfo {
 }
 
 impl TopicInfo {
-    pub(super) fn new(
-        direction: Direction,
-        name: &str,
-        description: &'static Description,
-        (hz, capacity): (Option<u32>, usize),
-        qos: Qos,
-    ) -> Self {
+    pub(super) fn new(direction: Direction, name: &str, description: &'static Description, qos: Qos) -> Self {
         let definition = Dialect::Ros2.definition(description);
         let hash = hash([description.name(), &definition]);
         let (name, type_name) = (name.to_owned(), description.name().to_owned());
         let max_bytes = max_bytes(description);
+        let (hz, capacity) = (None, INCOMING_CAPACITY);
         Self { name, type_name, definition, hash, direction, hz, max_bytes, capacity, qos, ring: 0 }
     }
 
     /// Describes an outgoing topic of the bridge.
     pub(super) fn outgoing(channel: &Channel) -> Self {
         let Channel { topic, hz, qos, description, .. } = *channel;
-        let topic = Self::new(Direction::Outgoing, topic, description, (hz, 2), qos);
+        let topic = Self::new(Direction::Outgoing, topic, description, qos);
         let capacity = outgoing_capacity(channel.capacity, hz, topic.max_bytes);
-        Self { capacity, ..topic }
+        Self { hz, capacity, ..topic }
     }
 
     /// Describes an incoming topic.
     pub(super) fn incoming(name: &str, description: &'static Description, qos: Qos) -> Self {
-        Self::new(Direction::Incoming, name, description, (None, INCOMING_CAPACITY), qos)
+        Self::new(Direction::Incoming, name, description, qos)
     }
 
     /// Returns the layout of its ring; `None` if it is impossible.
@@ -313,21 +308,21 @@ mod tests {
 
     fn topics() -> Vec<TopicInfo> {
         vec![
-            TopicInfo::new(
-                Direction::Outgoing,
-                "/angles",
-                Vector3::DESCRIPTION,
-                (Some(100), 16),
-                Qos::SENSOR_DATA,
-            ),
+            TopicInfo {
+                hz: Some(100),
+                capacity: 16,
+                ..TopicInfo::new(Direction::Outgoing, "/angles", Vector3::DESCRIPTION, Qos::SENSOR_DATA)
+            },
             TopicInfo::incoming("/setpoint", JointState::<3>::DESCRIPTION, Qos::BEST_AVAILABLE),
-            TopicInfo::new(
-                Direction::Outgoing,
-                "/odd",
-                Padded::DESCRIPTION,
-                (None, 2),
-                Qos::DEFAULT.depth(u32::MAX),
-            ),
+            TopicInfo {
+                capacity: 2,
+                ..TopicInfo::new(
+                    Direction::Outgoing,
+                    "/odd",
+                    Padded::DESCRIPTION,
+                    Qos::DEFAULT.depth(u32::MAX),
+                )
+            },
         ]
     }
 

@@ -14,15 +14,15 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Qos {
-    /// Whether lost messages are sent again.
+    /// The handling of lost messages.
     pub reliability: Reliability,
-    /// Whether subscribers that join later receive earlier messages.
+    /// The handling of subscribers that join later.
     pub durability: Durability,
     /// The number of messages that a transport keeps for sending again, or for reading.
     pub depth: u32,
 }
 
-/// Whether lost messages are sent again.
+/// The handling of lost messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reliability {
     /// Lost messages are sent again, as far as the depth permits.
@@ -33,7 +33,7 @@ pub enum Reliability {
     BestAvailable,
 }
 
-/// Whether subscribers that join later receive earlier messages.
+/// The handling of subscribers that join later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// They receive the messages from then on.

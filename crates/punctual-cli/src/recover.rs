@@ -12,7 +12,7 @@ use crate::status::{BAD_INPUT, FINDING};
 
 /// Complete an MCAP recording whose app was killed or whose machine lost power
 ///
-/// Such a file has no index, so many readers reject it. Its complete chunks, which are written at
+/// The file has no index, so many readers reject it. Its complete chunks, which are written at
 /// least every 250 ms, are copied to a new file with an index. FILE is not changed.
 #[derive(Debug, Args)]
 #[command(after_help = "\

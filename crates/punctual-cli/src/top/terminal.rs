@@ -67,8 +67,8 @@ fn show(screen: &mut Screen, terminal: &mut Terminal, arguments: &Top, ends: &At
     Ok(())
 }
 
-/// A terminal in raw mode that shows another screen. [`close`](Self::close) restores it, and so does
-/// a panic before it prints its message.
+/// A terminal in raw mode that shows another screen. [`close`](Self::close) restores it, and so
+/// does a panic before it prints its message.
 struct Terminal {
     input: File,
     before: Termios,

@@ -132,9 +132,10 @@ fn depends_on_responses(system: &System) -> bool {
     system.tasks.iter().any(|task| task.suspension.is_some() || !task.spawns.is_empty())
 }
 
-/// Returns a task that misses its deadline or has no bound, if any; checks the task `first` first.
+/// Returns a task whose deadline is not proven to be met, if any; checks the task `first` first.
 ///
-/// Stops at the first miss, and is then faster than [`analyse`].
+/// Stops at the first such task, and is then faster than [`analyse`]. A task whose bound is
+/// [too long](NoBound::TooLong) to be computed may still be proven to meet its deadline.
 #[must_use]
 pub fn first_miss(system: &System, first: Option<usize>) -> Option<usize> {
     let mut order = first.into_iter().chain(0..system.tasks.len());
@@ -145,28 +146,26 @@ pub fn first_miss(system: &System, first: Option<usize>) -> Option<usize> {
 /// Checks single tasks of a system while its parameters change.
 pub(crate) struct Probe<'a> {
     system: Cow<'a, System>,
-    responses: Vec<Result<Nanos, NoBound>>,
     found: Found,
 }
 
 enum Found {
-    /// Tasks are independent; each is bounded on demand.
-    Rivals(Rivals),
-    /// Tasks depend on each other; all of them have been bounded.
+    /// The responses on which other tasks depend are known; each task is bounded on demand.
+    Rivals(Box<Rivals>, Vec<Result<Nanos, NoBound>>),
+    /// All tasks have been bounded.
     All(Analysis),
 }
 
 impl<'a> Probe<'a> {
     pub(crate) fn new(system: Cow<'a, System>) -> Self {
-        let responses = vec![Ok(0); system.tasks.len()];
-        let found = Found::of(&system, &responses);
-        Self { system, responses, found }
+        let found = Found::of(&system);
+        Self { system, found }
     }
 
     /// Applies an arbitrary change to the system.
     pub(crate) fn change_all(&mut self, change: impl FnOnce(&mut System)) {
         change(self.system.to_mut());
-        self.found = Found::of(&self.system, &self.responses);
+        self.found = Found::of(&self.system);
     }
 
     /// Changes C, T, J or the holds of one task.
@@ -175,8 +174,10 @@ impl<'a> Probe<'a> {
         change(&mut system.tasks[at]);
         let spins = || system.resources.iter().any(|it| matches!(it.protocol, Protocol::Msrp { .. }));
         match &mut self.found {
-            Found::Rivals(rivals) if !spins() => rivals.update(system, at),
-            found => *found = Found::of(system, &self.responses),
+            Found::Rivals(rivals, _) if !depends_on_responses(system) && !spins() => {
+                rivals.update(system, at);
+            }
+            found => *found = Found::of(system),
         }
     }
 
@@ -185,8 +186,8 @@ impl<'a> Probe<'a> {
         let Some(deadline) = self.system.tasks[at].deadline else { return true };
         match &self.found {
             Found::All(analysis) => analysis.tasks[at].as_ref().is_ok_and(|bound| bound.response <= deadline),
-            Found::Rivals(rivals) => {
-                let round = Round { system: &self.system, responses: &self.responses, rivals };
+            Found::Rivals(rivals, responses) => {
+                let round = Round { system: &self.system, responses, rivals };
                 if let Executor::Global { .. } = round.partition(at).executor {
                     return round.bounds()[at].as_ref().is_ok_and(|bound| bound.response <= deadline);
                 }
@@ -197,12 +198,37 @@ impl<'a> Probe<'a> {
 }
 
 impl Found {
-    fn of(system: &System, responses: &[Result<Nanos, NoBound>]) -> Self {
-        if depends_on_responses(system) {
-            Self::All(analyse(system))
-        } else {
-            Self::Rivals(Rivals::new(system, responses, &vec![None; responses.len()]))
+    fn of(system: &System) -> Self {
+        let is_global =
+            |task: &Task| matches!(system.partitions[task.partition].executor, Executor::Global { .. });
+        let depends = |task: &Task| !task.spawns.is_empty() || task.suspension.is_some() && is_global(task);
+        let found = if system.tasks.iter().any(depends) { None } else { Self::of_suspending(system) };
+        found.unwrap_or_else(|| Self::All(analyse(system)))
+    }
+
+    /// Bounds the tasks that suspend themselves, whose responses are the only ones that others
+    /// depend on in a system without spawns; `None` if they grow for too many rounds.
+    ///
+    /// The responses are those of [`analyse_releases`], whose rounds bound all tasks.
+    fn of_suspending(system: &System) -> Option<Self> {
+        let tasks = system.tasks.iter().enumerate();
+        let suspending: Vec<usize> =
+            tasks.filter(|(_, task)| task.suspension.is_some()).map(|(at, _)| at).collect();
+        let ends = vec![None; system.tasks.len()];
+        let longest = longest_response(system);
+        let mut responses = vec![Ok(0); system.tasks.len()];
+        for _ in 0..ROUNDS {
+            let rivals = Rivals::new(system, &responses, &ends);
+            let round = Round { system, responses: &responses, rivals: &rivals };
+            // A task without a bound does not get one when the others grow.
+            let bounded = suspending.iter().filter(|&&at| responses[at].is_ok());
+            let found: Vec<_> = bounded.map(|&at| (at, response(&round.bound_of(at), longest))).collect();
+            if found.iter().all(|(at, response)| *response == responses[*at]) {
+                return Some(Self::Rivals(Box::new(rivals), responses));
+            }
+            found.into_iter().for_each(|(at, response)| responses[at] = response);
         }
+        None
     }
 }
 

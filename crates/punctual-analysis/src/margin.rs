@@ -264,11 +264,11 @@ mod tests {
     use super::*;
     use crate::demand::TAKEN;
     use crate::schema;
+    use crate::system::Suspension;
 
-    /// Deadlines of many periods make long busy windows, in which every job counts. The steps are
-    /// counted, because their time depends on the machine: about 10 million take a second.
-    #[test]
-    fn searches_margins_of_60_tasks_with_long_deadlines_in_few_steps() {
+    /// Deadlines of many periods make long busy windows, in which every job counts; returns a system
+    /// of 60 such tasks.
+    fn system_of_60_tasks() -> System {
         let mut seed = 1_u64;
         let mut random = |most: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -284,11 +284,31 @@ mod tests {
                 )
             })
             .collect();
-        let system = schema::read("m.toml", &format!("schema = \"punctual-taskset/1\"\n{tasks}")).unwrap();
+        schema::read("m.toml", &format!("schema = \"punctual-taskset/1\"\n{tasks}")).unwrap()
+    }
+
+    /// Computes the margins, and returns how many steps that takes, of which about 10 million take a
+    /// second: their time depends on the machine.
+    fn steps_of_margins(system: &System) -> u64 {
         let before = TAKEN.get();
-        let found = margins(&system);
-        let steps = TAKEN.get() - before;
-        assert_eq!(found.tasks.len(), 60);
+        assert_eq!(margins(system).tasks.len(), 60);
+        TAKEN.get() - before
+    }
+
+    #[test]
+    fn searches_margins_of_60_tasks_with_long_deadlines_in_few_steps() {
+        let steps = steps_of_margins(&system_of_60_tasks());
         assert!(steps < 2_000_000, "{steps} steps");
+    }
+
+    /// The responses of the suspending tasks determine those of lower tasks, for each tried value.
+    #[test]
+    fn searches_margins_of_60_tasks_with_suspensions_in_few_steps() {
+        let mut system = system_of_60_tasks();
+        for at in [10, 50] {
+            system.tasks[at].suspension = Some(Suspension { total: 10_000, times: 1 });
+        }
+        let steps = steps_of_margins(&system);
+        assert!(steps < 20_000_000, "{steps} steps");
     }
 }

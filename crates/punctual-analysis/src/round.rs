@@ -312,6 +312,11 @@ impl<'a> Round<'a> {
         global::bound(self.system, at, cpus, above_all, higher)
     }
 
+    /// Bounds one task of a single-CPU partition.
+    pub(crate) fn bound_of(self, at: usize) -> Outcome {
+        self.bound(at, &Plain::new(self.system, self.system.tasks[at].partition), &mut None)
+    }
+
     /// Bounds a task of a single-CPU partition. `before` is the result of the next higher task.
     fn bound(self, at: usize, plain: &Plain, before: &mut Option<Before>) -> Outcome {
         let mut contest = self.checked_contest(at)?;

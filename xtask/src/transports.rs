@@ -6,7 +6,8 @@ use std::process::Command;
 use crate::{Result, cargo, process};
 
 /// The crates, tested separately, because each enables other features of their common dependencies.
-const CRATES: [&str; 4] = ["punctual-transport", "punctual-ros1", "punctual-ros2", "punctual-zenoh"];
+const CRATES: [&str; 5] =
+    ["ethercat", "punctual-transport", "punctual-ros1", "punctual-ros2", "punctual-zenoh"];
 
 pub(crate) fn run() -> Result {
     process::succeed(in_extras().args(["fmt", "--all", "--check"]))?;

@@ -204,13 +204,7 @@ pub(crate) fn fifo_refused() -> Option<String> {
 }
 
 fn no_fifo(error: &Error) -> String {
-    match error.raw_os_error() {
-        Some(libc::EPERM) => "no SCHED_FIFO: not permitted; run as root, grant CAP_SYS_NICE or raise \
-                              RLIMIT_RTPRIO (`ulimit -r 99`), and if this is root, give the cpu cgroup a \
-                              cpu.rt_runtime_us above 0"
-            .into(),
-        _ => format!("no SCHED_FIFO: {error}"),
-    }
+    format!("no SCHED_FIFO: {}", scheduling::explain_refusal(error))
 }
 
 /// Ends the process if one of its real-time threads uses a CPU for `longest` without sleeping: that

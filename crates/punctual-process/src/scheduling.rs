@@ -117,6 +117,47 @@ pub fn without_real_time<T>(reap: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Describes why the kernel refused a real-time policy to the calling thread, with the remedy.
+#[must_use]
+pub fn explain_refusal(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => refused_by(may_schedule()).into(),
+        _ => error.to_string(),
+    }
+}
+
+/// Describes why `EPERM` was returned to a thread with or without `CAP_SYS_NICE`.
+fn refused_by(has_capability: bool) -> &'static str {
+    if has_capability {
+        "not permitted, although CAP_SYS_NICE is effective; give the cpu cgroup a cpu.rt_runtime_us above 0, \
+         or leave the user namespace"
+    } else {
+        "not permitted; run as root, grant CAP_SYS_NICE, or raise the limit of this shell by `sudo prlimit --pid $$ \
+         --rtprio=99`"
+    }
+}
+
+/// Returns whether `CAP_SYS_NICE` is effective for the calling thread.
+fn may_schedule() -> bool {
+    /// `_LINUX_CAPABILITY_VERSION_3`: two sets of 32 bits each.
+    const VERSION_3: u32 = 0x2008_0522;
+    const CAP_SYS_NICE: u32 = 23;
+    /// `__user_cap_data_struct`.
+    #[repr(C)]
+    #[derive(Clone, Copy, Default)]
+    struct Sets {
+        effective: u32,
+        permitted: u32,
+        inheritable: u32,
+    }
+    // Version, and thread 0: the calling one.
+    let header = [VERSION_3, 0];
+    let mut sets = [Sets::default(); 2];
+    // SAFETY: the header is valid for reads, and with this version the kernel writes two sets.
+    let status = unsafe { libc::syscall(libc::SYS_capget, header.as_ptr(), sets.as_mut_ptr()) };
+    status == 0 && sets[0].effective >> CAP_SYS_NICE & 1 == 1
+}
+
 /// Time reserved under `SCHED_DEADLINE`, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {

@@ -62,7 +62,7 @@ impl Form {
                     in_guest(responder)
                 ),
                 "kill -TERM $!; wait $! || { cat said; exit 8; }
-        sed -n 's/signal 15 after \\([0-9]*\\) edges/\\1/p' said",
+        sed -n 's/stopped by SIGTERM after \\([0-9]*\\) edges/\\1/p' said",
             ),
         };
         format!(

@@ -22,7 +22,7 @@ pub(super) const PARTS: &[Part] = &[
         name: "readme",
         purpose: "the first commands of the README, as a newcomer runs them",
         limit_min: 60,
-        commands: &["cargo run --release -p gimbal", "cargo install --path crates/punctual-cli"],
+        commands: &["cargo run --release -p gimbal", "cargo install --locked --path crates/punctual-cli"],
     },
     Part {
         name: "release",

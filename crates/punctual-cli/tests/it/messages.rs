@@ -13,7 +13,7 @@ use xtask_support::cargo;
 use crate::support::{Scratch, program, punctual, text};
 
 /// The programs whose commands are looked for.
-const PROGRAMS: [&str; 26] = [
+const PROGRAMS: [&str; 27] = [
     "apt",
     "babeltrace2",
     "cargo",
@@ -27,6 +27,7 @@ const PROGRAMS: [&str; 26] = [
     "mount",
     "perf",
     "podman",
+    "prlimit",
     "punctual",
     "rmmod",
     "setcap",
@@ -99,6 +100,8 @@ const TABLE: &[(&str, &str)] = &[
         "podman run {flags} IMAGE",
         "podman run --help | grep -e --cap-add && podman run --help | grep -e --ulimit",
     ),
+    ("prlimit --pid $$ --memlock=unlimited", "prlimit --pid $$ --memlock"),
+    ("prlimit --pid $$ --rtprio=99", "prlimit --pid $$ --rtprio"),
     ("rmmod punctual_cpu", "rmmod --version"),
     ("swapoff -a", "swapoff --help | grep -e '-a, --all'"),
     ("sysctl kernel.sched_rt_runtime_us=-1", "sysctl -n kernel.sched_rt_runtime_us"),
@@ -114,9 +117,7 @@ const TABLE: &[(&str, &str)] = &[
     ("trace-cmd report", "trace-cmd report -h 2>&1"),
     ("ulimit -R unlimited", "bash -c 'ulimit -R'"),
     ("ulimit -f unlimited", "ulimit -f"),
-    ("ulimit -l unlimited", "bash -c 'ulimit -l'"),
     ("ulimit -n 1024", "ulimit -n"),
-    ("ulimit -r 99", "bash -c 'ulimit -r'"),
     ("ulimit -s", "ulimit -s"),
     ("ulimit -u", "bash -c 'ulimit -u'"),
     ("punctual bench --json", "punctual bench rtos --only 'thread switch' --samples 1 --json=new.json"),
@@ -147,6 +148,7 @@ const TABLE: &[(&str, &str)] = &[
     ("punctual trace exchange", "punctual trace exchange --help"),
     ("punctual trace record -- punctual trace exchange …", "punctual trace record --help"),
     ("punctual trace record -- ./my-app", "punctual trace record --help"),
+    ("punctual trace record -- {program}", "punctual trace record --help"),
     ("punctual trace record --buffer 65536", "punctual trace record --buffer 65536 --help"),
     ("punctual trace record --events usual", "punctual trace record --events usual --help"),
     ("punctual trace record", "punctual trace record --help"),

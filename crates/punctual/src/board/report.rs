@@ -14,6 +14,11 @@ pub(crate) fn write_helpers(_: &mut fmt::Formatter<'_>, _: &Report) -> fmt::Resu
     Ok(())
 }
 
+/// Writes nothing: a board has no tools.
+pub(crate) fn write_trace_commands(_: &mut fmt::Formatter<'_>) -> fmt::Result {
+    Ok(())
+}
+
 /// Writes nothing: no settings are requested from a system.
 pub(crate) fn write_settings(_: &mut fmt::Formatter<'_>, _: &Report) -> fmt::Result {
     Ok(())

@@ -38,14 +38,23 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns all missing settings, each with the remedy and, if it concerns one thread, with the
-    /// thread's name.
+    /// Returns all missing settings, each once with the remedy and the names of the threads that it
+    /// concerns, if any.
     pub fn all_missing(&self) -> Vec<String> {
-        let threads = self
-            .threads
-            .iter()
-            .flat_map(|t| t.missing.iter().map(move |what| format!("thread {}: {what}", t.thread)));
-        self.missing.iter().cloned().chain(threads).collect()
+        let mut by_threads: Vec<(&str, Vec<&str>)> = Vec::new();
+        for thread in &self.threads {
+            for what in &thread.missing {
+                match by_threads.iter_mut().find(|(other, _)| other == what) {
+                    Some((_, threads)) => threads.push(&thread.thread),
+                    None => by_threads.push((what, vec![&thread.thread])),
+                }
+            }
+        }
+        let by_threads = by_threads.into_iter().map(|(what, threads)| {
+            let s = if threads.len() == 1 { "" } else { "s" };
+            format!("thread{s} {}: {what}", threads.join(", "))
+        });
+        self.missing.iter().cloned().chain(by_threads).collect()
     }
 }
 
@@ -116,6 +125,16 @@ pub(crate) fn explain_findings(f: &mut fmt::Formatter<'_>, task: &TaskReport) ->
 /// Prints the helper processes of a run.
 pub(crate) fn write_helpers(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt::Result {
     report.helpers.iter().try_for_each(|helper| writeln!(f, "{helper}"))
+}
+
+/// Prints the commands that show why jobs were late.
+pub(crate) fn write_trace_commands(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let program = std::env::args_os().next().unwrap_or_else(|| "./my-app".into());
+    let program = program.display();
+    writeln!(
+        f,
+        "`punctual trace record -- {program}` and then `punctual trace report` show which threads had the CPU"
+    )
 }
 
 /// Prints the granted settings of a run.

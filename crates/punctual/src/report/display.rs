@@ -41,7 +41,10 @@ impl fmt::Display for Report {
             };
             writeln!(f, "{UNKNOWN} was not measured, because {why}")?;
         }
-        self.tasks.iter().try_for_each(|task| self.explain_misses(f, task))?;
+        self.tasks.iter().try_for_each(|task| explain_misses(f, task))?;
+        if !self.virtual_time && self.tasks.iter().any(is_late_by_others) {
+            super::write_trace_commands(f)?;
+        }
         for task in self.tasks.iter().filter(|task| task.early > 0) {
             explain_early(f, task)?;
         }
@@ -84,34 +87,33 @@ fn explain_early(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
     writeln!(f, "{name}: {releases} came too early{became}: more than {} in {}", task.burst, Nanos(interval))
 }
 
-impl Report {
-    /// Prints a line on the deadlines that a task missed, with the causes that are certain.
-    fn explain_misses(&self, f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
-        let Some(deadline) = task.deadline.filter(|_| task.misses > 0) else { return Ok(()) };
-        let deadline = deadline.as_ticks();
-        let (name, misses, jobs) = (task.name, task.misses, counted(task.jobs, "job"));
-        write!(f, "{name}: {misses} of {jobs} missed the deadline of {}", Nanos(deadline))?;
-        let suspends = task.suspended > 0;
-        let asleep = task.suspension_max > deadline;
-        if task.jitter.max > deadline {
-            write!(f, "; one of them started {} late", Nanos(task.jitter.max))?;
-        } else if asleep {
-            write!(f, "; one of them was suspended for {}", Nanos(task.suspension_max))?;
-        } else if task.execution.max > deadline {
-            write!(f, "; one of them took {} from start to end", Nanos(task.execution.max))?;
-        } else if suspends {
-            let jobs = counted(task.suspended, "job");
-            write!(f, "; {jobs} suspended themselves, for up to {}", Nanos(task.suspension_max))?;
-        }
-        writeln!(f)?;
-        if suspends {
-            writeln!(f, "    PUNCTUAL_GUARD=report names the calls in which its jobs wait")?;
-        }
-        if IS_PROCESS && !self.virtual_time && !asleep {
-            writeln!(f, "    `punctual trace record` and `report` show which threads had the CPU")?;
-        }
-        Ok(())
+/// Returns whether the task missed deadlines for reasons other than its own suspension.
+fn is_late_by_others(task: &TaskReport) -> bool {
+    task.misses > 0 && task.deadline.is_some_and(|deadline| task.suspension_max <= deadline.as_ticks())
+}
+
+/// Prints a line on the deadlines that a task missed, with the causes that are certain.
+fn explain_misses(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
+    let Some(deadline) = task.deadline.filter(|_| task.misses > 0) else { return Ok(()) };
+    let deadline = deadline.as_ticks();
+    let (name, misses, jobs) = (task.name, task.misses, counted(task.jobs, "job"));
+    write!(f, "{name}: {misses} of {jobs} missed the deadline of {}", Nanos(deadline))?;
+    let suspends = task.suspended > 0;
+    if task.jitter.max > deadline {
+        write!(f, "; one of them started {} late", Nanos(task.jitter.max))?;
+    } else if task.suspension_max > deadline {
+        write!(f, "; one of them was suspended for {}", Nanos(task.suspension_max))?;
+    } else if task.execution.max > deadline {
+        write!(f, "; one of them took {} from start to end", Nanos(task.execution.max))?;
+    } else if suspends {
+        let jobs = counted(task.suspended, "job");
+        write!(f, "; {jobs} suspended themselves, for up to {}", Nanos(task.suspension_max))?;
     }
+    writeln!(f)?;
+    if suspends {
+        writeln!(f, "    PUNCTUAL_GUARD=report names the calls in which its jobs wait")?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -97,15 +97,13 @@ pub(super) const COLUMNS: [Column<TaskReport>; 15] = [
         .shown_if(any_placed),
     Column::new("level", |task: &TaskReport, to| write!(to, "{}", task.level)),
     Column::new("jobs", |task: &TaskReport, to| known(task, to, task.jobs)),
-    Column::new("J max", |task: &TaskReport, to| known(task, to, Nanos(task.jitter.max))).shown_if(any_timed),
+    Column::new("J max", |task: &TaskReport, to| longest(task, to, task.jitter.max)).shown_if(any_timed),
     Column::new("p99.9", |task: &TaskReport, to| quantile(task, to, task.jitter.p999)).shown_if(any_timed),
     Column::new("p50", |task: &TaskReport, to| quantile(task, to, task.jitter.p50)).shown_if(any_timed),
-    Column::new("R max", |task: &TaskReport, to| known(task, to, Nanos(task.response.max)))
-        .shown_if(any_timed),
+    Column::new("R max", |task: &TaskReport, to| longest(task, to, task.response.max)).shown_if(any_timed),
     Column::new("p99.9", |task: &TaskReport, to| quantile(task, to, task.response.p999)).shown_if(any_timed),
     Column::new("p50", |task: &TaskReport, to| quantile(task, to, task.response.p50)).shown_if(any_timed),
-    Column::new("C max", |task: &TaskReport, to| known(task, to, Nanos(task.execution.max)))
-        .shown_if(any_timed),
+    Column::new("C max", |task: &TaskReport, to| longest(task, to, task.execution.max)).shown_if(any_timed),
     Column::new("overruns", |task: &TaskReport, to| write!(to, "{}", task.overruns)),
     Column::new("misses", |task: &TaskReport, to| known(task, to, task.misses)),
     Column::new("suspended", |task: &TaskReport, to| known(task, to, task.suspended)).shown_if(any_suspended),
@@ -135,9 +133,14 @@ fn known(task: &TaskReport, to: &mut dyn Write, figure: impl fmt::Display) -> fm
     if task.measured { write!(to, "{figure}") } else { to.write_str(UNKNOWN) }
 }
 
-/// Prints a quantile, in ns, of a task that has a histogram.
+/// Prints the longest time of the jobs of a task, in ns.
+fn longest(task: &TaskReport, to: &mut dyn Write, ns: u64) -> fmt::Result {
+    quantile(task, to, Some(ns))
+}
+
+/// Prints a quantile, in ns, of a task with jobs and a histogram.
 fn quantile(task: &TaskReport, to: &mut dyn Write, ns: Option<u64>) -> fmt::Result {
-    match ns {
+    match ns.filter(|_| task.jobs > 0) {
         Some(ns) => known(task, to, Nanos(ns)),
         None => to.write_str(UNKNOWN),
     }

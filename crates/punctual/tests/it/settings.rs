@@ -114,14 +114,12 @@ fn contains(ended: &Ended, words: &[&str]) {
 }
 
 /// Settings that each thread lacks without privileges, with the remedies.
-const MISSING: [&str; 7] = [
-    "thread level 3: no SCHED_FIFO priority 53: not permitted; run as root, grant CAP_SYS_NICE",
-    "thread level 1: no SCHED_FIFO priority 51: not permitted",
-    "thread event edge: no SCHED_FIFO priority 51: not permitted",
-    "thread event async: no SCHED_FIFO priority 52: not permitted",
-    "ulimit -r 99",
-    "memory is not locked: RLIMIT_MEMLOCK is 0 KiB; grant CAP_IPC_LOCK",
-    "ulimit -l unlimited",
+const MISSING: [&str; 4] = [
+    "threads level 3, level 2, level 1, event edge, event async: no SCHED_FIFO: not permitted; run as root, grant \
+     CAP_SYS_NICE, or raise",
+    "`sudo prlimit --pid $$ --rtprio=99`",
+    "memory is not locked: RLIMIT_MEMLOCK is 0 KiB; run as root, grant CAP_IPC_LOCK, or raise",
+    "`sudo prlimit --pid $$ --memlock=unlimited`",
 ];
 
 #[test]

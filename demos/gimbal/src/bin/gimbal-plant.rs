@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use gimbal::bus;
 use gimbal::output::say;
-use punctual_process::scheduling::set_policy;
+use punctual_process::scheduling::{explain_refusal, set_policy};
 
 /// Simulate a gimbal at the other end of a bus, until a signal ends the process
 #[derive(Debug, Parser)]
@@ -50,8 +50,9 @@ fn main() -> ExitCode {
         say(format_args!("gimbal-plant: ready at {}", path.display()));
         if let Some(error) = refused {
             say(format_args!(
-                "gimbal-plant: *** NOT REAL-TIME, ANSWERS MAY BE LATE: no SCHED_FIFO priority {priority}: {error}; run it as root, grant \
-                 CAP_SYS_NICE or raise RLIMIT_RTPRIO, or ask for none: --priority 0 ***"
+                "gimbal-plant: *** NOT REAL-TIME, ANSWERS MAY BE LATE: no SCHED_FIFO priority {priority}: {}; or \
+                 request none by --priority 0 ***",
+                explain_refusal(&error)
             ));
         }
     };

@@ -31,7 +31,10 @@ fn look(scene: &Scene, report: &mut Report) {
             .costs(Cost::typical(11_000_000, "behind two busy threads on the same CPU")),
             scene,
             ["--cap-add SYS_NICE --ulimit rtprio=99", "AmbientCapabilities=CAP_SYS_NICE, LimitRTPRIO=99"],
-            "echo '@realtime - rtprio 99' > /etc/security/limits.d/real-time.conf   # for users in the group realtime",
+            [
+                "sudo prlimit --pid $$ --rtprio=99   # for the programs of this shell",
+                "echo '@realtime - rtprio 99' > /etc/security/limits.d/real-time.conf   # for users in the group realtime",
+            ],
         )),
     }
     let needed = 256 << 20;
@@ -46,7 +49,10 @@ fn look(scene: &Scene, report: &mut Report) {
                 "--cap-add IPC_LOCK --ulimit memlock=-1",
                 "AmbientCapabilities=CAP_IPC_LOCK, LimitMEMLOCK=infinity",
             ],
-            "echo '@realtime - memlock unlimited' >> /etc/security/limits.d/real-time.conf",
+            [
+                "sudo prlimit --pid $$ --memlock=unlimited   # for the programs of this shell",
+                "echo '@realtime - memlock unlimited' >> /etc/security/limits.d/real-time.conf",
+            ],
         ));
     }
     if let (Some(app), Some(limit)) = (&scene.app, process.descriptors)
@@ -64,7 +70,7 @@ fn look(scene: &Scene, report: &mut Report) {
 }
 
 /// Adds the remedies that grant a right, inside or outside of a container.
-fn with_ways(finding: Finding, scene: &Scene, [flags, unit]: [&str; 2], limits: &str) -> Finding {
+fn with_ways(finding: Finding, scene: &Scene, [flags, unit]: [&str; 2], [shell, user]: [&str; 2]) -> Finding {
     let names = flags.split(' ').nth(1).unwrap_or_default();
     match &scene.machine.process.container {
         Some(Container::Docker) => finding.fix(Lasts::ThisStart, format!("docker run {flags} IMAGE")),
@@ -73,7 +79,7 @@ fn with_ways(finding: Finding, scene: &Scene, [flags, unit]: [&str; 2], limits: 
             Lasts::Always,
             format!("securityContext: {{ capabilities: {{ add: [\"{names}\"] }} }}   # of the container, in its pod"),
         ),
-        _ => finding.fix(Lasts::Always, limits).advise(Lasts::Always, format!("in the [Service] of a unit of systemd: {unit}")),
+        _ => finding.fix(Lasts::ThisStart, shell).fix(Lasts::Always, user).advise(Lasts::Always, format!("in the [Service] of a unit of systemd: {unit}")),
     }
 }
 
@@ -102,6 +108,8 @@ mod tests {
         assert!(with("/.dockerenv", "").contains("docker run --cap-add SYS_NICE --ulimit rtprio=99"));
         assert!(with("/run/.containerenv", "").contains("podman run --cap-add IPC_LOCK"));
         assert!(with("/proc/self/cgroup", "0::/kubepods").contains("add: [\"SYS_NICE\"]"));
-        assert!(with("/x", "").contains("LimitRTPRIO=99"));
+        for remedy in ["LimitRTPRIO=99", "sudo prlimit --pid $$ --rtprio=99"] {
+            assert!(with("/x", "").contains(remedy));
+        }
     }
 }

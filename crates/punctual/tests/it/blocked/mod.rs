@@ -153,7 +153,7 @@ fn names_blocking_job_and_its_locks() {
                 "a resource that other partitions use too, ",
             ),
         };
-        says(app, &ended, &["signal 15, and the job at level 1", level, holds, sleeps()]);
+        says(app, &ended, &["stopped by SIGTERM, and the job at level 1", level, holds, sleeps()]);
     }
 }
 
@@ -165,14 +165,14 @@ fn names_blocking_idle() {
             "global" => "`high` at level 2, thread",
             _ => "idle of the partition `slow`, thread ",
         };
-        says(app, &ended, &["signal 15, and ", holder]);
+        says(app, &ended, &["stopped by SIGTERM, and ", holder]);
     }
 }
 
 #[test]
 fn ends_the_process_despite_locked_standard_error() {
     for (app, ended) in stops(Holder::Low, true) {
-        says(app, &ended, &["signal 15, and the job at level 1"]);
+        says(app, &ended, &["stopped by SIGTERM, and the job at level 1"]);
     }
 }
 

@@ -117,11 +117,8 @@ impl Profile {
         let stolen: Vec<_> = stolen.map(|(after, before)| after?.checked_sub((*before)?)).collect();
         let text = write::json(self.runtime, &figures, report, &self.places, &stolen).to_string();
         let path = self.path.display();
-        match punctual_files::write(&self.path, (text + "\n").as_bytes()) {
-            Ok(()) => stderr::line(format_args!("the profile is in {path}")),
-            Err(error) => {
-                return stderr::line(format_args!("the profile could not be written to {path}: {error}"));
-            }
+        if let Err(error) = punctual_files::write(&self.path, (text + "\n").as_bytes()) {
+            return stderr::line(format_args!("the profile could not be written to {path}: {error}"));
         }
         if matches!(report.outcome, Outcome::Panicked { .. }) {
             stderr::line(format_args!("the profile covers only part of a run: {}", report.outcome));
@@ -130,8 +127,7 @@ impl Profile {
         let unseen: Vec<String> = unseen.map(|(task, _)| format!("`{}`", task.name)).collect();
         if !unseen.is_empty() {
             stderr::line(format_args!(
-                "the profile has no data on {}, because none of their jobs ran; run the app longer, or \
-                 release them",
+                "the profile has no data on {}: no job ran; run the app longer, or provide the inputs of the tasks",
                 unseen.join(", ")
             ));
         }

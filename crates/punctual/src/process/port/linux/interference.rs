@@ -61,7 +61,7 @@ pub(crate) fn throttling(cpu: usize) -> Vec<String> {
 fn throttling_note(runtime: i64, period: i64) -> Option<String> {
     (0..period).contains(&runtime).then(|| {
         format!(
-            "real-time throttling is on: {} of every {}; kernel.sched_rt_runtime_us=-1 turns it off, \
+            "real-time threads may use {} of every {}; `sysctl kernel.sched_rt_runtime_us=-1` removes the limit, \
              but then a real-time thread that does not end stops everything else on its CPU permanently",
             micros(runtime),
             micros(period)
@@ -106,8 +106,9 @@ mod tests {
     #[test]
     fn advice_to_disable_throttling_names_risk() {
         let note = throttling_note(950_000, 1_000_000).unwrap();
-        assert!(note.starts_with("real-time throttling is on: 950 ms of every 1.00 s; "), "{note}");
-        let (_, after_advice) = note.split_once("kernel.sched_rt_runtime_us=-1 turns it off").unwrap();
+        assert!(note.starts_with("real-time threads may use 950 ms of every 1.00 s; "), "{note}");
+        let (_, after_advice) =
+            note.split_once("`sysctl kernel.sched_rt_runtime_us=-1` removes the limit").unwrap();
         assert!(after_advice.contains("stops everything else on its CPU permanently"), "{note}");
     }
 

@@ -38,8 +38,8 @@ impl Locked {
             return Self {
                 user: false,
                 missing: Some(format!(
-                    "memory is not locked: RLIMIT_MEMLOCK is {} KiB; grant CAP_IPC_LOCK or raise it (`ulimit \
-                     -l unlimited`)",
+                    "memory is not locked: RLIMIT_MEMLOCK is {} KiB; run as root, grant CAP_IPC_LOCK, or raise the \
+                     limit of this shell by `sudo prlimit --pid $$ --memlock=unlimited`",
                     limit / 1024
                 )),
             };

@@ -88,8 +88,11 @@ pub(crate) fn apply(thread: &str, wanted: Wanted, stack: Option<Bounds>) -> Thre
     if let Some(wanted) = wanted.priority
         && (policy, priority) != ("SCHED_FIFO", i32::from(wanted))
     {
-        let why = refused.map_or_else(|| "the kernel accepted it and did not apply it".into(), explain);
-        missing.push(format!("{NO_FIFO} priority {wanted}: {why}"));
+        let why = refused.map_or_else(
+            || format!("the kernel accepted priority {wanted} and did not apply it"),
+            |error| scheduling::explain_refusal(&error),
+        );
+        missing.push(format!("{NO_FIFO}: {why}"));
     }
     let cpus = cpu::Allowed::of_this_thread().map_or_else(|error| error.to_string(), |cpus| cpus.to_string());
     ThreadSettings {
@@ -152,17 +155,6 @@ pub(crate) fn boosted<R>(priority: u8, f: impl FnOnce() -> R) -> R {
         let _ = rustix::thread::set_current_timer_slack(Some(slack));
     }
     result
-}
-
-fn explain(error: Error) -> String {
-    match error.raw_os_error() {
-        Some(libc::EPERM) => {
-            "not permitted; run as root, grant CAP_SYS_NICE, raise RLIMIT_RTPRIO (`ulimit -r \
-                              99`), and if this is root: give the cpu cgroup a cpu.rt_runtime_us above 0"
-                .into()
-        }
-        _ => error.to_string(),
-    }
 }
 
 /// Returns the name of the policy of the calling thread, and its real-time priority.

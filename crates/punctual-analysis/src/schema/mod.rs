@@ -43,7 +43,11 @@ enum Format {
 /// Returns the first error, with its line and the remedy.
 pub fn read(file: &str, text: &str) -> Result<System, InputError> {
     let format = if text.trim_start().starts_with('{') { Format::Json } else { Format::Toml };
-    let entries: file::File = parse(file, text, format, &[file::SCHEMA])?;
+    check_version(file, text, format, &[file::SCHEMA])?;
+    let entries: file::File = match format {
+        Format::Toml => from_toml(file, text)?,
+        Format::Json => from_json(file, text)?,
+    };
     build::build(entries).map_err(|problem| {
         let line = match format {
             Format::Toml => locate::in_toml(text, &problem.path),
@@ -53,13 +57,14 @@ pub fn read(file: &str, text: &str) -> Result<System, InputError> {
     })
 }
 
-/// Parses JSON of a schema.
+/// Parses JSON of a schema; `schemas` lists the supported versions, newest first.
 pub(crate) fn parse_json<T: DeserializeOwned>(
     file: &str,
     text: &str,
     schemas: &[&str],
 ) -> Result<T, InputError> {
-    parse(file, text, Format::Json, schemas)
+    check_version(file, text, Format::Json, schemas)?;
+    from_json(file, text)
 }
 
 /// Returns the line of a value in JSON.
@@ -73,57 +78,55 @@ pub(crate) fn cycle(system: &System) -> Option<(usize, String)> {
     build::cycle(system)
 }
 
-/// Parses a file; `schemas` lists the supported versions, newest first.
-fn parse<T: DeserializeOwned>(
-    file: &str,
-    text: &str,
-    format: Format,
-    schemas: &[&str],
-) -> Result<T, InputError> {
+/// Rejects a file of another schema than `schemas`, newest first.
+fn check_version(file: &str, text: &str, format: Format, schemas: &[&str]) -> Result<(), InputError> {
     #[derive(Deserialize)]
     struct Version {
         schema: Option<String>,
     }
-    let Version { schema: found } = decode(file, text, format)?;
-    if !found.as_deref().is_some_and(|found| schemas.contains(&found)) {
-        let schema = schemas.first().copied().unwrap_or_default();
-        let path = [Step::Key("schema")];
-        let (line, name) = match format {
-            Format::Toml => (locate::in_toml(text, &path), format!("`schema = \"{schema}\"`")),
-            Format::Json => (locate::in_json(text, &path), format!("`\"schema\": \"{schema}\"`")),
-        };
-        let what = match found {
-            Some(found) => format!("`{found}` is no schema that is read here"),
-            None => "the file names no schema".to_owned(),
-        };
-        return Err(
-            // A missing version belongs at the top.
-            Problem::new(&path, what, format!("write {name}, and what that version has"))
-                .at(file, line.or(Some(1))),
-        );
+    let Version { schema: found } = match format {
+        Format::Toml => from_toml(file, text)?,
+        Format::Json => from_json(file, text)?,
+    };
+    if found.as_deref().is_some_and(|found| schemas.contains(&found)) {
+        return Ok(());
     }
-    decode(file, text, format)
+    let schema = schemas.first().copied().unwrap_or_default();
+    let path = [Step::Key("schema")];
+    let (line, name) = match format {
+        Format::Toml => (locate::in_toml(text, &path), format!("`schema = \"{schema}\"`")),
+        Format::Json => (locate::in_json(text, &path), format!("`\"schema\": \"{schema}\"`")),
+    };
+    let what = match found {
+        Some(found) => format!("`{found}` is no schema that is read here"),
+        None => "the file names no schema".to_owned(),
+    };
+    // A missing version belongs at the top.
+    let problem = Problem::new(&path, what, format!("write {name}, and what that version has"));
+    Err(problem.at(file, line.or(Some(1))))
 }
 
-fn decode<T: DeserializeOwned>(file: &str, text: &str, format: Format) -> Result<T, InputError> {
-    let (line, what) = match format {
-        Format::Toml => match toml::from_str(text) {
-            Ok(value) => return Ok(value),
-            Err(error) => {
-                let before = error.span().map(|span| &text.as_bytes()[..span.start.min(text.len())]);
-                let line = before.map(|before| before.iter().filter(|&&byte| byte == b'\n').count() + 1);
-                (line, error.message().to_owned())
-            }
-        },
-        Format::Json => match serde_json::from_str(text) {
-            Ok(value) => return Ok(value),
-            Err(error) => {
-                let what = error.to_string();
-                let end = what.rfind(" at line ").unwrap_or(what.len());
-                (Some(error.line().max(1)), what[..end].to_owned())
-            }
-        },
-    };
+// One function for each format, because deserializers take a third of the time of a build of this
+// crate, and most types have one format only.
+
+fn from_toml<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, InputError> {
+    toml::from_str(text).map_err(|error| {
+        let before = error.span().map(|span| &text.as_bytes()[..span.start.min(text.len())]);
+        let line = before.map(|before| before.iter().filter(|&&byte| byte == b'\n').count() + 1);
+        invalid(file, line, error.message().to_owned())
+    })
+}
+
+fn from_json<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, InputError> {
+    serde_json::from_str(text).map_err(|error| {
+        let what = error.to_string();
+        let end = what.rfind(" at line ").unwrap_or(what.len());
+        invalid(file, Some(error.line().max(1)), what[..end].to_owned())
+    })
+}
+
+/// Describes text that does not fit its type, with the remedy.
+fn invalid(file: &str, line: Option<usize>, what: String) -> InputError {
     let fix = if what.starts_with("unknown field") {
         "correct the name or take it out; docs/book/src/reference/taskset.md lists all of them"
     } else if what.starts_with("missing field") {
@@ -131,7 +134,7 @@ fn decode<T: DeserializeOwned>(file: &str, text: &str, format: Format) -> Result
     } else {
         "docs/book/src/reference/taskset.md shows a file with everything in it"
     };
-    Err(InputError { file: file.to_owned(), line, what, fix: fix.to_owned() })
+    InputError { file: file.to_owned(), line, what, fix: fix.to_owned() }
 }
 
 /// Returns the line of a task, by index, in a file that [`read`] accepts.

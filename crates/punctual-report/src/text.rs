@@ -44,7 +44,7 @@ pub fn wrapped(first: &str, text: &str, indent: usize, width: usize) -> String {
     let mut words = text.split(' ').peekable();
     while let Some(word) = words.next() {
         let mut word = word.to_owned();
-        while let Some(next) = words.next_if(|next| belongs(&word, next)) {
+        while let Some(next) = words.next_if(|next| continues_number(&word, next)) {
             word = word + " " + next;
         }
         let length = word.chars().count();
@@ -65,12 +65,19 @@ pub fn wrapped(first: &str, text: &str, indent: usize, width: usize) -> String {
     out
 }
 
-/// Returns `true` if a word continues a number.
-fn belongs(number: &str, next: &str) -> bool {
-    let unit = next.trim_end_matches([',', ';', '.', ':']);
-    let is_thousand = next.len() >= 3 && next.bytes().all(|byte| byte.is_ascii_digit());
-    number.ends_with(|last: char| last.is_ascii_digit())
-        && (is_thousand || ["ns", "µs", "ms", "s"].contains(&unit))
+/// Units that belong on the line of their number.
+const UNITS: [&str; 18] = [
+    "ns", "µs", "ms", "s", "%", "×", "‰", "B", "KiB", "MiB", "GiB", "Hz", "kHz", "MHz", "GHz", "rad", "mrad",
+    "µrad",
+];
+
+/// Returns `true` if `after` continues the number at the end of `before`: with a unit, or with
+/// three more digits.
+pub(crate) fn continues_number(before: &str, after: &str) -> bool {
+    let end = after.find(|c: char| !c.is_alphanumeric() && !"%×‰".contains(c)).unwrap_or(after.len());
+    let word = &after[..end];
+    let is_thousand = word.len() == 3 && word.bytes().all(|byte| byte.is_ascii_digit());
+    before.ends_with(|last: char| last.is_ascii_digit()) && (is_thousand || UNITS.contains(&word))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod curves;
 
 use std::fmt::Write as _;
 
-use punctual_report::escape::{Escaped, NoBreak};
+use punctual_report::escape::{Code, Escaped, NoBreak};
 use punctual_report::format::{format_count, format_nanos};
 use punctual_report::page::{Figure, Frame, Page, legend, note};
 
@@ -176,10 +176,10 @@ fn body(suite: &Suite, empty_ns: f64, out: &mut String) {
     }
     *out += "<div class=\"notes\">";
     for (number, text) in footnotes.iter() {
-        let _ = writeln!(out, "<p><sup>{number}</sup> {}</p>", Escaped(text));
+        let _ = writeln!(out, "<p><sup>{number}</sup> {}</p>", Code(text));
     }
     for note in &suite.notes {
-        let _ = writeln!(out, "<p>{}</p>", Escaped(note));
+        let _ = writeln!(out, "<p>{}</p>", Code(note));
     }
     *out += "</div>\n";
 }

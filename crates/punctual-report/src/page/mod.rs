@@ -160,12 +160,12 @@ pub struct Facts(String);
 impl Facts {
     /// Adds a value.
     pub fn add(&mut self, name: &str, value: &str) {
-        let _ = write!(self.0, "<dt>{}</dt><dd>{}</dd>", Escaped(name), Escaped(value));
+        let _ = write!(self.0, "<dt>{}</dt><dd>{}</dd>", Escaped(name), Code(value));
     }
 
     /// Adds a value that indicates a fault.
     pub fn add_fault(&mut self, name: &str, value: &str) {
-        let _ = write!(self.0, "<dt>{}</dt><dd class=\"fault\">{}</dd>", Escaped(name), Escaped(value));
+        let _ = write!(self.0, "<dt>{}</dt><dd class=\"fault\">{}</dd>", Escaped(name), Code(value));
     }
 
     /// Returns the list as HTML.

@@ -1,7 +1,7 @@
 //! Section of the page for a chain of tasks: its table, and a drawing of its longest crossing with
 //! one row per stage.
 
-use punctual_report::escape::Escaped;
+use punctual_report::escape::{Code, Escaped};
 use punctual_report::format::{format_clock, format_count, format_part, unit};
 use punctual_report::page::note;
 use punctual_report::scale::Linear;
@@ -52,7 +52,7 @@ pub(super) fn section(stages: &[String], chain: &Chain, report: &Report<'_>) -> 
         }
         out += "<ol>";
         for sentence in explain::crossing(longest, report.names) {
-            out += &format!("<li>{}</li>", Escaped(&sentence));
+            out += &format!("<li>{}</li>", Code(&sentence));
         }
         out += "</ol></figure>";
     }

@@ -163,7 +163,7 @@ fn heading(index: usize, task: &TaskStats, report: &Report<'_>, out: &mut String
             count => facts.push(format!("{} {what}s", format_count(count))),
         }
     }
-    let _ = write!(out, "<p class=\"facts\">{}", Escaped(&facts.join(" · ")));
+    let _ = write!(out, "<p class=\"facts\">{}", Code(&facts.join(" · ")));
     if task.misses() > 0 {
         let _ = write!(out, " · <b class=\"fault\">{} deadline misses</b>", format_count(task.misses()));
     }
@@ -250,11 +250,11 @@ fn job(index: usize, rank: usize, place: &str, captured: &CapturedJob, report: &
             Some(letter) => {
                 write!(out, "<dt><i class=\"sign {letter}\">{letter}</i></dt><dd>{}</dd>", Code(&text))
             }
-            None => write!(out, "<dt></dt><dd>{}</dd>", Escaped(&text)),
+            None => write!(out, "<dt></dt><dd>{}</dd>", Code(&text)),
         };
     }
     if let Some(calls) = explain::system_calls(captured, report.names) {
-        let _ = write!(out, "<dt></dt><dd>{}</dd>", Escaped(&calls));
+        let _ = write!(out, "<dt></dt><dd>{}</dd>", Code(&calls));
     }
     out += "</dl></div>";
     out

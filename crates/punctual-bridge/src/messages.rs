@@ -55,6 +55,17 @@ impl Time {
     /// The release of the message: the bridge or transport fills it in, so a task need not convert
     /// it.
     pub const RELEASE: Self = Self { sec: i32::MIN, nanosec: u32::MAX };
+
+    /// Returns the time with this number of ns since 1970: before 2038, like the ROS type.
+    pub(crate) const fn from_ns(time_ns: u64) -> Self {
+        Self { sec: (time_ns / NANOS) as i32, nanosec: (time_ns % NANOS) as u32 }
+    }
+
+    /// Returns the ns since 1970; `None` before that, and for [`RELEASE`](Self::RELEASE).
+    pub fn to_ns(self) -> Option<u64> {
+        let seconds = u64::try_from(self.sec).ok()?;
+        Some(seconds * NANOS + u64::from(self.nanosec))
+    }
 }
 
 /// [`Time::RELEASE`].
@@ -71,13 +82,7 @@ impl Value for Time {
     const EMPTY: Self = Self::RELEASE;
 
     fn encode(&self, to: &mut Encoder) {
-        let time = match *self {
-            // Valid until 2038, like the ROS type.
-            Self::RELEASE => {
-                Self { sec: (to.time_ns() / NANOS) as i32, nanosec: (to.time_ns() % NANOS) as u32 }
-            }
-            time => time,
-        };
+        let time = if *self == Self::RELEASE { Self::from_ns(to.time_ns()) } else { *self };
         time.sec.encode(to);
         time.nanosec.encode(to);
     }

@@ -3,11 +3,14 @@
 use std::fmt;
 
 use super::decode::Decoder;
-use super::{Description, Element, Kind, Scalar, Value};
+use super::{Description, Element, Field, Kind, Scalar, Value};
+use crate::messages::Time;
 
 /// The encapsulation header before a message: plain CDR, little-endian, no options. Alignment is
 /// relative to its end.
 const HEADER: [u8; 4] = [0, 1, 0, 0];
+/// The size of a time in a message.
+const TIME_BYTES: usize = 8;
 
 /// The bytes of a message while it is encoded.
 #[derive(Debug, Default)]
@@ -231,6 +234,50 @@ pub(super) fn width(kind: Kind) -> usize {
     }
 }
 
+/// Replaces every time in the CDR bytes of a message that is `from_ns` since 1970 by `to_ns`: those
+/// that the app has left at the [release](crate::messages::Time::RELEASE) of the message.
+///
+/// If `payload` belongs to another message, the remainder is unchanged.
+pub fn replace_times(description: &Description, payload: &mut [u8], from_ns: u64, to_ns: u64) {
+    fn find(kind: Kind, bytes: &mut Bytes<'_>, from: [u8; TIME_BYTES], found: &mut Vec<usize>) -> Option<()> {
+        match kind {
+            Kind::Scalar(scalar) => scalar.read(bytes).map(drop),
+            Kind::Text(_) => bytes.text().map(drop),
+            Kind::Array(element, length) => (0..length).try_for_each(|_| find(*element, bytes, from, found)),
+            Kind::Sequence(element, _) => {
+                (0..bytes.length()?).try_for_each(|_| find(*element, bytes, from, found))
+            }
+            Kind::Message(inner) if inner.name() == crate::messages::TIME => {
+                let time = [bytes.take::<4>()?, bytes.take::<4>()?];
+                if time.as_flattened() == from {
+                    found.push(HEADER.len() + bytes.at - TIME_BYTES);
+                }
+                Some(())
+            }
+            Kind::Message(inner) => {
+                inner.fields().iter().try_for_each(|field| find(field.kind(), bytes, from, found))
+            }
+        }
+    }
+
+    let bytes_of = |time_ns| {
+        let Time { sec, nanosec } = Time::from_ns(time_ns);
+        let mut bytes = [0; TIME_BYTES];
+        bytes[..4].copy_from_slice(&sec.to_le_bytes());
+        bytes[4..].copy_from_slice(&nanosec.to_le_bytes());
+        bytes
+    };
+    let mut found = vec![];
+    if let Some(mut bytes) = Bytes::of(payload) {
+        let from = bytes_of(from_ns);
+        let each = |field: &Field| find(field.kind(), &mut bytes, from, &mut found);
+        // An encoder created them, so no bytes are missing.
+        let _ = description.fields().iter().map(each).collect::<Option<()>>();
+    }
+    let to = bytes_of(to_ns);
+    found.into_iter().for_each(|at| payload[at..at + TIME_BYTES].copy_from_slice(&to));
+}
+
 /// Converts the CDR bytes of message number `sequence` to the ROS 1 layout: values without padding,
 /// and headers with a sequence number.
 ///
@@ -285,8 +332,14 @@ pub fn pack(description: &Description, payload: &[u8], sequence: u32) -> Vec<u8>
 
 #[cfg(test)]
 mod tests {
-    use super::super::Message;
+    use super::super::{Layout, Message, Text, decode};
     use super::*;
+    use crate::messages::geometry_msgs::TransformStamped;
+    use crate::messages::tf2_msgs::TFMessage;
+
+    fn text<const N: usize>(text: &str) -> Text<N> {
+        Text::new(text).expect("there is room")
+    }
 
     #[derive(Clone, Copy, punctual_macros::Message)]
     struct Inner {
@@ -320,6 +373,25 @@ mod tests {
         expected.extend([0xff; 8]);
         assert_eq!(bytes, expected);
         assert_eq!(encoder.encode(0, &outer()), expected, "nothing is left of the one before");
+    }
+
+    #[test]
+    fn replaces_only_times_of_the_release() {
+        let transform = TransformStamped { child_frame_id: text("pan"), ..Value::EMPTY };
+        let mut other = transform;
+        other.header.stamp = Time { sec: 3, nanosec: 4 };
+        let sent = TFMessage::<2> { transforms: [transform, other].into() };
+        let mut encoder = Encoder::default();
+        let mut bytes = encoder.encode(1_000_000_007, &sent).to_vec();
+        replace_times(TFMessage::<2>::DESCRIPTION, &mut bytes, 1_000_000_007, 5_000_000_006);
+        let received: TFMessage<2> = decode(&bytes, Layout::Cdr).expect("it is valid");
+        let stamps: Vec<Time> = received.transforms.iter().map(|one| one.header.stamp).collect();
+        assert_eq!(stamps, [Time { sec: 5, nanosec: 6 }, Time { sec: 3, nanosec: 4 }]);
+        assert_eq!(received.transforms[1].child_frame_id, text("pan"));
+        for length in 0..bytes.len() {
+            // Incomplete messages, which no encoder creates.
+            replace_times(TFMessage::<2>::DESCRIPTION, &mut bytes[..length], 1, 2);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub(crate) mod ros2msg;
 mod show;
 mod variable;
 
-pub use self::cdr::{Encoder, pack};
+pub use self::cdr::{Encoder, pack, replace_times};
 pub use self::decode::{DecodeError, Decoder, Layout, Numbers, decode, decode_with};
 pub use self::parse::{ParseError, parse};
 pub use self::ros2msg::Dialect;

@@ -16,6 +16,7 @@ use crate::message::Encoder;
 use crate::output::{FLUSH_INTERVAL, Output, OutputThread};
 use crate::replay;
 use crate::report::{Report, SinkReport, TopicReport};
+use crate::simulation::Simulation;
 use crate::sink::{Channel, Clock, Sample, Sink};
 use crate::topic::{Outgoing, Source, private};
 use crate::transport::{self, Server, TransportServer};
@@ -40,6 +41,7 @@ pub struct Bridge {
     transports: Option<TransportServer>,
     without_diagnostics: bool,
     virtual_time: bool,
+    simulated_time: bool,
 }
 
 /// The error of [`Bridge::start`].
@@ -68,6 +70,9 @@ pub enum StartError {
     /// Transports cannot be admitted.
     #[error("transports cannot be admitted: {0}")]
     Transports(io::Error),
+    /// The app cannot follow a simulator.
+    #[error("no simulated time: {0}")]
+    Simulation(String),
     /// The recording cannot be replayed.
     #[error("no replay: {0}")]
     Replay(String),
@@ -133,6 +138,36 @@ impl Bridge {
         self
     }
 
+    /// Makes virtual time follow a simulator: it advances only as far as the topic `/clock` of type
+    /// `rosgraph_msgs/msg/Clock` permits, which a transport carries. Implies
+    /// [`virtual_time`](Self::virtual_time); [`start`](Self::start) must be called in `init`.
+    ///
+    /// The first message sets the simulated time of the start of virtual time, before which no job
+    /// runs. A message with the time `t` lets all jobs run that are released until `t`, inclusive,
+    /// after the messages that arrived before it have reached their topics. No time passes
+    /// otherwise, also while no simulator runs. Outgoing messages have the simulated time of their
+    /// release, as if it were that since 1970.
+    ///
+    /// After a message with an earlier time than before, as after a reset of the simulator, virtual
+    /// time continues, and later messages of the app have the new time. After a jump forward all
+    /// jobs of the time in between run. Malformed messages on `/clock` are rejected and counted. In
+    /// a [replay](crate::is_replay), time is that of the recording.
+    ///
+    /// ```no_run
+    /// # use punctual_bridge::messages::Vector3;
+    /// # use punctual_bridge::{Bridge, Topic, TransportServer};
+    /// # static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
+    /// let is_simulated = std::env::var_os("SIMULATED").is_some();
+    /// let transports = TransportServer::new("gimbal");
+    /// let bridge = Bridge::new().topic(&ANGLES).transports(transports).simulated_time(is_simulated);
+    /// let running = bridge.start()?;
+    /// # Ok::<(), punctual_bridge::StartError>(())
+    /// ```
+    pub fn simulated_time(mut self, is_simulated: bool) -> Self {
+        self.simulated_time = is_simulated;
+        self
+    }
+
     /// Starts the helper: an ordinary thread, off the CPUs of the partitions if the machine has
     /// others and the app has been started. Therefore call it in `init`.
     ///
@@ -156,8 +191,16 @@ impl Bridge {
         }
         let replay = replay::begin().map_err(StartError::Replay)?;
         if is_replay() {
-            (self.virtual_time, self.transports) = (true, None);
+            (self.virtual_time, self.transports, self.simulated_time) = (true, None, false);
         }
+        let simulation = match &mut self.transports {
+            _ if !self.simulated_time => None,
+            Some(server) => Some(Simulation::start(server).map_err(StartError::Simulation)?),
+            None => {
+                return Err(StartError::Simulation("add `Bridge::transports`, which carry /clock".into()));
+            }
+        };
+        self.virtual_time |= self.simulated_time;
         let connect = |(topic, channel): (&&'static dyn private::Outgoing, &Channel)| {
             let source =
                 topic.connect(self.virtual_time).map_err(|Taken| StartError::Taken(channel.topic))?;
@@ -204,7 +247,8 @@ impl Bridge {
             threads = sinks.drain(..).map(start).collect::<Result<_, _>>()?;
         }
         let encoder = Encoder::default();
-        let helper = Helper { topics, outgoing, sinks, threads, server, diagnostics, clock, encoder };
+        let helper =
+            Helper { topics, outgoing, sinks, threads, server, simulation, diagnostics, clock, encoder };
         let thread = punctual::background::spawn("punctual-bridge", move || helper.run(&ends));
         thread.map(|thread| Running { over, thread: Some(thread) }).map_err(StartError::Thread)
     }
@@ -302,6 +346,7 @@ struct Helper {
     /// With transports, the sinks.
     threads: Vec<OutputThread>,
     server: Option<Server>,
+    simulation: Option<Simulation>,
     /// The publisher of the topic after the others.
     diagnostics: Option<Diagnostics>,
     clock: Clock,
@@ -315,7 +360,12 @@ impl Helper {
             // Read before the round, so that the round includes all messages published before the
             // end.
             let is_last = over.load(Ordering::Acquire);
+            let clock = self.simulation.as_ref().and_then(Simulation::new_clock);
             self.carry();
+            if let (Some(simulation), Some(clock)) = (&self.simulation, clock) {
+                self.clock = clock;
+                simulation.adopted();
+            }
             self.count();
             if let Some(server) = &mut self.server {
                 server.end_round(self.clock.offset_ns());
@@ -347,7 +397,7 @@ impl Helper {
 
     /// Passes queued messages to the sinks.
     fn carry(&mut self) {
-        let Self { topics, outgoing, sinks, threads, server, diagnostics, clock, encoder } = self;
+        let Self { topics, outgoing, sinks, threads, server, diagnostics, clock, encoder, .. } = self;
         for (index, Carried { channel, source, taken, .. }) in topics.iter_mut().enumerate() {
             source.drain(encoder, clock, &mut |time_ns, sequence, payload| {
                 *taken += 1;
@@ -437,8 +487,8 @@ mod tests {
         let traffic = Traffic::new(channel.topic);
         let topics = vec![Carried { channel, source, taken: 0, lost_before: 0, said: 0, traffic }];
         let (clock, encoder) = (Clock::outdated(), Encoder::default());
-        let (threads, server, diagnostics) = (vec![], None, None);
-        Helper { topics, outgoing: 1, sinks, threads, server, diagnostics, clock, encoder }
+        let (threads, server, simulation, diagnostics) = (vec![], None, None, None);
+        Helper { topics, outgoing: 1, sinks, threads, server, simulation, diagnostics, clock, encoder }
     }
 
     #[test]

@@ -125,6 +125,7 @@ mod records;
 mod recovery;
 mod replay;
 mod report;
+mod simulation;
 mod sink;
 mod topic;
 pub mod transport;

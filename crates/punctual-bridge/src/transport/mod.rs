@@ -140,4 +140,4 @@ pub(crate) use layout::hash;
 pub use layout::{Direction, TopicInfo};
 pub use report::TransportReport;
 pub use server::TransportServer;
-pub(crate) use server::{INTERVAL, Server};
+pub(crate) use server::{INTERVAL, Receive, Server};

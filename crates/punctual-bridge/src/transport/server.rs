@@ -80,6 +80,11 @@ impl TransportServer {
         &self.name
     }
 
+    /// Returns the incoming topics.
+    pub(crate) fn incoming_mut(&mut self) -> &mut Vec<Box<dyn Receive>> {
+        &mut self.incoming
+    }
+
     /// Listens at a socket in the file system instead of an abstract one. Its mode is 0660. The
     /// directory must be writable by its owner only, such as a `RuntimeDirectory` of systemd. The
     /// socket of a killed app is replaced.
@@ -164,7 +169,7 @@ impl fmt::Debug for TransportServer {
 }
 
 /// A subscription to messages of any type.
-pub(super) trait Receive: Send {
+pub(crate) trait Receive: Send {
     fn name(&self) -> &'static str;
     fn description(&self) -> &'static Description;
     fn qos(&self) -> Qos;

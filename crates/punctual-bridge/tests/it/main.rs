@@ -12,6 +12,7 @@ mod helper;
 mod incoming;
 #[cfg(feature = "mcap")]
 mod recordings;
+mod simulation;
 #[cfg(feature = "mcap")]
 mod standard_messages;
 mod transports;

@@ -27,6 +27,12 @@ impl VirtualThread {
         }
         self.runtime.host.turns.pause_guest(instant)
     }
+
+    /// Returns `true` if the app is stopping: the thread must end then. For waiting in real time,
+    /// during which no time passes in the app.
+    pub fn is_stopping(&self) -> bool {
+        self.runtime.is_stopping()
+    }
 }
 
 /// Ends the turns of the thread.

@@ -14,9 +14,6 @@ use ros2_client::dds::rustdds::DomainParticipantBuilder;
 
 use crate::node::Ros2Error;
 
-/// The highest domain for which there are ports.
-const LAST_DOMAIN: u16 = 232;
-
 /// The implementations of ROS 2 on DDS, which interoperate.
 const ON_DDS: [&str; 5] = [
     "rmw_fastrtps_cpp",
@@ -35,17 +32,11 @@ pub(crate) struct Discovery {
 }
 
 impl Discovery {
-    /// Reads the variables, each by `get`. An empty one counts as unset.
-    pub(crate) fn new(get: impl Fn(&str) -> Option<String>) -> Result<Self, Ros2Error> {
+    /// Reads the variables other than that of the domain, each by `get`. An empty one counts as
+    /// unset.
+    pub(crate) fn new(domain: u16, get: impl Fn(&str) -> Option<String>) -> Result<Self, Ros2Error> {
         let get = |name: &str| get(name).filter(|value| !value.is_empty());
         let rejected = |variable, value, advice| Err(Ros2Error::Environment { variable, value, advice });
-        let domain = match get("ROS_DOMAIN_ID") {
-            None => 0,
-            Some(text) => match text.parse() {
-                Ok(domain) if domain <= LAST_DOMAIN => domain,
-                _ => return Err(Ros2Error::Domain(text)),
-            },
-        };
         let middleware = "RMW_IMPLEMENTATION";
         if let Some(value) = get(middleware).filter(|value| !ON_DDS.contains(&value.as_str())) {
             return rejected(middleware, value, "this node is on DDS; choose one such as rmw_cyclonedds_cpp");
@@ -88,20 +79,17 @@ mod tests {
     fn read(variables: &[(&str, &str)]) -> Result<Discovery, String> {
         let get =
             |name: &str| variables.iter().find(|(set, _)| *set == name).map(|(_, value)| (*value).to_owned());
-        Discovery::new(get).map_err(|error| error.to_string())
+        Discovery::new(7, get).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn honors_domain_and_range() {
-        let subnet = |domain| Ok(Discovery { domain, is_local: false });
-        let local = Ok(Discovery { domain: 0, is_local: true });
-        assert_eq!(read(&[]), subnet(0));
-        assert_eq!(read(&[("ROS_DOMAIN_ID", ""), ("ROS_LOCALHOST_ONLY", "0")]), subnet(0));
-        assert_eq!(
-            read(&[("ROS_DOMAIN_ID", "232"), ("RMW_IMPLEMENTATION", "rmw_cyclonedds_cpp")]),
-            subnet(232)
-        );
-        assert_eq!(read(&[("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET")]), subnet(0));
+    fn honors_range() {
+        let subnet = Ok(Discovery { domain: 7, is_local: false });
+        let local = Ok(Discovery { domain: 7, is_local: true });
+        assert_eq!(read(&[]), subnet);
+        assert_eq!(read(&[("ROS_STATIC_PEERS", ""), ("ROS_LOCALHOST_ONLY", "0")]), subnet);
+        assert_eq!(read(&[("RMW_IMPLEMENTATION", "rmw_cyclonedds_cpp")]), subnet);
+        assert_eq!(read(&[("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET")]), subnet);
         assert_eq!(read(&[("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")]), local);
         // It takes precedence, as in rcl.
         assert_eq!(read(&[("ROS_LOCALHOST_ONLY", "1"), ("ROS_AUTOMATIC_DISCOVERY_RANGE", "OFF")]), local);
@@ -118,9 +106,6 @@ mod tests {
     #[test]
     fn rejects_unsupported_settings() {
         for (variable, value) in [
-            ("ROS_DOMAIN_ID", "233"),
-            ("ROS_DOMAIN_ID", "-1"),
-            ("ROS_DOMAIN_ID", "x"),
             ("ROS_LOCALHOST_ONLY", "true"),
             ("ROS_STATIC_PEERS", "192.168.0.7"),
             ("ROS_AUTOMATIC_DISCOVERY_RANGE", "OFF"),

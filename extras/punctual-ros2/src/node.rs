@@ -12,7 +12,9 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures::future::{Either, select};
 use futures::stream::StreamExt;
 use punctual_bridge::transport::{Direction, IncomingPublisher, OutgoingMessage, TopicInfo};
-use punctual_transport::{App, AppTopic, Network, Notice, print, restart, type_hash};
+use punctual_transport::{
+    App, AppTopic, InvalidDomain, Network, Notice, print, restart, ros_domain, type_hash,
+};
 use ros2_client::dds::rustdds::no_key::DataWriter;
 use ros2_client::dds::rustdds::{Timestamp, Topic};
 use ros2_client::dds::{Context, Node, ServiceMapping};
@@ -129,8 +131,8 @@ pub(crate) enum Ros2Error {
     #[error("--ros-args: {0}")]
     Argument(String),
     /// The domain is invalid.
-    #[error("ROS_DOMAIN_ID is {0:?}; it must be a number from 0 to 232")]
-    Domain(String),
+    #[error(transparent)]
+    Domain(#[from] InvalidDomain),
     /// The operation failed.
     #[error(
         "the node {name} in domain {domain}: {reason}; has the machine a network interface that is up, and are the ports of the domain free?"
@@ -183,7 +185,7 @@ every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are err
         let name = arguments.name.clone();
         let node = NodeName::new(&arguments.namespace, &name)
             .map_err(|error| Ros2Error::Name { name: name.clone(), reason: error.to_string() })?;
-        let discovery = Discovery::new(variable)?;
+        let discovery = Discovery::new(ros_domain()?, variable)?;
         let services = parameters::mapping(variable("RMW_IMPLEMENTATION").as_deref())
             .map(|mapping| (mapping, Access::new(app.process)));
         if services.is_none() {

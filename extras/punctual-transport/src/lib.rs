@@ -40,6 +40,7 @@
 
 mod carry;
 mod command_line;
+mod domain;
 mod notice;
 mod type_hash;
 mod worker;
@@ -50,6 +51,7 @@ use std::process::ExitCode;
 use punctual_bridge::transport::{IncomingPublisher, OutgoingMessage, TopicInfo};
 
 use command_line::Parsed;
+pub use domain::{InvalidDomain, ros_domain};
 pub use notice::{Notice, print};
 pub use type_hash::type_hash;
 

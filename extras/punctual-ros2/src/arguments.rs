@@ -5,7 +5,7 @@
 //! | `-r __node:=NAME`, `-r __ns:=/NAMESPACE` | name and namespace of the node |
 //! | `-r FROM:=TO`, also with `rostopic://` or `rosservice://` | another name of a topic or service |
 //! | `-p qos_overrides./TOPIC.publisher.POLICY:=VALUE`, or `.subscription.` | quality of service |
-//! | `-p NAME:=VALUE` | the initial value of a parameter of the app |
+//! | `-p NAME:=VALUE` | the initial value of `use_sim_time`, or of a parameter of the app |
 //!
 //! A rule or parameter that begins with `NODE:` applies to a node of this name only. Of several
 //! rules that match, the first one applies. Others, such as `--params-file`, are rejected.
@@ -134,7 +134,12 @@ impl Arguments {
 
     fn parameter(&mut self, name: &str, value: &str) -> Result<(), String> {
         let Some(rest) = name.strip_prefix(QOS_OVERRIDES) else {
-            let value = value.trim_matches(['"', '\'']);
+            let value = match value.trim_matches(['"', '\'']) {
+                // As in YAML.
+                "True" | "TRUE" => "true",
+                "False" | "FALSE" => "false",
+                value => value,
+            };
             self.assignments.push((name.to_owned(), value.to_owned()));
             return Ok(());
         };
@@ -156,6 +161,11 @@ impl Arguments {
         self.remap(Scope::Services, name)
     }
 
+    /// Returns the name of a topic.
+    pub(crate) fn topic(&self, name: &str) -> String {
+        self.remap(Scope::Topics, name)
+    }
+
     fn remap(&self, scope: Scope, name: &str) -> String {
         let applies = |rule: &&Rule| rule.from == name && (rule.scope == scope || rule.scope == Scope::Both);
         self.rules.iter().find(applies).map_or(name, |rule| &rule.to).to_owned()
@@ -167,7 +177,7 @@ impl Arguments {
     /// The reason why a quality of service is invalid.
     pub(crate) fn apply(&self, topics: &mut [TopicInfo]) -> Result<(), String> {
         for topic in topics.iter_mut() {
-            topic.name = self.remap(Scope::Topics, &topic.name);
+            topic.name = self.topic(&topic.name);
         }
         for Override { topic, direction, policy, value } in &self.overrides {
             let is_meant = |info: &&mut TopicInfo| info.name == *topic && info.direction == *direction;
@@ -216,7 +226,7 @@ mod tests {
     }
 
     fn topic(words: &str, name: &str) -> String {
-        read(words).unwrap().remap(Scope::Topics, name)
+        read(words).unwrap().topic(name)
     }
 
     #[test]
@@ -285,8 +295,11 @@ mod tests {
 
     #[test]
     fn parameters_are_assignments() {
-        let arguments = read("--ros-args -p pan.kp:=2.5 -p my_app:mode:='fast' -p other:x:=1").unwrap();
-        let expected = [("pan.kp", "2.5"), ("mode", "fast")].map(|(name, value)| (name.into(), value.into()));
+        let arguments =
+            read("--ros-args -p pan.kp:=2.5 -p my_app:mode:='fast' -p other:x:=1 -p use_sim_time:=True");
+        let arguments = arguments.unwrap();
+        let expected = [("pan.kp", "2.5"), ("mode", "fast"), ("use_sim_time", "true")];
+        let expected = expected.map(|(name, value)| (name.into(), value.into()));
         assert_eq!(arguments.assignments, expected);
     }
 

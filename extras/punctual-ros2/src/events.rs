@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use punctual_bridge::parameters::Parameter;
 use punctual_transport::{Network, Notice};
@@ -20,6 +20,9 @@ use crate::values::value;
 
 /// The interval at which changes are searched: by clients of ROS, and by `punctual set`.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// The maximum interval at which the parameters of an app that serves none are searched: each
+/// search reads the kernel's list of sockets.
+const MAX_SEARCH_INTERVAL: Duration = Duration::from_secs(16);
 /// The depth of the topic in ROS.
 const DEPTH: usize = 1000;
 
@@ -76,15 +79,17 @@ impl Drop for Events {
 /// Publishes changes on the newest publisher until there are no further ones.
 fn publish(publishers: &Receiver<EventPublisher>, access: &Access, node: &str) {
     let (mut newest, mut known, mut notice) = (None, BTreeMap::new(), Notice::new(Ros2::NAME));
+    let mut search = Search { interval: POLL_INTERVAL, due: Instant::now() };
     loop {
         match publishers.recv_timeout(POLL_INTERVAL) {
             Ok(publisher) => newest = Some(publisher),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        // The app may serve its parameters later, or not at all.
-        let (Some(publisher), Ok(present)) = (&newest, access.try_list()) else { continue };
-        if let Some(event) = event(&mut known, &present, node)
+        let Some(publisher) = &newest else { continue };
+        let present = if search.is_due(access, Instant::now()) { access.list() } else { access.list_own() };
+        let stamp = access.time.now_ns().map_or_else(Time::now, |ns| Time::from_nanos(ns.cast_signed()));
+        if let Some(event) = event(&mut known, &present, node, stamp)
             && let Err(error) = publisher.publish(event)
         {
             notice.add(format_args!("parameters: an event cannot be sent: {error}"));
@@ -92,9 +97,36 @@ fn publish(publishers: &Receiver<EventPublisher>, access: &Access, node: &str) {
     }
 }
 
+/// The search for the parameters of an app, which may serve them later, or not at all.
+struct Search {
+    interval: Duration,
+    due: Instant,
+}
+
+impl Search {
+    /// Returns `true` if the app's parameters are to be read. The intervals between searches
+    /// double while none are found.
+    fn is_due(&mut self, access: &Access, now: Instant) -> bool {
+        if access.is_found() {
+            return true;
+        }
+        let is_due = now >= self.due;
+        if is_due {
+            self.due = now + self.interval;
+            self.interval = (self.interval * 2).min(MAX_SEARCH_INTERVAL);
+        }
+        is_due
+    }
+}
+
 /// Returns the event that leads from the known values to the present ones, if they differ, and
 /// remembers the present ones.
-fn event(known: &mut BTreeMap<String, String>, present: &[Parameter], node: &str) -> Option<ParameterEvent> {
+fn event(
+    known: &mut BTreeMap<String, String>,
+    present: &[Parameter],
+    node: &str,
+    stamp: Time,
+) -> Option<ParameterEvent> {
     let describe = |parameter: &Parameter| raw::Parameter {
         name: parameter.name.clone(),
         value: value(parameter).into(),
@@ -108,7 +140,7 @@ fn event(known: &mut BTreeMap<String, String>, present: &[Parameter], node: &str
         }
     }
     (!new.is_empty() || !changed.is_empty()).then(|| ParameterEvent {
-        stamp: Time::now(),
+        stamp,
         node: node.to_owned(),
         new_parameters: new,
         changed_parameters: changed,
@@ -133,6 +165,18 @@ mod tests {
     }
 
     #[test]
+    fn searches_less_often_while_app_serves_no_parameters() {
+        let (access, begun) = (Access::new(0), Instant::now());
+        let mut search = Search { interval: POLL_INTERVAL, due: begun };
+        let seconds: Vec<f64> = (0..120)
+            .map(|half| begun + POLL_INTERVAL * half)
+            .filter(|now| search.is_due(&access, *now))
+            .map(|now| now.duration_since(begun).as_secs_f64())
+            .collect();
+        assert_eq!(seconds, [0.0, 0.5, 1.5, 3.5, 7.5, 15.5, 31.5, 47.5]);
+    }
+
+    #[test]
     fn events_contain_new_and_changed_parameters_once() {
         let mut known = BTreeMap::new();
         let names = |event: Option<ParameterEvent>| {
@@ -141,10 +185,13 @@ mod tests {
         };
         let mut present = list(&Gains::DEFAULT);
         let both = || vec!["kp".to_owned(), "window".to_owned()];
-        assert_eq!(names(event(&mut known, &present, "/node")), Some((both(), vec![])));
-        assert_eq!(names(event(&mut known, &present, "/node")), None);
+        assert_eq!(names(event(&mut known, &present, "/node", Time::ZERO)), Some((both(), vec![])));
+        assert_eq!(names(event(&mut known, &present, "/node", Time::ZERO)), None);
         present[1].value = "9".into();
-        assert_eq!(names(event(&mut known, &present, "/node")), Some((vec![], vec!["window".to_owned()])));
-        assert_eq!(names(event(&mut known, &present, "/node")), None);
+        assert_eq!(
+            names(event(&mut known, &present, "/node", Time::ZERO)),
+            Some((vec![], vec!["window".to_owned()]))
+        );
+        assert_eq!(names(event(&mut known, &present, "/node", Time::ZERO)), None);
     }
 }

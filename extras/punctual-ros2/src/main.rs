@@ -15,6 +15,7 @@ mod parameters;
 mod qos;
 mod raw;
 mod readers;
+mod sim_time;
 mod user_data;
 mod values;
 

@@ -9,11 +9,14 @@ use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+use futures::executor::block_on;
 use futures::future::{Either, select};
 use futures::stream::StreamExt;
-use punctual_bridge::transport::{Direction, IncomingPublisher, OutgoingMessage, TopicInfo};
+use punctual_bridge::messages::rosgraph_msgs::Clock;
+use punctual_bridge::transport::{Direction, OutgoingMessage, TopicInfo};
+use punctual_bridge::{Message, Qos};
 use punctual_transport::{
-    App, AppTopic, InvalidDomain, Network, Notice, print, restart, ros_domain, type_hash,
+    App, AppTopic, InvalidDomain, Network, Notice, message_hash, print, restart, ros_domain, type_hash,
 };
 use ros2_client::dds::rustdds::no_key::DataWriter;
 use ros2_client::dds::rustdds::{Timestamp, Topic};
@@ -30,6 +33,7 @@ use crate::parameters::{self, Access, Answers};
 use crate::qos::{Incompatible, offered};
 use crate::raw::{Raw, Whole};
 use crate::readers::Readers;
+use crate::sim_time::{self, Stamped};
 use crate::user_data;
 
 /// The history depth of the services, in messages.
@@ -54,10 +58,13 @@ pub(crate) const ERROR_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) struct Ros2 {
     // Dropped first, because they use the node.
     subscribers: Vec<Waiting<Readers>>,
+    /// The subscriber of `/clock`, if the node uses simulated time.
+    clock: Option<Waiting<Readers>>,
     services: Option<Waiting<Answers>>,
     events: Option<Events>,
     /// For each topic, the writer if the app publishes it.
     writers: Vec<Option<DataWriter<Whole, Raw>>>,
+    stamped: Stamped,
     link: Link,
     plan: Plan,
     interfaces: Interfaces,
@@ -77,7 +84,8 @@ struct Plan {
     arguments: Arguments,
     discovery: Discovery,
     topics: Vec<TopicInfo>,
-    services: Option<(ServiceMapping, Access)>,
+    services: Option<ServiceMapping>,
+    access: Access,
 }
 
 /// A node as planned.
@@ -97,12 +105,10 @@ impl Plan {
         let options = NodeOptions::new().enable_rosout(false).start_parameter_services(false);
         let node = context.new_node(self.node.clone(), options).map_err(|error| format!("{error:?}"))?;
         let mut link = Link { context, node };
-        let answers = match &self.services {
-            Some((mapping, access)) => {
-                Some(parameters::services(&mut link.node, &self.arguments, *mapping, access)?)
-            }
-            None => None,
-        };
+        let answers = self
+            .services
+            .map(|mapping| parameters::services(&mut link.node, &self.arguments, mapping, &self.access))
+            .transpose()?;
         let events = self.services.as_ref().map(|_| events::publisher(&mut link.node)).transpose()?;
         let (mut readers, mut writers) = (vec![], vec![]);
         for info in &self.topics {
@@ -111,7 +117,7 @@ impl Plan {
                 Direction::Outgoing => writers.push(Some(link.writer(info).map_err(within)?)),
                 Direction::Incoming => {
                     writers.push(None);
-                    readers.push(link.readers(info).map_err(within)?);
+                    readers.push(link.readers(&info.name, &info.type_name, info.qos).map_err(within)?);
                 }
             }
         }
@@ -141,6 +147,9 @@ pub(crate) enum Ros2Error {
     /// A variable of the environment requests unsupported discovery.
     #[error("{variable} is {value:?}: {advice}")]
     Environment { variable: &'static str, value: String, advice: &'static str },
+    /// The topic with the simulated time cannot be received.
+    #[error("cannot subscribe to /clock: {0}; set use_sim_time to false")]
+    Clock(String),
     /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] io::Error),
@@ -166,7 +175,7 @@ every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are err
   NODE              the name of the node, by default that of the app
   --ros-args        as for every node:
     -r FROM:=TO     another name of a topic or service; __node:=NAME, __ns:=/NAMESPACE
-    -p NAME:=VALUE  the value of a parameter of the app; qos_overrides./TOPIC.publisher.depth";
+    -p NAME:=VALUE  use_sim_time, a parameter of the app, or qos_overrides./TOPIC.publisher.depth";
     type Options = Arguments;
     type Error = Ros2Error;
 
@@ -186,14 +195,13 @@ every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are err
         let node = NodeName::new(&arguments.namespace, &name)
             .map_err(|error| Ros2Error::Name { name: name.clone(), reason: error.to_string() })?;
         let discovery = Discovery::new(ros_domain()?, variable)?;
-        let services = parameters::mapping(variable("RMW_IMPLEMENTATION").as_deref())
-            .map(|mapping| (mapping, Access::new(app.process)));
+        let services = parameters::mapping(variable("RMW_IMPLEMENTATION").as_deref());
         if services.is_none() {
             print(Self::NAME, format_args!("serves no parameters to nodes of this RMW_IMPLEMENTATION"));
         }
-        if let Some((_, access)) = services.as_ref().filter(|_| !arguments.assignments.is_empty()) {
-            access.set_initial(&arguments.assignments).map_err(Ros2Error::Argument)?;
-        }
+        let access = Access::new(app.process);
+        access.set_initial(&arguments.assignments).map_err(Ros2Error::Argument)?;
+        let stamped = Stamped::new(app.topics.iter().map(|topic| &topic.info));
         let mut topics: Vec<TopicInfo> = app.topics.iter().map(|topic| topic.info.clone()).collect();
         arguments.apply(&mut topics).map_err(Ros2Error::Argument)?;
         for topic in &topics {
@@ -202,29 +210,36 @@ every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are err
                 Err(error) => print(Self::NAME, format_args!("{}: no type hash: {error}", topic.name)),
             }
         }
+        user_data::announce(Clock::DESCRIPTION.name(), &message_hash(Clock::DESCRIPTION));
         filter::accept_messages_of(topics.iter().map(|topic| topic.max_bytes).max().unwrap_or(0));
-        let plan = Plan { node, arguments, discovery, topics, services };
+        let plan = Plan { node, arguments, discovery, topics, services, access };
         // Before the participant: an interface between the two is new.
         let interfaces = Interfaces::now();
         let refused = |reason| Ros2Error::Refused { name, domain: discovery.domain, reason };
         let Made { link, writers, readers, answers, events } = plan.make().map_err(refused)?;
         let incoming = app.topics.into_iter().filter(|topic| topic.info.direction == Direction::Incoming);
         let subscribe = |(AppTopic { info, publisher, .. }, readers): (AppTopic, Readers)| {
-            let mut forward = publisher.map(|publisher| Forward { topic: info.name, publisher });
-            Waiting::start(readers, move |links| futures::executor::block_on(take(links, &mut forward)))
+            let mut publisher = publisher;
+            // The app checks and counts the messages.
+            let publish = move |message: &[u8]| match &mut publisher {
+                Some(publisher) => publisher.publish(message).map_err(text),
+                None => Ok(()),
+            };
+            Waiting::start(readers, move |links| block_on(take(links, &info.name, publish)))
         };
         let subscribers = incoming.zip(readers).map(subscribe).collect::<io::Result<_>>()?;
-        let serve = |links| futures::executor::block_on(parameters::serve_all(links));
+        let serve = |links| block_on(parameters::serve_all(links));
         let services = answers.map(|answers| Waiting::start(answers, serve)).transpose()?;
         let full_name = link.node.fully_qualified_name();
-        let events = events
-            .zip(plan.services.as_ref())
-            .map(|(publisher, (_, access))| Events::start(publisher, access.clone(), full_name));
-        Ok(Self {
+        let events =
+            events.map(|publisher| Events::start(publisher, plan.access.clone(), full_name)).transpose()?;
+        let mut ros2 = Self {
             subscribers,
+            clock: None,
             services,
-            events: events.transpose()?,
+            events,
             writers,
+            stamped,
             link,
             plan,
             interfaces,
@@ -232,12 +247,14 @@ every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are err
             compared: Instant::now(),
             library_threads: library_threads(),
             making: None,
-        })
+        };
+        ros2.follow_parameters()?;
+        Ok(ros2)
     }
 
     fn publish(&mut self, message: &OutgoingMessage<'_>) -> Result<(), String> {
         let Some(Some(writer)) = self.writers.get(message.topic) else { return Ok(()) };
-        let whole = Whole(message.payload.to_vec());
+        let whole = Whole(self.stamped.payload(message, self.plan.access.time.now_ns()));
         writer.write(whole, Some(timestamp(message.time_ns))).map_err(text)
     }
 
@@ -248,6 +265,7 @@ every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are err
         if library_threads() < self.library_threads {
             restart(Self::NAME, format_args!("a thread of rustdds has ended"));
         }
+        self.follow_parameters()?;
         if self.compared.elapsed() >= COMPARE_INTERVAL {
             self.compared = Instant::now();
             self.incompatible.report(&self.link.context.domain_participant(), &self.plan.topics);
@@ -272,6 +290,22 @@ every node. Unsupported settings, such as discovery by ROS_STATIC_PEERS, are err
 }
 
 impl Ros2 {
+    /// Subscribes to `/clock` exactly while the node uses simulated time.
+    fn follow_parameters(&mut self) -> Result<(), Ros2Error> {
+        let time = &self.plan.access.time;
+        let is_used = time.now_ns().is_some();
+        if is_used && self.clock.is_none() {
+            let (time, topic) = (time.clone(), self.plan.arguments.topic(sim_time::TOPIC));
+            let readers = self.link.readers(&topic, Clock::DESCRIPTION.name(), sim_time::QOS);
+            let accept = move |message: &[u8]| time.accept(message);
+            let follow = move |links| block_on(take(links, &topic, accept));
+            self.clock = Some(Waiting::start(readers.map_err(Ros2Error::Clock)?, follow)?);
+        } else if !is_used {
+            self.clock = None;
+        }
+        Ok(())
+    }
+
     /// Begins to create another node if a network interface has come up, on another thread, because
     /// messages cannot wait for so long.
     fn follow_interfaces(&mut self) -> io::Result<()> {
@@ -294,6 +328,8 @@ impl Ros2 {
     /// Replaces the node.
     fn adopt(&mut self, made: Made) -> io::Result<()> {
         let Made { link, writers, readers, answers, events } = made;
+        // It subscribes on the new link.
+        self.clock = None;
         for (subscriber, readers) in self.subscribers.iter().zip(readers) {
             subscriber.renew(readers);
         }
@@ -327,19 +363,19 @@ pub(crate) fn service_qos() -> QosProfile {
 
 impl Link {
     /// Returns the DDS topic.
-    fn topic(&self, info: &TopicInfo) -> Result<Topic, String> {
-        let (package, kind) = info.type_name.split_once("/msg/").ok_or("the message has no package")?;
-        let name = Name::parse(&info.name).map_err(text)?;
-        let qos = QosProfile::from(&offered(info.qos));
+    fn topic(&self, name: &str, type_name: &str, qos: Qos) -> Result<Topic, String> {
+        let (package, kind) = type_name.split_once("/msg/").ok_or("the message has no package")?;
+        let name = Name::parse(name).map_err(text)?;
+        let qos = QosProfile::from(&offered(qos));
         self.node.create_topic(&name, MessageTypeName::new(package, kind), &qos).map_err(text)
     }
 
-    fn readers(&self, info: &TopicInfo) -> Result<Readers, String> {
-        Readers::new(self.context.domain_participant(), &self.topic(info)?, info.qos)
+    fn readers(&self, name: &str, type_name: &str, qos: Qos) -> Result<Readers, String> {
+        Readers::new(self.context.domain_participant(), &self.topic(name, type_name, qos)?, qos)
     }
 
     fn writer(&self, info: &TopicInfo) -> Result<DataWriter<Whole, Raw>, String> {
-        let (topic, qos) = (self.topic(info)?, offered(info.qos));
+        let (topic, qos) = (self.topic(&info.name, &info.type_name, info.qos)?, offered(info.qos));
         let all = self.context.domain_participant().create_publisher(&qos).map_err(text)?;
         all.create_datawriter_no_key::<Whole, Raw>(&topic, Some(qos)).map_err(text)
     }
@@ -391,15 +427,12 @@ impl<L> Drop for Waiting<L> {
     }
 }
 
-/// An incoming topic of the app, which checks and counts the messages.
-struct Forward {
-    topic: String,
-    publisher: IncomingPublisher,
-}
-
-/// Receives messages from the newest readers until there are no further ones.
-async fn take(mut links: UnboundedReceiver<Readers>, forward: &mut Option<Forward>) {
-    let Some(Forward { topic, publisher }) = forward else { return };
+/// Passes messages from the newest readers to `accept` until there are no further readers.
+async fn take(
+    mut links: UnboundedReceiver<Readers>,
+    topic: &str,
+    mut accept: impl FnMut(&[u8]) -> Result<(), String>,
+) {
     let mut notice = Notice::new(Ros2::NAME);
     let mut newest = links.next().await;
     while let Some(readers) = newest {
@@ -410,7 +443,7 @@ async fn take(mut links: UnboundedReceiver<Readers>, forward: &mut Option<Forwar
                 Either::Left((newest, _)) => break newest,
                 Either::Right((None, links)) => break links.await,
                 Either::Right((Some(Ok((sender, message))), _)) => {
-                    if let Err(error) = publisher.publish(&message.0) {
+                    if let Err(error) = accept(&message.0) {
                         notice.add(format_args!("{topic}: {:?}: {error}", sender.prefix));
                     }
                 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use futures::channel::mpsc::UnboundedReceiver;
 use futures::future::{BoxFuture, Either, join_all, select};
-use punctual_bridge::parameters::{Parameter, Refused, Remote, Remotes, RequestError};
+use punctual_bridge::parameters::{self, Parameter, Refused, Remote, Remotes, RequestError};
 use punctual_transport::{Network, Notice};
 use ros2_client::dds::{Node, Server, ServiceMapping};
 use ros2_client::parameters::raw::{self, SetParametersResult};
@@ -23,6 +23,7 @@ use ros2_client::{Message, Name, ReadError, ServiceTypeName};
 
 use crate::arguments::Arguments;
 use crate::node::{ERROR_PAUSE, Ros2, service_qos};
+use crate::sim_time::{self, SimTime};
 use crate::values::{descriptor, listed, text, unknown, value};
 
 /// Returns the mapping of requests and answers to DDS for this ROS middleware, if it is supported.
@@ -37,18 +38,19 @@ pub(crate) fn mapping(middleware: Option<&str>) -> Option<ServiceMapping> {
 /// The time limit for the app to serve its parameters, if some have initial values.
 const SERVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The parameters of the app, which has a socket for them.
+/// The parameters of the node, and those of the app, which has a socket for them.
 #[derive(Clone)]
 pub(crate) struct Access {
     process: u32,
     found: Arc<OnceLock<Remote>>,
+    pub(crate) time: SimTime,
 }
 
 impl Access {
     /// Provides the parameters of the app with this process number. It may start to serve them
     /// later.
     pub(crate) fn new(process: u32) -> Self {
-        Self { process, found: Arc::default() }
+        Self { process, found: Arc::default(), time: SimTime::default() }
     }
 
     fn remote(&self) -> Result<&Remote, RequestError> {
@@ -62,14 +64,23 @@ impl Access {
         own.map(|remote| self.found.get_or_init(|| remote)).ok_or(RequestError::NoApp(vec![]))
     }
 
-    /// Returns the parameters with their present values.
-    pub(crate) fn try_list(&self) -> Result<Vec<Parameter>, RequestError> {
-        self.remote().and_then(Remote::list)
+    /// Returns `true` if the app is known to serve parameters.
+    pub(crate) fn is_found(&self) -> bool {
+        self.found.get().is_some()
     }
 
-    /// Returns the parameters with their present values; none if the app does not answer.
-    fn list(&self) -> Vec<Parameter> {
-        self.try_list().unwrap_or_default()
+    /// Returns the parameters of the node with their present values.
+    pub(crate) fn list_own(&self) -> Vec<Parameter> {
+        parameters::list(&self.time.parameters())
+    }
+
+    /// Returns the parameters with their present values; those of the node alone if the app does
+    /// not answer. A parameter of the node hides one of the app with its name.
+    pub(crate) fn list(&self) -> Vec<Parameter> {
+        let mut all = self.list_own();
+        let app = self.remote().and_then(Remote::list).unwrap_or_default();
+        all.extend(app.into_iter().filter(|parameter| !sim_time::is_parameter(&parameter.name)));
+        all
     }
 
     /// Makes all of these assignments, as soon as the app serves its parameters.
@@ -78,7 +89,8 @@ impl Access {
     /// The reason why the app refuses, or does not serve parameters within [`SERVE_TIMEOUT`].
     pub(crate) fn set_initial(&self, assignments: &[(String, String)]) -> Result<(), String> {
         let begun = Instant::now();
-        while let Err(error) = self.remote() {
+        let needs_app = assignments.iter().any(|(name, _)| !sim_time::is_parameter(name));
+        while needs_app && let Err(error) = self.remote() {
             if begun.elapsed() >= SERVE_TIMEOUT {
                 return Err(error.to_string());
             }
@@ -89,11 +101,21 @@ impl Access {
 
     /// Makes all of these assignments, or none.
     fn set(&self, assignments: &[(String, String)]) -> Result<(), Refused> {
-        match self.remote().and_then(|remote| remote.set(assignments)) {
-            Ok(_) => Ok(()),
-            Err(RequestError::Refused(refused)) => Err(refused),
-            Err(error) => Err(Refused(vec![error.to_string()])),
+        let is_own = |(name, _): &(String, String)| sim_time::is_parameter(name);
+        let (own, others): (Vec<_>, Vec<_>) = assignments.iter().cloned().partition(is_own);
+        let mut node = self.time.parameters();
+        if !own.is_empty() {
+            node = parameters::assign(&node, &own)?;
         }
+        if !others.is_empty() {
+            match self.remote().and_then(|remote| remote.set(&others)) {
+                Ok(_) => {}
+                Err(RequestError::Refused(refused)) => return Err(refused),
+                Err(error) => return Err(Refused(vec![error.to_string()])),
+            }
+        }
+        self.time.set(node);
+        Ok(())
     }
 }
 
@@ -252,6 +274,20 @@ fn try_to_set(access: &Access, wanted: Vec<raw::Parameter>) -> Result<(), Refuse
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn node_without_app_has_use_sim_time() {
+        let access = Access::new(0);
+        let names = || access.list().into_iter().map(|one| (one.name, one.value)).collect::<Vec<_>>();
+        assert_eq!(names(), [("use_sim_time".to_owned(), "false".to_owned())]);
+        let assigned = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(access.set_initial(&[assigned("use_sim_time", "true")]), Ok(()));
+        assert_eq!((names()[0].1.as_str(), access.time.now_ns()), ("true", Some(0)));
+        assert!(access.set(&[assigned("use_sim_time", "2")]).is_err());
+        let both = [assigned("use_sim_time", "false"), assigned("pan.kp", "1.0")];
+        assert!(access.set(&both).is_err(), "there is no app");
+        assert_eq!(names()[0].1, "true", "all or none");
+    }
 
     #[test]
     fn middleware_matches_ros() {

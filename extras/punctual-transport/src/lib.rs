@@ -53,7 +53,7 @@ use punctual_bridge::transport::{IncomingPublisher, OutgoingMessage, TopicInfo};
 use command_line::Parsed;
 pub use domain::{InvalidDomain, ros_domain};
 pub use notice::{Notice, print};
-pub use type_hash::type_hash;
+pub use type_hash::{message_hash, type_hash};
 
 /// A network that carries the topics of an app. Dropping it leaves the network.
 ///

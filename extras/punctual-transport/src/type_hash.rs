@@ -21,10 +21,11 @@ mod field_type {
 /// # Errors
 /// The definition is malformed.
 pub fn type_hash(topic: &TopicInfo) -> Result<String, ParseError> {
-    Ok(hash_of(parse(&topic.type_name, &topic.definition)?))
+    Ok(message_hash(parse(&topic.type_name, &topic.definition)?))
 }
 
-fn hash_of(message: &'static Description) -> String {
+/// Returns the hash of a type of messages; see [`type_hash`].
+pub fn message_hash(message: &'static Description) -> String {
     let mut nested = BTreeMap::new();
     collect(message, &mut nested);
     let nested: Vec<String> = nested.values().map(|message| json(message)).collect();
@@ -121,14 +122,14 @@ mod tests {
                 (columns.next().unwrap(), columns.next().unwrap())
             })
             .collect();
-        let hashes: Vec<String> = STANDARD.iter().map(|message| hash_of(message)).collect();
+        let hashes: Vec<String> = STANDARD.iter().map(|message| message_hash(message)).collect();
         let ours: Vec<(&str, &str)> =
             STANDARD.iter().zip(&hashes).map(|(message, hash)| (message.name(), hash.as_str())).collect();
         assert_eq!(ours, rows);
         let header = "RIHS01_f49fb3ae2cf070f793645ff749683ac6b06203e41c891e17701b1cb597ce6a01";
-        assert_eq!(hash_of(Header::<8>::DESCRIPTION), header);
+        assert_eq!(message_hash(Header::<8>::DESCRIPTION), header);
         const EMPTY: &Description = &Description::new("std_msgs/msg/Empty", &[]);
         let expected = "RIHS01_20b625256f32d5dbc0d04fee44f43c41e51c70d3502f84b4a08e7a9c26a96312";
-        assert_eq!(hash_of(EMPTY), expected);
+        assert_eq!(message_hash(EMPTY), expected);
     }
 }

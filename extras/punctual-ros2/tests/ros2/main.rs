@@ -12,6 +12,7 @@ mod gimbal;
 mod junk;
 mod parameters;
 mod qos;
+mod sim_time;
 #[path = "../../../../crates/punctual-bridge/tests/support/threads.rs"]
 mod threads;
 #[path = "../../../support/transport.rs"]

@@ -166,8 +166,8 @@ each(pan__kp=5.0)
 
 /// The expected output of the peer.
 const SAID: [&str; 20] = [
-    "['pan.kp', 'pan.limit', 'window', 'enabled'] ['pan']",
-    "['pan.kp', 'pan.limit'] ['window', 'enabled']",
+    "['use_sim_time', 'pan.kp', 'pan.limit', 'window', 'enabled'] ['pan']",
+    "['pan.kp', 'pan.limit'] ['use_sim_time', 'window', 'enabled']",
     "[3, 3, 2, 1, 0] [None]",
     "pan.kp 3 'f64, 1.25 A/rad by default' [(0.0, 10.0, 0.0)]",
     "pan.limit 3 'f32, 2.5 A by default' [(0.0, 2.5, 0.0)]",
@@ -277,8 +277,15 @@ fn with_another_machine() {
     drop((peer, server, bridge.finish(), transport));
 }
 
+/// Returns a node that sends requests.
+pub(crate) fn asking_node() -> Node {
+    let context = Context::new().unwrap();
+    let options = NodeOptions::new().enable_rosout(false).start_parameter_services(false);
+    context.new_node(NodeName::new("/", "asks").unwrap(), options).unwrap()
+}
+
 /// Repeats the request until an answer arrives: discovery may not have completed.
-fn ask<Q, A>(node: &mut Node, name: &str, kind: &str, request: &Q) -> A
+pub(crate) fn ask<Q, A>(node: &mut Node, name: &str, kind: &str, request: &Q) -> A
 where
     Q: Message + Clone + 'static,
     A: Message + 'static,
@@ -311,9 +318,7 @@ where
 #[ignore = "run by another test, in a network namespace with loopback only"]
 fn inside_enhanced() {
     let (server, bridge, _transport) = start("rmw_fastrtps_cpp");
-    let context = Context::new().unwrap();
-    let options = NodeOptions::new().enable_rosout(false).start_parameter_services(false);
-    let mut node = context.new_node(NodeName::new("/", "asks").unwrap(), options).unwrap();
+    let mut node = asking_node();
 
     let wanted = ListParametersRequest { prefixes: vec!["pan".into()], depth: 0 };
     let listed: ListParametersResponse = ask(&mut node, "list_parameters", "ListParameters", &wanted);

@@ -5,23 +5,22 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use punctual_bridge::transport::{Direction, OutgoingMessage};
-use punctual_transport::{App, Network, Notice, node_name, print};
+use punctual_bridge::{Durability, Qos};
+use punctual_transport::{App, Network, Notice, node_name, print, ros_domain};
 use zenoh::bytes::Encoding;
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::{Publisher, Subscriber};
 use zenoh::qos::CongestionControl;
-use zenoh::sample::SampleKind;
-use zenoh::{Config, Session, Wait};
+use zenoh::sample::{Sample, SampleKind};
+use zenoh::{Session, Wait};
+use zenoh_ext::{
+    AdvancedPublisher, AdvancedPublisherBuilderExt, AdvancedSubscriber, AdvancedSubscriberBuilderExt,
+    CacheConfig, HistoryConfig, MissDetectionConfig,
+};
 
+use crate::place::Place;
 use crate::rmw::{self, Ros};
 
-/// The endpoint without options.
-const DEFAULT_ENDPOINT: &str = "tcp/127.0.0.1:7447";
-/// The time limit for connecting to a peer at the start.
-const CONNECT_MS: u32 = 5000;
-/// The maximum length of a received message, unless a file sets another. Zenoh's own bound is a
-/// gigabyte, which a peer could make it allocate.
-const MAX_BYTES: u32 = 1 << 20;
 /// The size of each message's attachment: its time in ns since 1970 and its number.
 const ATTACHED: usize = 12;
 
@@ -33,18 +32,78 @@ const ATTACHED: usize = 12;
 /// a gap where messages were lost. With `--ros`, keys, attachments and tokens are those of
 /// `rmw_zenoh_cpp`.
 ///
+/// A transient-local topic keeps as many messages as its depth for subscribers that join later, and
+/// requests such messages of its publishers, as `zenoh_ext` and `rmw_zenoh_cpp` do.
+///
 /// A blocked peer blocks this process. The app reports this, and counts the messages that it
 /// overwrites in that time. After 5 s Zenoh closes the connection to such a peer. Messages in
 /// flight may be lost when either side ends; only the sequence numbers show how many.
 pub(crate) struct Zenoh {
-    _subscribers: Vec<Subscriber<()>>,
+    _subscribers: Vec<Receiver>,
     /// With `--ros`, the announcements of the node and of its topics.
     _tokens: Vec<LivelinessToken>,
     /// For each topic, the publisher if the app publishes it, and with `--ros` its token.
-    publishers: Vec<Option<(Publisher<'static>, Option<String>)>>,
+    publishers: Vec<Option<(Sender, Option<String>)>>,
     session: Session,
     /// The IDs of the connected peers.
     peers: BTreeSet<String>,
+}
+
+/// The publisher of a topic.
+enum Sender {
+    Volatile(Publisher<'static>),
+    TransientLocal(AdvancedPublisher<'static>),
+}
+
+/// The subscriber of a topic. Dropping it ends the subscription.
+#[expect(dead_code, reason = "the subscribers are only dropped")]
+enum Receiver {
+    Volatile(Subscriber<()>),
+    TransientLocal(AdvancedSubscriber<()>),
+}
+
+impl Sender {
+    fn new(session: &Session, key: String, encoding: Encoding, qos: Qos) -> zenoh::Result<Self> {
+        // The app's ring drops messages first, and counts them. Zenoh would drop them silently.
+        let publisher = session.declare_publisher(key).encoding(encoding);
+        let publisher = publisher.congestion_control(CongestionControl::Block);
+        match qos.durability {
+            Durability::Volatile => publisher.wait().map(Self::Volatile),
+            Durability::TransientLocal => publisher
+                .cache(CacheConfig::default().max_samples(qos.depth as usize))
+                // Numbers the messages, by which a subscriber recognizes those it has received.
+                .sample_miss_detection(MissDetectionConfig::default())
+                .publisher_detection()
+                .wait()
+                .map(Self::TransientLocal),
+        }
+    }
+
+    fn put(&self, payload: Vec<u8>, attached: Vec<u8>) -> zenoh::Result<()> {
+        match self {
+            Self::Volatile(publisher) => publisher.put(payload).attachment(attached).wait(),
+            Self::TransientLocal(publisher) => publisher.put(payload).attachment(attached).wait(),
+        }
+    }
+}
+
+impl Receiver {
+    fn new(
+        session: &Session,
+        key: String,
+        qos: Qos,
+        take: impl Fn(Sample) + Send + Sync + 'static,
+    ) -> zenoh::Result<Self> {
+        let subscriber = session.declare_subscriber(key).callback(take);
+        match qos.durability {
+            Durability::Volatile => subscriber.wait().map(Self::Volatile),
+            Durability::TransientLocal => {
+                let history = HistoryConfig::default().detect_late_publishers();
+                let subscriber = subscriber.history(history.max_samples(qos.depth as usize));
+                subscriber.wait().map(Self::TransientLocal)
+            }
+        }
+    }
 }
 
 /// The operands.
@@ -52,13 +111,6 @@ pub(crate) struct Options {
     place: Place,
     /// The name of the node of ROS, if the node is one.
     ros: Option<String>,
-}
-
-/// The place of the node in the network.
-pub(crate) enum Place {
-    Listen(String),
-    Connect(String),
-    Configured(String),
 }
 
 /// The error of a node or of one of its topics.
@@ -71,92 +123,43 @@ pub(crate) struct ZenohError {
 }
 
 impl ZenohError {
-    fn new(what: &str, reason: &dyn fmt::Display, advice: &'static str) -> Self {
+    pub(crate) fn new(what: &str, reason: &dyn fmt::Display, advice: &'static str) -> Self {
         Self { what: what.to_owned(), reason: reason.to_string(), advice }
     }
 }
 
-impl Place {
-    fn session(&self) -> Result<Session, ZenohError> {
-        let (what, advice) = match self {
-            Self::Listen(endpoint) => (
-                format!("cannot listen at {endpoint:?}"),
-                "an endpoint is tcp/ADDRESS:PORT, with a port that is not in use",
-            ),
-            Self::Connect(endpoint) => (
-                format!("no connection to {endpoint:?}"),
-                "an endpoint is tcp/ADDRESS:PORT, where a router or a peer must already listen",
-            ),
-            Self::Configured(file) => {
-                (format!("a node configured by {file}"), "see Zenoh's DEFAULT_CONFIG.json5 for the settings")
-            }
-        };
-        let config = match self {
-            Self::Listen(endpoint) => peer("listen/endpoints", endpoint),
-            Self::Connect(endpoint) => peer("connect/endpoints", endpoint),
-            Self::Configured(file) => Config::from_file(file),
-        };
-        let session = config.and_then(|config| zenoh::open(config).wait());
-        session.map_err(|error| ZenohError::new(&what, &error, advice))
-    }
-}
-
-/// Returns the configuration of a peer without discovery, encryption and authentication.
-fn peer(key: &str, endpoint: &str) -> zenoh::Result<Config> {
-    let mut config = Config::default();
-    // For all characters of endpoints, quoting in Rust is the same as in JSON.
-    let endpoints = format!("[{endpoint:?}]");
-    for (key, value) in [
-        ("mode", "\"peer\""),
-        ("scouting/multicast/enabled", "false"),
-        // Listens only where requested.
-        ("listen/endpoints", "[]"),
-        ("connect/timeout_ms", &CONNECT_MS.to_string()),
-        ("connect/exit_on_failure", "true"),
-        ("transport/link/rx/max_message_size", &MAX_BYTES.to_string()),
-        (key, &endpoints),
-    ] {
-        config.insert_json5(key, value)?;
-    }
-    Ok(config)
-}
-
 impl Network for Zenoh {
     const NAME: &'static str = "zenoh";
-    const OPERANDS: &'static str = "[--ros] [--listen ENDPOINT | --connect ENDPOINT | --config FILE]";
+    const OPERANDS: &'static str =
+        "[--ros] [--listen ENDPOINT | --connect ENDPOINT | --config FILE] [--tls-ca FILE] ...";
     const HELP: &'static str = "\
 Publishes the topics of a running Punctual app as a node of Zenoh, and passes messages of other nodes
-to the app. Waits for the app, and ends with it. An endpoint is tcp/ADDRESS:PORT.
+to the app. Waits for the app, and ends with it. An endpoint is tcp/ADDRESS:PORT or tls/HOST:PORT.
 
   --ros               keys, type hashes and announcements of rmw_zenoh_cpp, in the domain of
                       ROS_DOMAIN_ID; connects to the router at tcp/127.0.0.1:7447 by default
   --listen ENDPOINT   where peers connect, tcp/127.0.0.1:7447 by default: without discovery,
                       encryption and authentication
   --connect ENDPOINT  a peer or router (zenohd) to connect to; reconnects after a loss
-  --config FILE       a configuration of Zenoh in JSON5: router, discovery, TLS, access control";
+  --config FILE       a configuration of Zenoh in JSON5: router, discovery, access control
+  --tls-ca FILE       for tls/: the certificate of the authority that has signed those of the peers
+  --tls-cert FILE     for tls/: the certificate of this node; required by --listen
+  --tls-key FILE      for tls/: its private key. With all three, both sides must have certificates";
     type Options = Options;
     type Error = ZenohError;
 
     fn options(app: &str, operands: &[String]) -> Option<Options> {
         let operands: Vec<&str> = operands.iter().map(String::as_str).collect();
         let (is_ros, operands) = match operands[..] {
-            ["--ros", ref rest @ ..] => (true, rest),
-            ref all => (false, all),
+            ["--ros", ..] => (true, &operands[1..]),
+            _ => (false, &operands[..]),
         };
-        let place = match *operands {
-            [] if is_ros => Place::Connect(DEFAULT_ENDPOINT.to_owned()),
-            [] => Place::Listen(DEFAULT_ENDPOINT.to_owned()),
-            ["--listen", endpoint] => Place::Listen(endpoint.to_owned()),
-            ["--connect", endpoint] => Place::Connect(endpoint.to_owned()),
-            ["--config", file] => Place::Configured(file.to_owned()),
-            _ => return None,
-        };
+        let place = Place::new(operands, is_ros)?;
         Some(Options { place, ros: is_ros.then(|| node_name(app)) })
     }
 
     fn connect(Options { place, ros }: Options, app: App) -> Result<Self, ZenohError> {
-        let domain = std::env::var_os("ROS_DOMAIN_ID").map(|value| value.to_string_lossy().into_owned());
-        let ros = ros.map(|node| Ros::new(node, domain.as_deref())).transpose();
+        let ros = ros.map(|node| ros_domain().map(|domain| Ros { domain, node })).transpose();
         let ros = ros.map_err(|error| ZenohError::new("--ros", &error, "unset the variable"))?;
         let session = place.session()?;
         let id = session.zid().to_string();
@@ -182,19 +185,16 @@ to the app. Waits for the app, and ends with it. An endpoint is tcp/ADDRESS:PORT
             publishers.push(match topic.info.direction {
                 Direction::Outgoing => {
                     let encoding = Encoding::APPLICATION_CDR.with_schema(topic.info.type_name.as_str());
-                    let publisher = session.declare_publisher(key.clone()).encoding(encoding);
-                    // The app's ring drops messages first, and counts them. Zenoh would drop them
-                    // silently.
-                    let publisher = publisher.congestion_control(CongestionControl::Block);
-                    Some((publisher.wait().map_err(explain)?, token))
+                    let sender = Sender::new(&session, key.clone(), encoding, topic.info.qos);
+                    Some((sender.map_err(explain)?, token))
                 }
                 Direction::Incoming => None,
             });
             if let Some(publisher) = topic.publisher {
                 // Called by one thread of Zenoh per peer.
                 let end = Mutex::new((publisher, Notice::new(Self::NAME)));
-                let topic = name.clone();
-                let take = move |sample: zenoh::sample::Sample| {
+                let (topic, qos) = (name.clone(), topic.info.qos);
+                let take = move |sample: Sample| {
                     let mut end = end.lock().unwrap_or_else(PoisonError::into_inner);
                     let (publisher, notice) = &mut *end;
                     if sample.kind() == SampleKind::Put
@@ -203,7 +203,7 @@ to the app. Waits for the app, and ends with it. An endpoint is tcp/ADDRESS:PORT
                         notice.add(format_args!("{topic}: {error}"));
                     }
                 };
-                subscribers.push(session.declare_subscriber(key).callback(take).wait().map_err(explain)?);
+                subscribers.push(Receiver::new(&session, key, qos, take).map_err(explain)?);
             }
         }
         let peers = connected(&session);
@@ -216,8 +216,7 @@ to the app. Waits for the app, and ends with it. An endpoint is tcp/ADDRESS:PORT
             Some(token) => rmw::attached(message.time_ns, message.sequence, token),
             None => attached(message.time_ns, message.sequence).to_vec(),
         };
-        let put = publisher.put(message.payload.to_vec()).attachment(attached);
-        put.wait().map_err(|error| error.to_string())
+        publisher.put(message.payload.to_vec(), attached).map_err(|error| error.to_string())
     }
 
     /// Reports peers that have disconnected.
@@ -275,25 +274,13 @@ mod tests {
     }
 
     #[test]
-    fn accepts_one_place() {
-        let place = |operands: &[&str]| {
+    fn node_of_ros_has_the_name_of_the_app() {
+        let node = |operands: &[&str]| {
             let operands: Vec<String> = operands.iter().map(|&operand| operand.to_owned()).collect();
-            let Options { place, ros } = Zenoh::options("app", &operands)?;
-            let ros = ros.map_or_else(String::new, |node| format!("{node} "));
-            match place {
-                Place::Listen(endpoint) => Some(format!("{ros}at {endpoint}")),
-                Place::Connect(endpoint) => Some(format!("{ros}to {endpoint}")),
-                Place::Configured(file) => Some(format!("{ros}by {file}")),
-            }
+            Zenoh::options("app", &operands).map(|options| options.ros)
         };
-        assert_eq!(place(&[]).unwrap(), "at tcp/127.0.0.1:7447");
-        assert_eq!(place(&["--ros"]).unwrap(), "app to tcp/127.0.0.1:7447");
-        assert_eq!(place(&["--ros", "--listen", "tcp/[::]:1"]).unwrap(), "app at tcp/[::]:1");
-        assert_eq!(place(&["--listen", "tcp/[::]:1"]).unwrap(), "at tcp/[::]:1");
-        assert_eq!(place(&["--connect", "tcp/10.0.0.2:1"]).unwrap(), "to tcp/10.0.0.2:1");
-        assert_eq!(place(&["--config", "node.json5"]).unwrap(), "by node.json5");
-        for wrong in [&["tcp/[::]:1"][..], &["--listen"], &["--listen", "a", "--connect", "b"]] {
-            assert_eq!(place(wrong), None, "{wrong:?}");
-        }
+        assert_eq!(node(&["--ros"]), Some(Some("app".to_owned())));
+        assert_eq!(node(&["--listen", "tcp/[::]:1"]), Some(None));
+        assert_eq!(node(&["--listen", "tcp/[::]:1", "--ros"]), None);
     }
 }

@@ -5,11 +5,9 @@
 //! message.
 
 use punctual_bridge::transport::{Direction, TopicInfo};
-use punctual_bridge::{Qos, Reliability};
+use punctual_bridge::{Durability, Qos, Reliability};
 use punctual_transport::type_hash;
 
-/// The highest domain of ROS 2.
-const LAST_DOMAIN: u16 = 232;
 /// The number of the node in the tokens: there is one in a process.
 const NODE_ID: u64 = 0;
 /// The size of the identity of a publisher, and the prefix that contains it.
@@ -32,17 +30,6 @@ pub(crate) struct Names {
 }
 
 impl Ros {
-    /// Creates a node in the domain of this value of `ROS_DOMAIN_ID`; 0 if it is unset or empty.
-    pub(crate) fn new(node: String, domain: Option<&str>) -> Result<Self, String> {
-        let domain = match domain.unwrap_or_default() {
-            "" => 0,
-            text => text.parse().ok().filter(|domain| *domain <= LAST_DOMAIN).ok_or_else(|| {
-                format!("ROS_DOMAIN_ID is {text:?}; it must be a number from 0 to {LAST_DOMAIN}")
-            })?,
-        };
-        Ok(Self { domain, node })
-    }
-
     /// Returns the token that announces the node of the session `id`.
     pub(crate) fn token(&self, id: &str) -> String {
         let Self { domain, node } = self;
@@ -80,8 +67,11 @@ fn qos(qos: Qos, direction: Direction) -> String {
         Reliability::BestAvailable => direction == Direction::Incoming,
     };
     let reliability = if is_best_effort { "2" } else { "" };
-    // Durability is omitted: the messages of this transport are volatile.
-    format!("{reliability}::,{}:,:,:,,", qos.depth)
+    let durability = match qos.durability {
+        Durability::Volatile => "",
+        Durability::TransientLocal => "1",
+    };
+    format!("{reliability}:{durability}:,{}:,:,:,,", qos.depth)
 }
 
 /// Returns what is attached to a message: sequence number, time in ns since 1970, and the identity
@@ -116,13 +106,13 @@ mod tests {
     #[test]
     fn names_are_those_of_rmw_zenoh() {
         static ANGLES: Topic<Vector3, 4> = Topic::new("/left/angles").qos(Qos::SENSOR_DATA);
-        static SETPOINT: Incoming<Vector3> =
-            Incoming::new("/setpoint", Vector3::default()).qos(Qos::DEFAULT.depth(7));
+        const LATCHED: Qos = Qos::DEFAULT.durability(Durability::TransientLocal).depth(7);
+        static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3::default()).qos(LATCHED);
         let app = format!("rmw-{}", std::process::id());
         let server = TransportServer::new(&app).subscribe(SETPOINT.subscribe().unwrap());
         let bridge = Bridge::new().topic(&ANGLES).diagnostics(false).transports(server).start().unwrap();
         let attachment = Attachment::open(&app, "test").unwrap();
-        let ros = Ros::new("gimbal".into(), Some("5")).unwrap();
+        let ros = Ros { domain: 5, node: "gimbal".into() };
         assert_eq!(ros.token("1a2b"), "@ros2_lv/5/1a2b/0/0/NN/%/%/gimbal");
         let names = |index: usize| ros.names("1a2b", index, &attachment.topics()[index]).unwrap();
         let kind = "geometry_msgs::msg::dds_::Vector3_";
@@ -133,7 +123,7 @@ mod tests {
         assert_eq!(names(0), angles);
         let setpoint = Names {
             key: format!("5/setpoint/{kind}/{HASH}"),
-            token: format!("@ros2_lv/5/1a2b/0/2/MS/%/%/gimbal/%setpoint/{kind}/{HASH}/::,7:,:,:,,"),
+            token: format!("@ros2_lv/5/1a2b/0/2/MS/%/%/gimbal/%setpoint/{kind}/{HASH}/:1:,7:,:,:,,"),
         };
         assert_eq!(names(1), setpoint);
         drop((attachment, bridge.finish()));
@@ -146,14 +136,5 @@ mod tests {
         assert_eq!(bytes[17..], identity("token").to_le_bytes());
         assert_ne!(identity("token"), identity("other"));
         assert_eq!(identity(""), 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
-    }
-
-    #[test]
-    fn domain_is_that_of_ros() {
-        let domain = |value| Ros::new("node".into(), value).map(|ros| ros.domain);
-        assert_eq!((domain(None), domain(Some("")), domain(Some("232"))), (Ok(0), Ok(0), Ok(232)));
-        for wrong in ["233", "-1", "x"] {
-            assert!(domain(Some(wrong)).unwrap_err().contains(wrong));
-        }
     }
 }

@@ -9,6 +9,8 @@ mod app;
 mod faults;
 #[path = "../../support/gimbal.rs"]
 mod gimbal;
+#[path = "router/mod.rs"]
+mod router;
 #[path = "../../../crates/punctual-bridge/tests/support/threads.rs"]
 mod threads;
 #[path = "../../support/transport.rs"]
@@ -250,7 +252,7 @@ fn explains_invalid_place() {
     assert!(used.starts_with(&begins) && used.contains("a port that is not in use"), "{used}");
     for wrong in ["7447", "tcp/", "quic/127.0.0.1:1", "tcp/no such host:1", "\"], \"x\": [\""] {
         let error = error("--listen", wrong);
-        assert!(error.contains("an endpoint is tcp/ADDRESS:PORT"), "{wrong}: {error}");
+        assert!(error.contains("an endpoint is tcp/ADDRESS:PORT or tls/"), "{wrong}: {error}");
     }
     drop(taken);
     let error_of_peer = error("--connect", &endpoint);

@@ -15,7 +15,7 @@ use punctual_process::scheduling;
 use test_skip::{Need, skip};
 
 use super::threads;
-use super::transport::{Process, signal};
+use super::transport::{Process, signal, worker_of};
 
 /// The interval and the number of attempts to exhaust the memory of a transport.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -155,7 +155,8 @@ pub(crate) fn check(app: &str, case: &Case<'_>) {
     let mut controller = Process::start(&mut controller);
     let mut stdin = controller.child.stdin.take().expect("it is piped");
     let transport = start_from_real_time(&mut (case.command)(&name));
-    let real_time = threads::of_process(transport.worker().cast_unsigned());
+    let worker = || worker_of(transport.child.id()).expect("it runs");
+    let real_time = threads::of_process(worker().cast_unsigned());
     let real_time: Vec<_> = real_time.into_iter().filter(|thread| thread.policy != "0").collect();
     assert_eq!(real_time, [], "all threads of the worker are ordinary");
     let mut tell = |line: &str| {
@@ -172,12 +173,12 @@ pub(crate) fn check(app: &str, case: &Case<'_>) {
         transport.wait_for(&format!("killed by {cause}; restarts"));
         wait_for_return();
     };
-    signal(transport.worker(), libc::SIGKILL);
+    signal(worker(), libc::SIGKILL);
     wait_for_restart("SIGKILL");
 
-    signal(transport.worker(), libc::SIGSTOP);
+    signal(worker(), libc::SIGSTOP);
     controller.wait_for("has not responded for 0.5 s");
-    signal(transport.worker(), libc::SIGCONT);
+    signal(worker(), libc::SIGCONT);
     if case.restarts_after_stop {
         wait_for_restart("SIGABRT");
     } else {
@@ -185,12 +186,12 @@ pub(crate) fn check(app: &str, case: &Case<'_>) {
     }
 
     let before_kib = memory_kib(controller.child.id());
-    let worker = transport.worker();
-    let worker_before_kib = memory_kib(worker.cast_unsigned());
+    let before = worker();
+    let worker_before_kib = memory_kib(before.cast_unsigned());
     (case.junk)();
     if let Some(max_kib) = case.max_growth_kib {
-        assert_eq!(transport.worker(), worker, "the worker survives");
-        let growth_kib = memory_kib(worker.cast_unsigned()).saturating_sub(worker_before_kib);
+        assert_eq!(worker(), before, "the worker survives");
+        let growth_kib = memory_kib(before.cast_unsigned()).saturating_sub(worker_before_kib);
         assert!(growth_kib < max_kib, "the worker's memory has grown by {growth_kib} KiB");
     }
     if let Some(exhaust) = case.exhaust {
@@ -206,7 +207,7 @@ pub(crate) fn check(app: &str, case: &Case<'_>) {
     assert!(growth_kib < 4096, "the app's memory has grown by {growth_kib} KiB");
 
     let published = tell("pause");
-    signal(transport.worker(), libc::SIGKILL);
+    signal(worker(), libc::SIGKILL);
     // All messages have been published after the transport had attached.
     let detached = controller.wait_for("has detached");
     let counts = numbers(detached.split_once("detached: ").expect("counts follow").1);

@@ -57,13 +57,6 @@ impl Process {
         }
     }
 
-    /// Returns the number of the process in which a transport's network library runs.
-    pub(crate) fn worker(&self) -> libc::pid_t {
-        let parent = self.child.id();
-        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-        children.expect("the kernel lists children").trim().parse().expect("there is one worker")
-    }
-
     /// Waits for the end.
     pub(crate) fn status(mut self) -> ExitStatus {
         self.child.status_within(TEST_LIMIT).expect("it ends")
@@ -74,6 +67,13 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.end_at_once();
     }
+}
+
+/// Returns the number of the process in which the network library of a transport runs; `None`
+/// during a restart.
+pub(crate) fn worker_of(transport: u32) -> Option<libc::pid_t> {
+    let children = fs::read_to_string(format!("/proc/{transport}/task/{transport}/children")).ok()?;
+    children.trim().parse().ok()
 }
 
 /// Sends a signal to a process that the test has started.

@@ -92,6 +92,28 @@ for request in [b'POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n<x>', b'
         except OSError: pass
 ";
 
+/// A publisher of `/wanted` that announces a message of 4 GB, which rosrust allocates.
+const HUGE: &str = r"
+import struct, threading, xmlrpc.server
+master = xmlrpc.client.ServerProxy(os.environ['ROS_MASTER_URI'])
+data = socket.create_server(('127.0.0.1', 0))
+data.settimeout(60)
+api = xmlrpc.server.SimpleXMLRPCServer(('127.0.0.1', 0), logRequests=False)
+api.register_function(lambda *_: (1, '', ['TCPROS', '127.0.0.1', data.getsockname()[1]]), 'requestTopic')
+threading.Thread(target=api.serve_forever, daemon=True).start()
+mine = f'http://127.0.0.1:{api.server_address[1]}'
+master.registerPublisher('/huge', '/wanted', 'geometry_msgs/Vector3', mine)
+with data.accept()[0] as s:
+    master.unregisterPublisher('/huge', '/wanted', mine)
+    s.settimeout(60)
+    s.recv(4096)
+    fields = [b'type=geometry_msgs/Vector3', b'md5sum=4a842b65f413084dc2b10fb484ea7f17', b'callerid=/huge']
+    header = b''.join(struct.pack('<I', len(field)) + field for field in fields)
+    s.sendall(struct.pack('<I', len(header)) + header + struct.pack('<I', 0xffffffff))
+    try: s.recv(10)
+    except OSError: pass
+";
+
 /// Returns a command for the transport of the app `app` as the node `gimbal`.
 fn program(app: &str, port: u16) -> Command {
     let mut command = command(env!("CARGO_BIN_EXE_punctual-ros1"), port);
@@ -201,7 +223,9 @@ fn faults_are_counted_and_cost_the_app_nothing() {
         return skip_any(&[Need::Tool("rosmaster"), Need::Tool("rostopic")], "faults of ROS 1");
     };
     let (command, junk) = (|app: &str| program(app, port), || python(port, HOSTILE));
-    faults::check("app_with_faults", &faults::Case::new(&command, &junk));
+    let exhaust = || python(port, HUGE);
+    let case = faults::Case { exhaust: Some(&exhaust), ..faults::Case::new(&command, &junk) };
+    faults::check("app_with_faults", &case);
 }
 
 #[test]

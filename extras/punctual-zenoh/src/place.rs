@@ -60,7 +60,10 @@ impl Place {
             _ => return None,
         };
         let (certificates, endpoint) = (Certificates { authority, own }, place.1.to_owned());
-        files.remainder().is_empty().then(|| match place.0 {
+        if !files.remainder().is_empty() {
+            return None;
+        }
+        Some(match place.0 {
             "--listen" => Self::Listen(endpoint, certificates),
             _ => Self::Connect(endpoint, certificates),
         })

@@ -13,7 +13,7 @@ use punctual_core::cpus;
 
 use crate::peer::{Peer, Said};
 use crate::threads::{self, Thread};
-use crate::transport::Process;
+use crate::transport::{Process, worker_of};
 use crate::{Kind, PUBLISHING, State, TOPICS};
 
 /// The capacity of a topic: 409 ms.
@@ -113,7 +113,8 @@ fn misbehave(kind: Kind, endpoint: &str, over: &Receiver<()>) -> (Option<Said>, 
 
 impl Work {
     fn finish(self, kind: Kind, wrong_setpoints: u64) -> Ended {
-        let others = threads::of_process(self.transport.worker().cast_unsigned());
+        let worker = worker_of(self.transport.child.id()).expect("it runs");
+        let others = threads::of_process(worker.cast_unsigned());
         let carried = self.bridge.finish();
         assert!(self.transport.status().success(), "the transport ends with the app");
         drop(self.over);

@@ -16,4 +16,10 @@ pub mod remote;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod state;
-pub(crate) mod task;
+
+/// Tasks that descriptors release, observed jobs, and measured costs.
+pub(crate) mod task {
+    pub(crate) mod costs;
+    pub(crate) mod descriptor;
+    pub(crate) mod observed;
+}

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::Port;
 
-use super::{end_of_handler, services};
+use super::{end_of_handler, stop_here};
 use crate::board::port::{self as board, clock};
 use crate::state::partition::PartitionState;
 use crate::state::runtime::Runtime;
@@ -132,7 +132,7 @@ fn interrupt(number: u32) {
 #[cold]
 fn unknown(number: u32) {
     if number == board::STOP {
-        return services::stop_here(&StopReason::Shutdown);
+        return stop_here(&StopReason::Shutdown);
     }
     count_unbound(number);
 }

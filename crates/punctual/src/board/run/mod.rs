@@ -12,23 +12,24 @@
 mod cores;
 mod interrupt;
 mod remote;
-mod services;
 
 use core::alloc::Layout;
 use core::fmt::{self, Write};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use punctual_core::{CurrentWorker, Instant, Port};
+use punctual_core::{CurrentWorker, Duration, Instant, Port};
 
 use crate::board::port::{self as board, clock};
 use crate::config::Config;
 use crate::report::{Outcome, Report};
+use crate::run::services::Services;
 use crate::run::{App, Drops};
 use crate::start_error::StartError;
 use crate::state::partition::PartitionState;
 use crate::state::runtime::Runtime;
-use crate::state::{this_core, virtual_time};
+use crate::state::{Host, this_core, virtual_time};
+use crate::stop::StopReason;
 
 /// Runs an app until it is shut down.
 ///
@@ -299,4 +300,46 @@ fn say(text: fmt::Arguments<'_>) {
     }
     // The console does not fail.
     let _ = Console.write_fmt(text);
+}
+
+/// Stops the app that runs on the core, also in a handler.
+fn stop_here(reason: &'static StopReason) {
+    if let Some(partition) = this_core::partition() {
+        partition.runtime.stop(reason);
+    }
+}
+
+impl Services for Host {
+    #[inline]
+    fn now() -> Instant {
+        Instant::from_ticks(clock::now())
+    }
+
+    fn stop_all(reason: &'static StopReason) {
+        stop_here(reason);
+    }
+
+    fn spend_here(duration: Duration) {
+        if clock::is_virtual() {
+            if let Some((partition, me)) = this_core::get() {
+                virtual_time::spend(partition, me, duration);
+            }
+            return;
+        }
+        let executed = || this_core::partition().map_or(0, |partition| partition.executed());
+        let (begin, before) = (clock::now(), executed());
+        let duration = duration.as_ticks();
+        while clock::now().saturating_sub(begin).saturating_sub(executed() - before) < duration {
+            core::hint::spin_loop();
+        }
+    }
+
+    fn is_idle(_: &'static PartitionState, me: CurrentWorker) -> bool {
+        me.level() == 0 && has_begun()
+    }
+
+    fn wait_in_idle(partition: &'static PartitionState, _: CurrentWorker) {
+        wait(partition);
+        leave_idle(partition);
+    }
 }

@@ -2,24 +2,21 @@
 //!
 //! A panic ends the program, by the handler of the board's crate, so no fault has to be contained.
 
-pub(crate) mod absent;
 mod app;
-mod partition;
 pub(crate) mod source;
 pub(crate) mod this_core;
 pub(crate) mod virtual_time;
 
+use core::ptr;
 use core::sync::atomic::Ordering;
 
 use punctual_core::{CurrentWorker, Duration};
 
-pub(crate) use self::absent::{Calls, Ceilings, Reactor};
 pub(crate) use self::app::HostApp;
-pub(crate) use self::partition::HostPartition;
 pub(crate) use self::source::Source;
 use crate::board::port::clock;
 use crate::port::Suspensions;
-use crate::state::partition::PartitionState;
+use crate::state::partition::{PartitionConfig, PartitionState};
 use crate::state::platform::Platform;
 use crate::state::runtime::Runtime;
 use crate::stop::Culprit;
@@ -125,5 +122,46 @@ impl Platform for Host {
     #[inline(always)]
     fn suspensions(_: &PartitionState, _: u64, _: u64) -> Suspensions {
         Suspensions::NONE
+    }
+}
+
+/// Waits for descriptors: none on boards.
+#[derive(Debug)]
+pub enum Reactor {}
+
+/// The locks of the global executor: none on boards.
+#[derive(Debug)]
+pub enum Ceilings {}
+
+/// System calls submitted by a partition: none on boards.
+#[derive(Debug)]
+pub enum Calls {}
+
+/// The part of a partition's state that a board adds: none.
+pub(crate) struct HostPartition;
+
+impl HostPartition {
+    pub(crate) const fn new(_: PartitionConfig, _: Option<&'static Calls>) -> Self {
+        Self
+    }
+}
+
+impl PartitionState {
+    /// Returns the number of its core.
+    pub(crate) fn number(&self) -> u32 {
+        self.index() as u32
+    }
+
+    /// Returns the level of the innermost job on the core, 0 if none runs.
+    pub(crate) fn running(&self) -> u8 {
+        self.idle.running()
+    }
+
+    /// Prepares the port for a run, whose clock is the board's.
+    ///
+    /// # Safety
+    /// As for [`reset`](Self::reset).
+    pub(crate) unsafe fn prepare_port(&'static self, _: bool) {
+        self.core.port().set_core(self.number(), ptr::from_ref(self).cast());
     }
 }

@@ -3,21 +3,19 @@
 pub(crate) mod figures;
 pub(crate) mod heartbeat;
 pub(crate) mod recent;
-mod slot;
 
-use std::sync::atomic::AtomicU64;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use punctual_core::Instant;
-
-use crate::cells::{Job, measured};
-use crate::port::linux::trace_marker::Mark;
-use crate::report::TaskReport;
-use crate::stop::StopReason;
 
 pub(crate) use self::figures::FiguresCell;
 pub(crate) use self::heartbeat::BeatSlot;
 pub(crate) use self::recent::Recent;
-pub(crate) use self::slot::Slot;
+use crate::cells::{Job, measured};
+use crate::port::linux::trace_marker::Mark;
+use crate::report::TaskReport;
+use crate::stop::StopReason;
 
 /// The CPU time that profiled jobs of a partition have used, in ns.
 pub(crate) type Used = AtomicU64;
@@ -104,5 +102,41 @@ impl Cells {
         if let Some(figures) = unsafe { self.figures.get() } {
             report.fill(figures);
         }
+    }
+}
+
+/// A pointer to the data that an observer has of a task in a run; the observer knows the type.
+#[derive(Debug)]
+pub(crate) struct Slot(AtomicPtr<()>);
+
+impl Slot {
+    pub(crate) const fn empty() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// Sets the data, while no job of the task can run.
+    ///
+    /// # Safety
+    /// It lives until it is cleared, which is when no job of the task can run anymore, and every
+    /// use of the slot is with this type.
+    pub(crate) unsafe fn set<T>(&self, data: *const T) {
+        self.0.store(data.cast_mut().cast(), Ordering::Relaxed);
+    }
+
+    /// Clears the slot, and returns its content.
+    pub(crate) fn clear(&self) -> *mut () {
+        self.0.swap(ptr::null_mut(), Ordering::Relaxed)
+    }
+
+    /// Returns the data, if the task is observed. For threads of the app; not valid after the run.
+    ///
+    /// # Safety
+    /// The type is that of [`set`](Self::set).
+    #[inline]
+    pub(crate) unsafe fn get<T>(&self) -> Option<&'static T> {
+        // Relaxed: it changes only while no job can run; starting and joining the threads orders
+        // that. SAFETY: the data lives as long as threads of the app, by `set`'s contract, and has
+        // this type, by this function's contract.
+        unsafe { self.0.load(Ordering::Relaxed).cast::<T>().as_ref() }
     }
 }

@@ -10,7 +10,6 @@ mod idle_watch;
 mod linux;
 mod model_file;
 mod plan;
-mod running_app;
 mod service;
 mod services;
 #[cfg(feature = "signals")]
@@ -50,16 +49,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Duration as StdDuration;
 
-use punctual_core::CurrentWorker;
+use punctual_core::{CurrentWorker, Instant};
 use punctual_process::signals::survive_file_size_limit;
 
-pub use self::running_app::RunningApp;
-pub use self::virtual_thread::{VirtualThread, spawn_in_virtual_time};
-
 use self::functions::Functions;
+pub use self::virtual_thread::{VirtualThread, spawn_in_virtual_time};
 use crate::background::process::take_reports;
-use crate::config::Config;
-use crate::config::Reporting;
+use crate::config::{Config, Reporting};
 use crate::observe::guard::Guarded;
 use crate::observe::profile::{self, Profile};
 use crate::port::linux::stack::Bounds;
@@ -67,12 +63,9 @@ use crate::port::linux::stderr;
 use crate::report::{Report, Rows, Settings};
 use crate::run::{App, Drops};
 use crate::start_error::StartError;
-use crate::state::RunGuard;
-use crate::state::fault;
-use crate::state::forked;
-use crate::state::panic_hook;
 use crate::state::runtime::Runtime;
 use crate::state::stage::Stage;
+use crate::state::{RunGuard, fault, forked, panic_hook, thread};
 use crate::stop::Culprit;
 
 /// Runs an app until it is shut down, or writes its model and ends the process.
@@ -235,4 +228,32 @@ unsafe fn finish(
         unsafe { profile.end(&report) };
     }
     report
+}
+
+/// The app whose `init` or task called [`current`](Self::current). Other threads can use it, for
+/// example helpers that outlive the call of `init`.
+#[derive(Debug, Clone, Copy)]
+pub struct RunningApp(&'static Runtime);
+
+impl RunningApp {
+    /// Returns the app of the calling thread; `None` on threads that do not belong to an app.
+    pub fn current() -> Option<Self> {
+        thread::get().map(|(partition, _)| Self(partition.runtime))
+    }
+
+    /// Returns `true` if it runs in virtual time.
+    pub fn is_virtual(&self) -> bool {
+        self.0.home.core.port().is_virtual()
+    }
+
+    /// Returns the origin of its periodic releases, which is 0 in virtual time; `None` before, in
+    /// particular during `init`.
+    pub fn grid(&self) -> Option<Instant> {
+        self.0.grid()
+    }
+
+    /// Returns the declared task set as JSON, as `PUNCTUAL_MODEL` writes it. Allocates.
+    pub fn task_set(&self) -> String {
+        model_file::text(self.0.host.model)
+    }
 }

@@ -3,7 +3,6 @@
 
 use std::cell::UnsafeCell;
 
-use super::stack;
 use crate::report::Finding;
 
 /// Maximum number of distinct calls.
@@ -108,7 +107,7 @@ fn capture(stack: &mut [usize; DEPTH], place: Option<usize>) -> usize {
         }
         depth < DEPTH
     };
-    stack::walk(&mut note);
+    walk(&mut note);
     if let (0, Some(place)) = (depth, place) {
         // The unwinder does not get past the signal's frame.
         stack[0] = place;
@@ -167,7 +166,7 @@ fn names(stack: &[usize]) -> Vec<String> {
 /// Returns the function at an address, preceded by those that are inlined there.
 fn frames_at(ip: usize) -> Vec<Frame> {
     let mut frames = Vec::new();
-    stack::resolve(ip, &mut |name, file, line| frames.push(Frame { name, file, line }));
+    resolve(ip, &mut |name, file, line| frames.push(Frame { name, file, line }));
     if frames.is_empty() {
         let name = format!("{ip:#x}, of which the program has no name");
         frames.push(Frame { name, file: String::new(), line: None });
@@ -176,6 +175,33 @@ fn frames_at(ip: usize) -> Vec<Frame> {
 }
 
 // Without the feature there are no stacks.
+
+/// Passes the return addresses of the calling thread's stack to `note`, innermost first, while it
+/// returns `true`. Neither allocates nor locks.
+#[cfg_attr(not(feature = "guard"), allow(unused_variables, reason = "no stack can be walked"))]
+fn walk(note: &mut dyn FnMut(usize) -> bool) {
+    // SAFETY: only the resolution of names needs synchronization; walking the stack accesses only
+    // this thread's.
+    #[cfg(feature = "guard")]
+    unsafe {
+        backtrace::trace_unsynchronized(|frame| note(frame.ip().addr()));
+    }
+}
+
+/// Passes the name, file and line of the function at an address to `found`, preceded by those that
+/// are inlined there.
+#[cfg_attr(not(feature = "guard"), allow(unused_variables, reason = "no name is known"))]
+fn resolve(ip: usize, found: &mut dyn FnMut(String, String, Option<u32>)) {
+    #[cfg(feature = "guard")]
+    backtrace::resolve(ip as *mut std::ffi::c_void, |symbol| {
+        if let Some(name) = symbol.name() {
+            let file = symbol.filename().map_or_else(String::new, |file| file.display().to_string());
+            // Without the hash.
+            found(format!("{name:#}"), file, symbol.lineno());
+        }
+    });
+}
+
 #[cfg(all(test, feature = "guard"))]
 mod tests {
     use super::*;

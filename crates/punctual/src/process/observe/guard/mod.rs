@@ -65,15 +65,13 @@
 mod allocator;
 mod findings;
 mod job;
-mod stack;
 
 use std::sync::{Mutex, PoisonError};
 
 #[cfg(feature = "guard")]
 pub use self::allocator::Allocator;
-pub(crate) use self::job::{job, users_code};
-
 use self::findings::Findings;
+pub(crate) use self::job::{job, users_code};
 use crate::cells::Slot;
 use crate::config::Guard;
 use crate::port::linux::dispatch::Dispatched;

@@ -30,7 +30,6 @@
 //!   add to C. It is measured before the run, like the executor's costs, because an app that is not
 //!   profiled does not have it.
 
-mod costs;
 mod job;
 mod lock;
 mod task;
@@ -42,12 +41,10 @@ use std::sync::atomic::Ordering;
 
 pub(crate) use self::job::ProfiledJob;
 pub use self::lock::Profiled;
-pub(crate) use self::task::begin;
-
-pub(crate) use self::costs::Costs;
 use self::task::TaskProfile;
+pub(crate) use self::task::begin;
 use crate::cells::Slot;
-use crate::port::linux::{stderr, steal};
+use crate::port::linux::{interference, stderr};
 use crate::report::{Outcome, Report};
 use crate::start_error::StartError;
 use crate::state::partition::PartitionState;
@@ -144,7 +141,7 @@ impl Drop for Profile {
 
 /// Returns the time that the host of a virtual machine has taken of these CPUs since boot, in ns.
 fn stolen(places: &[(Option<usize>, Costs)]) -> Vec<Option<u64>> {
-    places.iter().map(|&(cpu, _)| cpu.and_then(steal::stolen)).collect()
+    places.iter().map(|&(cpu, _)| cpu.and_then(interference::stolen)).collect()
 }
 
 /// Runs `f`, which is `idle`.
@@ -225,4 +222,40 @@ fn tasks(runtime: &'static Runtime) -> impl Iterator<Item = TaskInfo> {
 /// Returns the slots of these tasks and of `idle`.
 fn slots(runtime: &'static Runtime) -> impl Iterator<Item = &'static Slot> {
     tasks(runtime).map(|task| &task.cells.profile).chain([&runtime.host.idle_profile])
+}
+
+/// Overhead of the executor and the kernel, in ns; `None` if not applicable. Only tasks can measure
+/// it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Costs {
+    /// A timed release: finding the due timer, queueing its job and marking its level as ready.
+    pub(crate) release: Option<u64>,
+    /// A job without the user's function: occupying its level, measuring it, vacating the level.
+    pub(crate) dispatch: Option<u64>,
+    /// Raising the level to a ceiling and lowering it again.
+    pub(crate) lock: Option<u64>,
+    /// The kernel's timer, and its switches to a thread of a higher priority and back.
+    pub(crate) preemption: Option<u64>,
+    /// Overhead of profiling per job, and the part of it before the job's end, which its response
+    /// includes.
+    pub(crate) profiling: Option<u64>,
+    pub(crate) profiling_before: Option<u64>,
+    /// Overhead of measuring a critical section.
+    pub(crate) profiling_lock: Option<u64>,
+}
+
+impl Costs {
+    /// Returns the costs in virtual time, where only declared execution takes time.
+    fn of_virtual_time() -> Self {
+        let none = Some(0);
+        Self {
+            release: none,
+            dispatch: none,
+            lock: none,
+            preemption: none,
+            profiling: none,
+            profiling_before: none,
+            profiling_lock: none,
+        }
+    }
 }

@@ -1,8 +1,7 @@
 //! The profile as a file, in the format `punctual-profile/5`.
 
-use super::costs::Costs;
 use super::task::Figures;
-use super::tasks;
+use super::{Costs, tasks};
 use crate::model;
 use crate::observe::json::Json;
 use crate::port::linux;

@@ -1,5 +1,5 @@
-//! Foreign real-time threads on the partition's CPU, and the CPU time that the kernel withholds
-//! from real-time threads.
+//! Foreign real-time threads on the partition's CPU, the CPU time that the kernel withholds from
+//! real-time threads, and the time that the host of a virtual machine takes.
 //!
 //! The band of kernel priorities from the app's lowest to its highest level belongs to the app. A
 //! foreign real-time thread inside the band, allowed on the same CPU, would preempt some levels and
@@ -92,6 +92,22 @@ fn parse_stat(stat: &str) -> Option<(String, u8, u32)> {
     Some((name, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
+/// Returns the time since boot in which the host ran something else although this CPU was needed
+/// here, in ns. The kernel counts it in ticks, of usually 10 ms. `None` if the kernel does not
+/// report it.
+pub(crate) fn stolen(cpu: usize) -> Option<u64> {
+    // SAFETY: the call takes a number, and writes no memory of ours.
+    let ticks = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|&ticks| ticks > 0)?;
+    let statistics = std::fs::read_to_string("/proc/stat").ok()?;
+    ticks_in(&statistics, cpu)?.checked_mul(1_000_000_000 / ticks)
+}
+
+/// The eighth figure of a CPU: user nice system idle iowait irq softirq steal.
+fn ticks_in(statistics: &str, cpu: usize) -> Option<u64> {
+    let line = statistics.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
+    line.split_whitespace().nth(7)?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,5 +142,18 @@ mod tests {
         // Regardless of the running threads, no priority is above 99.
         assert!(in_band(0, 100..=255).is_empty());
         let _ = throttling(0);
+    }
+
+    #[test]
+    fn reads_value_of_cpu() {
+        let statistics = "cpu  1 2 3 4 5 6 7 88 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu10 1 2 3\nintr 5\n";
+        assert_eq!(ticks_in(statistics, 0), Some(8));
+        assert_eq!(ticks_in(statistics, 1), None);
+        assert_eq!(ticks_in(statistics, 10), None);
+    }
+
+    #[test]
+    fn missing_cpu_lost_nothing() {
+        assert_eq!(stolen(usize::MAX), None);
     }
 }

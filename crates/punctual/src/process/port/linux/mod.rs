@@ -6,6 +6,30 @@ pub(crate) mod counter;
 pub(crate) mod cpu;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod dispatch;
+/// Stub for processors on which the kernel cannot dispatch the system calls of a thread.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) mod dispatch {
+    use std::io;
+
+    /// A system call that a thread is about to make.
+    pub(crate) struct Call {
+        /// System call number.
+        pub(crate) number: i64,
+        pub(crate) arguments: [usize; 6],
+        /// Return address.
+        pub(crate) place: usize,
+    }
+
+    /// Dispatches system calls of the thread; never constructed on this target.
+    #[derive(Debug)]
+    pub(crate) struct Dispatched;
+
+    impl Dispatched {
+        pub(crate) fn begin(_: fn(&Call)) -> io::Result<Self> {
+            Err(io::Error::new(io::ErrorKind::Unsupported, "Linux has Syscall User Dispatch on x86-64 only"))
+        }
+    }
+}
 pub(crate) mod fatal_signal;
 pub(crate) mod futex;
 pub(crate) mod idle_states;
@@ -21,32 +45,52 @@ pub(crate) mod spin;
 pub(crate) mod stack;
 pub(crate) mod starvation;
 pub(crate) mod stderr;
-pub(crate) mod steal;
 pub(crate) mod suspension;
 pub(crate) mod trace_marker;
 pub(crate) mod tsc;
-#[cfg(not(all(
-    target_arch = "x86_64",
-    target_env = "gnu",
-    target_pointer_width = "64",
-    not(thread_sanitizer)
-)))]
-pub(crate) mod unbiased;
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) mod undispatched;
 mod valgrind;
 #[cfg(all(target_arch = "x86_64", target_env = "gnu", target_pointer_width = "64", not(thread_sanitizer)))]
 pub(crate) mod word;
-
+/// Stub for targets without restartable sequences: the word of a partition is an atomic.
 #[cfg(not(all(
     target_arch = "x86_64",
     target_env = "gnu",
     target_pointer_width = "64",
     not(thread_sanitizer)
 )))]
-pub(crate) use self::unbiased as word;
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) use self::undispatched as dispatch;
+pub(crate) mod word {
+    use std::sync::atomic::AtomicU64;
+
+    /// Cell of a partition's word on this target.
+    pub(crate) type PartitionWord = AtomicU64;
+
+    /// See the function in the other implementation of this module.
+    ///
+    /// # Safety
+    /// No requirements.
+    pub(crate) unsafe fn allow(_: &PartitionWord) {}
+
+    /// See the function in the other implementation of this module.
+    pub(crate) fn begin(_: &PartitionWord, cpu: Option<usize>) -> Result<(), String> {
+        match cpu {
+            Some(_) => Err("there are no restartable sequences for this target".to_owned()),
+            None => Ok(()),
+        }
+    }
+
+    /// See the function in the other implementation of this module.
+    ///
+    /// # Safety
+    /// No requirements.
+    #[cfg(punctual_counted)]
+    pub(crate) unsafe fn bias_for_counting(_: &PartitionWord) {}
+
+    /// See the function in the other implementation of this module.
+    pub(crate) fn forget_sequence(_: &PartitionWord) {}
+
+    /// See the function in the other implementation of this module.
+    pub(crate) fn bias(_: &PartitionWord) {}
+}
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};

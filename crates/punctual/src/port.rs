@@ -1,6 +1,11 @@
-//! Lengths of time for people.
+//! Services of the platforms, independent of apps: Linux and virtual time in a process, or a board.
+//!
+//! The feature `std` selects between a process and a board. Both provide the port of a partition,
+//! [`AppPort`], the system's error, and statics with a value for each thread.
 
 use core::fmt;
+
+pub use crate::platform::port::*;
 
 /// Nanoseconds; prints three significant digits and a unit.
 #[derive(Clone, Copy)]
@@ -24,6 +29,19 @@ impl fmt::Display for Nanos {
             write!(f, "{} {unit}", in_units_of(scale))
         }
     }
+}
+
+/// The suspensions of a job.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Suspensions {
+    /// Number of voluntary switches.
+    pub(crate) count: u64,
+    /// Time off the CPU, in ns; 0 without a suspension.
+    pub(crate) time: u64,
+}
+
+impl Suspensions {
+    pub(crate) const NONE: Self = Self { count: 0, time: 0 };
 }
 
 #[cfg(test)]

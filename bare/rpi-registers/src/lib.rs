@@ -42,25 +42,23 @@ extern crate std;
 mod block;
 #[cfg(feature = "fake")]
 pub mod fake;
-pub mod gic;
-pub mod gpio;
-pub mod i2c;
-pub mod legacy_interrupts;
+mod interrupts;
 pub mod local;
-pub mod mailbox;
 pub mod map;
-pub mod mini_uart;
 #[cfg(any(feature = "bcm2836", feature = "bcm2837", feature = "bcm2711"))]
 mod peripherals;
-pub mod pwm;
-pub mod spi;
-pub mod system_timer;
-pub mod uart;
+mod pins;
+mod serial;
+mod videocore;
 
 pub use block::{Block, Registers};
+pub use interrupts::{gic, legacy_interrupts};
 #[cfg(any(feature = "bcm2836", feature = "bcm2837", feature = "bcm2711"))]
 pub use peripherals::{CorePeripherals, Peripherals};
+pub use pins::{gpio, pwm};
+pub use serial::{i2c, mini_uart, spi, uart};
 /// Field values: the types of the crate `tock-registers`.
 pub use tock_registers::fields;
 /// Reading, writing and modifying registers: the traits of the crate `tock-registers`.
 pub use tock_registers::interfaces;
+pub use videocore::{mailbox, system_timer};

@@ -65,13 +65,7 @@ mod app;
 pub mod board;
 #[cfg(not(feature = "amp"))]
 pub mod console;
-#[cfg(feature = "amp")]
-#[path = "amp/console.rs"]
-pub mod console;
 #[cfg(not(feature = "amp"))]
-pub mod cores;
-#[cfg(feature = "amp")]
-#[path = "amp/cores.rs"]
 pub mod cores;
 #[cfg(feature = "critical-section")]
 mod critical_section;
@@ -80,8 +74,6 @@ mod fault;
 #[cfg(feature = "alloc")]
 pub mod heap;
 pub mod interrupt;
-#[cfg(feature = "amp")]
-use amp::layout;
 #[cfg(not(feature = "amp"))]
 mod layout;
 #[cfg(not(feature = "amp"))]
@@ -93,6 +85,10 @@ pub mod printing;
 pub mod raspberry_pi;
 pub mod time;
 
+#[cfg(feature = "amp")]
+use amp::layout;
+#[cfg(feature = "amp")]
+pub use amp::{console, cores};
 pub use end::exit;
 #[cfg(not(feature = "amp"))]
 pub use leave::enter;

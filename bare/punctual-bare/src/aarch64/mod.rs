@@ -14,10 +14,10 @@ use crate::cores::StartCores;
 
 #[cfg(not(feature = "amp"))]
 pub(crate) mod mmu;
-#[cfg(feature = "amp")]
-#[path = "../amp/mmu.rs"]
-pub(crate) mod mmu;
 pub(crate) mod timer;
+
+#[cfg(feature = "amp")]
+pub(crate) use crate::amp::mmu;
 
 #[cfg(not(feature = "amp"))]
 global_asm!(include_str!("leave.s"), options(raw));

@@ -21,8 +21,16 @@ pub use crate::board::interrupts::*;
 pub mod bcm2836;
 #[cfg(not(feature = "amp"))]
 mod gic;
+/// The interrupts of QEMU's `virt`, those of devices from 32 on. `hw/arm/virt.c` in QEMU.
 #[cfg(not(feature = "amp"))]
-pub mod virt;
+pub mod virt {
+    /// The first UART.
+    pub const UART0: u32 = 32 + 1;
+    /// The real-time clock.
+    pub const RTC: u32 = 32 + 2;
+    /// The pins.
+    pub const GPIO: u32 = 32 + 7;
+}
 
 #[cfg(not(feature = "amp"))]
 pub use bcm2836::Bcm2836;

@@ -1,9 +1,0 @@
-//! For every input, the reader returns a result or an error.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
-
-#[path = "../entry.rs"]
-mod entry;
-
-fuzz_target!(|data: &[u8]| entry::page(data));

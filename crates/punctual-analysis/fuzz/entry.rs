@@ -6,6 +6,15 @@ use punctual_analysis::measured::{self, Source};
 use punctual_analysis::schema::{self, InputError};
 use punctual_analysis::system::System;
 
+/// Passes an input to the target with this name.
+pub(crate) fn run(target: &str, data: &[u8]) {
+    match target {
+        "app" => app(data),
+        "taskset" => taskset(data),
+        _ => unreachable!("the manifest has no target `{target}`"),
+    }
+}
+
 /// Reads arbitrary text as a task set in TOML or JSON.
 pub(crate) fn taskset(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };

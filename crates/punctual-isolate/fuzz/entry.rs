@@ -8,6 +8,15 @@ use punctual_isolate::facts::Machine;
 use punctual_isolate::isolate::{Account, Plan, boot};
 use punctual_isolate::tree::Tree;
 
+/// Passes an input to the target with this name.
+pub(crate) fn run(target: &str, data: &[u8]) {
+    match target {
+        "machine" => machine(data),
+        "words" => words(data),
+        _ => unreachable!("the manifest has no target `{target}`"),
+    }
+}
+
 /// Reads arbitrary bytes as the files of a machine: no output contains terminal control characters.
 pub(crate) fn machine(data: &[u8]) {
     let machine = Machine::look(Tree::parse(&String::from_utf8_lossy(data)).recorded());

@@ -1,8 +1,9 @@
 //! Fuzz targets: one function for each reader, for `cargo xtask fuzz traces` and for the test
 //! `hostile`, which runs without the fuzzer; its ignored test `writes_corpus` rewrites the corpus.
 //!
-//! New inputs are stored in `target/fuzz/found`, failing ones in `target/fuzz/failures`. The layout
-//! is that of cargo-fuzz, which adds AddressSanitizer on a nightly compiler.
+//! `target.rs` is the program of every target. New inputs are stored in `target/fuzz/found`,
+//! failing ones in `target/fuzz/failures`. The layout is that of cargo-fuzz, which adds
+//! AddressSanitizer on a nightly compiler.
 #![allow(dead_code)]
 
 use std::sync::{Arc, LazyLock};
@@ -17,6 +18,19 @@ use punctual_trace::read::page::Page;
 use punctual_trace::read::translate::Translator;
 use punctual_trace::read::{Order, Trace};
 use punctual_trace::write::formats;
+
+/// Passes an input to the target with this name.
+pub(crate) fn run(target: &str, data: &[u8]) {
+    match target {
+        "ctf" => ctf(data),
+        // Their corpora differ.
+        "dat" | "perf" => dat(data),
+        "format" => format(data),
+        "names" => names(data),
+        "page" => page(data),
+        _ => unreachable!("the manifest has no target `{target}`"),
+    }
+}
 
 /// Uses any bytes as the names of a thread, an interrupt and a task: descriptions of their jobs
 /// contain no control characters and no additional lines.

@@ -1,7 +1,7 @@
 //! The unit of a trace's timestamps.
 
 use super::error::ReadError;
-use super::trace::{Buffer, Recorder, Trace};
+use super::{Buffer, Recorder, Trace};
 
 /// Returns the unit of the kernel's trace clock of that name, unless it is ns.
 pub(crate) fn counted(clock: &str) -> Option<&'static str> {

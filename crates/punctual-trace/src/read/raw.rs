@@ -21,8 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::ReadError;
-use super::trace::{Buffer, CpuData, Recorder, Trace};
-use super::{Order, dat};
+use super::{Buffer, CpuData, Order, Recorder, Trace, dat};
 use crate::format::dat::{clock_of, declared};
 use crate::format::fields::{EventFormat, FormatError, PageLayout, check_header_event};
 

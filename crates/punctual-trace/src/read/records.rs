@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use super::error::{Place, ReadError};
-use super::trace::{Buffer, CpuData, Trace};
+use super::{Buffer, CpuData, Trace};
 use crate::format::fields::FormatError;
 use crate::format::page::{Missed, Page};
 

@@ -1,14 +1,10 @@
 //! Scheduler entries and exits by BPF programs, on this machine's kernel.
 #![cfg(feature = "bpf")]
 
-use crate::recording;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::recording::schedule::{config, has_programs, start_with_programs};
-use crate::recording::{Place, play};
 use punctual_process::scheduling::set_policy;
 use punctual_trace::event::{Event, Kind, Tid};
 use punctual_trace::jobs::{self, Actor, Bounds, Decomposer, Flaw, FutexWaits, Job, Select};
@@ -16,6 +12,8 @@ use punctual_trace::read::Trace;
 use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError};
 use punctual_trace::write::dat;
 use test_skip::{Need, skip};
+
+use crate::recording::{self, Place, config, has_programs, play, start_with_programs};
 
 /// Runs pairs of threads that wake each other, with one that computes and displaces them. Returns
 /// their IDs.

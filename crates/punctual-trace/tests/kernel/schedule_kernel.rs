@@ -7,11 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
-
-use crate::recording::schedule::{config, start_with_programs};
-use crate::recording::{Place, play, start};
 use punctual_trace::record::{Config, Group, Recording};
 use test_skip::{Need, skip};
+
+use crate::recording::{Place, config, play, start, start_with_programs};
 
 /// Environment variable: the role of a child.
 const PART: &str = "PUNCTUAL_TEST_SCHEDULE_PART";

@@ -48,7 +48,6 @@ mod charts;
 mod collector;
 mod head;
 mod labels;
-mod marks;
 mod page;
 mod scene;
 mod series;
@@ -58,8 +57,7 @@ mod timeline;
 use std::io::{self, Write};
 use std::path::Path;
 
-pub use collector::Collector;
-
+pub use self::collector::Collector;
 use crate::chains::Chain;
 use crate::jobs::Counters;
 use crate::names::Names;

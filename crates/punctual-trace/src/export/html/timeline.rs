@@ -6,11 +6,10 @@ use punctual_report::scale::Linear;
 use punctual_report::svg::{Anchor, Mark, Svg, fitted, width};
 
 use super::labels::{Labels, Placement};
-use super::marks::{Beside, beside};
 use super::scene::{Row, Scene, scene};
-use crate::event::Tid;
+use crate::event::{Kind, Tid};
 use crate::explain;
-use crate::jobs::{Bounds, Job, Phase, WaitTarget};
+use crate::jobs::{Actor, Bounds, Job, Phase, WaitTarget};
 use crate::names::Names;
 use crate::stats::CapturedJob;
 
@@ -312,6 +311,33 @@ fn lock(on: WaitTarget) -> String {
         WaitTarget::Lock { address, .. } => format!("kernel lock {address:#x}"),
         WaitTarget::Kernel => "what it sleeps for in the kernel".into(),
     }
+}
+
+/// Maximum number of marks drawn of each kind.
+const MAX_MARKS: usize = 500;
+
+/// An event in addition to the phases of a job.
+struct Beside {
+    class: &'static str,
+    start: u64,
+    end: u64,
+    mark: Mark,
+}
+
+/// Returns the system calls of the job's thread and the unknown events of any thread, with their
+/// names.
+fn beside(captured: &CapturedJob, names: &Names) -> Vec<Beside> {
+    let calls = explain::calls(captured).into_iter().take(MAX_MARKS).map(|call| {
+        let title = format!("{}: {}", call.name(names), format_part(call.ns));
+        Beside { class: "call", start: call.start, end: call.start + call.ns, mark: Mark::titled(title) }
+    });
+    let others = captured.events.iter().filter_map(|event| {
+        let Kind::Other { event: id } = event.kind else { return None };
+        let by = names.of(Actor::Thread(event.by));
+        let title = format!("{} on CPU {}, of {by}", names.of_event(id), event.cpu);
+        Some(Beside { class: "event", start: event.time, end: event.time, mark: Mark::titled(title) })
+    });
+    calls.chain(others.take(MAX_MARKS)).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 mod cpu;
 mod deadline;
 mod holders;
-mod idle;
 mod interrupts;
 mod locks;
 mod lost;

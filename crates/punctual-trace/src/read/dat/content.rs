@@ -9,7 +9,7 @@ use crate::format::Order;
 use crate::format::content::{Buffer, Content, Group, Pages};
 use crate::read::error::ReadError;
 use crate::read::stream::Scale;
-use crate::read::trace::{CpuData, Trace};
+use crate::read::{CpuData, Trace};
 
 /// The parts of a file, verbatim.
 #[derive(Default)]

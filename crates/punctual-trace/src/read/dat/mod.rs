@@ -16,7 +16,6 @@
 mod compressed;
 mod content;
 mod metadata;
-mod options;
 mod reader;
 mod salvage;
 mod v6;
@@ -24,17 +23,15 @@ mod v7;
 
 use std::sync::Arc;
 
-pub(crate) use compressed::Algorithm;
-pub(super) use compressed::Chunks;
-pub(crate) use content::content;
-pub(crate) use metadata::{BUDGET_TIMER, Functions};
-
+pub(crate) use self::compressed::Algorithm;
+pub(super) use self::compressed::Chunks;
 use self::content::Texts;
+pub(crate) use self::content::content;
 use self::metadata::Metadata;
+pub(crate) use self::metadata::{BUDGET_TIMER, Functions};
 use self::reader::Reader;
 use super::error::ReadError;
-use super::trace::{Buffer, Trace};
-use super::{Bytes, Order};
+use super::{Buffer, Bytes, Order, Trace};
 use crate::format::dat::id;
 use crate::format::fields::PageLayout;
 

@@ -12,7 +12,7 @@ use super::v7::{COMPRESSED, Container, SECTION_HEAD};
 use crate::format::fields::PageLayout;
 use crate::format::page::Page;
 use crate::read::error::ReadError;
-use crate::read::trace::{Buffer, CpuData};
+use crate::read::{Buffer, CpuData};
 
 /// The pages of each CPU begin at a multiple of at least this.
 const ALIGNMENT: u64 = 4096;

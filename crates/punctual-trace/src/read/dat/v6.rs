@@ -1,10 +1,10 @@
 //! Version 6: all parts in a fixed order, then the data of each CPU.
 
-use super::metadata::{Metadata, number};
+use super::id;
+use super::metadata::{Metadata, common_option, number, option_content};
 use super::reader::Reader;
-use super::{id, options};
 use crate::read::error::ReadError;
-use crate::read::trace::{Buffer, CpuData};
+use crate::read::{Buffer, CpuData};
 
 pub(super) fn read(mut reader: Reader, metadata: &mut Metadata) -> Result<(), ReadError> {
     metadata.header_info(&mut reader)?;
@@ -22,11 +22,11 @@ pub(super) fn read(mut reader: Reader, metadata: &mut Metadata) -> Result<(), Re
             if option == id::DONE {
                 break;
             }
-            let data = options::content(&mut reader, option)?;
+            let data = option_content(&mut reader, option)?;
             if option == id::BUFFER && data.len() > 8 {
                 others.push(other_buffer(&reader, &data));
             } else {
-                options::common(metadata, reader.order, option, &data);
+                common_option(metadata, reader.order, option, &data);
             }
         }
         kind = reader.array()?;
@@ -44,7 +44,7 @@ pub(super) fn read(mut reader: Reader, metadata: &mut Metadata) -> Result<(), Re
                 if option == id::DONE {
                     break;
                 }
-                let data = options::content(&mut at, option)?;
+                let data = option_content(&mut at, option)?;
                 if option == id::CPUCOUNT {
                     cpus = at.order.u32(&data, 0).unwrap_or(cpus);
                 }

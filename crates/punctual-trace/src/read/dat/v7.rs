@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::compressed::{Algorithm, BLOCK_LIMIT};
-use super::metadata::Metadata;
+use super::metadata::{Metadata, common_option, option_content};
 use super::reader::Reader;
-use super::{id, options, salvage};
+use super::{id, salvage};
 use crate::format::Order;
 use crate::read::error::ReadError;
-use crate::read::trace::{Buffer, CpuData};
+use crate::read::{Buffer, CpuData};
 
 /// The flag of a compressed section.
 pub(super) const COMPRESSED: u16 = 1;
@@ -91,7 +91,7 @@ impl Container {
         let mut found = Found::default();
         loop {
             let option = section.u16()?;
-            let data = options::content(section, option)?;
+            let data = option_content(section, option)?;
             match option {
                 id::DONE => {
                     found.next = self.order.u64(&data, 0).unwrap_or(0);
@@ -105,7 +105,7 @@ impl Container {
                 }
                 id::BUFFER => found.buffers.push((section.offset(), data)),
                 _ => {
-                    options::common(metadata, self.order, option, &data);
+                    common_option(metadata, self.order, option, &data);
                 }
             }
         }

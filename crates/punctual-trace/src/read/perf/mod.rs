@@ -25,8 +25,7 @@ use self::file::{Attributes, Header, Parsed};
 use self::records::{Record, Records};
 use super::error::ReadError;
 use super::store::{MAX_IN_MEMORY, Store};
-use super::trace::{Buffer, CpuData, Recorder, Trace};
-use super::{Bytes, dat};
+use super::{Buffer, Bytes, CpuData, Recorder, Trace, dat};
 use crate::format::fields::PageLayout;
 use crate::format::page_writer::PageWriter;
 

@@ -1,9 +1,8 @@
 //! The meaning of a record, and other information learned from it.
 
-use super::calls::Calls;
 use super::entry::{Entry, Head};
 use super::interrupts::Interrupts;
-use super::names::Threads;
+use super::names::{Calls, Threads};
 use super::state::States;
 use crate::event::{Comm, Event, Kind, Noise, Section, Task};
 use crate::format::page::Record;

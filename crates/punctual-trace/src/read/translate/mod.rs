@@ -24,7 +24,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod calls;
 mod entry;
 mod interrupts;
 mod kind;
@@ -33,18 +32,16 @@ mod state;
 
 use std::fmt;
 
-use crate::format::recipe::{Code, recipe};
-pub use calls::Calls;
-pub use interrupts::Interrupts;
-pub use names::Threads;
-
 use self::entry::{Entry, HEAD, Head, NOTHING, REACH, Slot, padded, resolve};
+pub use self::interrupts::Interrupts;
 use self::kind::Known;
+pub use self::names::{Calls, Threads};
 use self::state::States;
 use super::{Order, marker};
 use crate::event::Event;
 use crate::format::fields::EventFormat;
 use crate::format::page::Record;
+use crate::format::recipe::{Code, recipe};
 
 /// Translation is fastest if this many bytes may be read after a record.
 pub(super) const SLACK: usize = HEAD;

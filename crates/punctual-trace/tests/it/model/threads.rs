@@ -1,7 +1,6 @@
 //! Threads, their scripts, and their locks.
 
-use super::Random;
-use super::truth::{Truth, WaitTruth};
+use super::{Random, Truth, WaitTruth};
 
 /// A step of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

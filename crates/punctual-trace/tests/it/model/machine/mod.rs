@@ -4,8 +4,7 @@ use punctual_trace::event::{Event, Kind as E, SwitchOut, Task};
 use punctual_trace::jobs::{Actor, HolderState};
 
 use super::threads::{Kind, Lock, State, Step, Thread, effective};
-use super::truth::{HandlerTruth, Truth, WaitTruth};
-use super::{Random, TICK};
+use super::{HandlerTruth, Random, TICK, Truth, WaitTruth};
 
 /// Features of a run.
 #[derive(Clone, Copy, Debug)]

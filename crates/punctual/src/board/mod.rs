@@ -49,7 +49,7 @@ pub(crate) mod report {
     }
 
     /// Writes nothing: a board has no tools.
-    pub(crate) fn write_trace_commands(_: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(crate) fn write_trace_command(_: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }
 

@@ -127,13 +127,14 @@ pub(crate) fn write_helpers(f: &mut fmt::Formatter<'_>, report: &Report) -> fmt:
     report.helpers.iter().try_for_each(|helper| writeln!(f, "{helper}"))
 }
 
-/// Prints the commands that show why jobs were late.
-pub(crate) fn write_trace_commands(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Prints the command that shows why jobs were late.
+pub(crate) fn write_trace_command(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let program = std::env::args_os().next().unwrap_or_else(|| "./my-app".into());
     let program = program.display();
     writeln!(
         f,
-        "`punctual trace record -- {program}` and then `punctual trace report` show which threads had the CPU"
+        "to see which threads had the CPU, run `punctual trace record -- {program}` as root; it names the command \
+         for the report"
     )
 }
 

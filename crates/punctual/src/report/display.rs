@@ -43,7 +43,7 @@ impl fmt::Display for Report {
         }
         self.tasks.iter().try_for_each(|task| explain_misses(f, task))?;
         if !self.virtual_time && self.tasks.iter().any(is_late_by_others) {
-            super::write_trace_commands(f)?;
+            super::write_trace_command(f)?;
         }
         for task in self.tasks.iter().filter(|task| task.early > 0) {
             explain_early(f, task)?;

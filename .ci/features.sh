@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Checks every set of features of `punctual`, as `cargo hack --feature-powerset` does, but each only
-# once: `std` enables `alloc` and `virtual-time`, and `guard`, `io` and `signals` enable `std`.
+# once: `std` enables `alloc` and `virtual-time`, and `guard`, `io` and `signals` enable `std`. So
+# 48 of 256 sets differ. cargo-hack 0.6 (MIT or Apache-2.0, maintained) would check them all, and be
+# one more tool to install.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -87,7 +87,7 @@ enum Environment {
     /// The runtime's tests under AddressSanitizer and ThreadSanitizer
     Sanitize(sanitize::Options),
     /// The crates of extras/ (ROS 1, ROS 2 and Zenoh) with real peers, and their lints
-    Transports,
+    Transports(transports::Options),
     /// As root: tests and examples again as a user without privileges
     Unprivileged(unprivileged::Options),
 }
@@ -133,7 +133,7 @@ impl Chore {
             Self::Test { environment: Some(environment) } => match environment {
                 Environment::Miri => sanitize::miri(),
                 Environment::Sanitize(options) => sanitize::run(options),
-                Environment::Transports => transports::run(),
+                Environment::Transports(options) => transports::run(options),
                 Environment::Unprivileged(options) => unprivileged::run(options),
             },
             Self::Check(check) => match check {

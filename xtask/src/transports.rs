@@ -6,10 +6,24 @@ use std::process::Command;
 use crate::{Result, cargo, process};
 
 /// The crates, tested separately, because each enables other features of their common dependencies.
-const CRATES: [&str; 5] =
-    ["ethercat", "punctual-transport", "punctual-ros1", "punctual-ros2", "punctual-zenoh"];
+const CRATES: [&str; 6] =
+    ["ethercat", "punctual-transport", "punctual-ros1", "punctual-ros2", "punctual-zenoh", "transport-proof"];
+/// The program with the faults, and the transports that it starts.
+const PROOF: [&str; 4] = ["transport-proof", "punctual-ros1", "punctual-ros2", "punctual-zenoh"];
 
-pub(crate) fn run() -> Result {
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// As root: injects faults into each transport of an app of 10 kHz, each fault for this time,
+    /// instead of the tests. Deadline misses must be as frequent as without faults, and every
+    /// message must be counted
+    #[arg(long, value_name = "SECONDS")]
+    faults: Option<u32>,
+}
+
+pub(crate) fn run(options: &Options) -> Result {
+    if let Some(seconds) = options.faults {
+        return prove(seconds);
+    }
     process::succeed(in_extras().args(["fmt", "--all", "--check"]))?;
     for name in CRATES {
         let select = ["--locked", "-p", name];
@@ -18,6 +32,13 @@ pub(crate) fn run() -> Result {
         process::succeed(in_extras().arg("test").args(select).args(["--", "--nocapture"]))?;
     }
     Ok(())
+}
+
+fn prove(seconds: u32) -> Result {
+    let packages = PROOF.iter().flat_map(|name| ["-p", *name]);
+    process::succeed(in_extras().args(["build", "--locked", "--release"]).args(packages))?;
+    let program = cargo::target_dir().join("extras/release").join(PROOF[0]);
+    process::succeed(Command::new(program).args(["--seconds", &seconds.to_string()]))
 }
 
 /// Returns a cargo command in the workspace `extras/`, whose build products are below those of the

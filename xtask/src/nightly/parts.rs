@@ -119,8 +119,12 @@ pub(super) const PARTS: &[Part] = &[
     Part {
         name: "transports",
         purpose: "ROS 1, ROS 2 and Zenoh with real peers; seeded mistakes of the bridge",
-        limit_min: 120,
-        commands: &["cargo xtask test transports", "cargo xtask loom --package punctual-bridge"],
+        limit_min: 150,
+        commands: &[
+            "cargo xtask test transports",
+            "cargo xtask test transports --faults 20",
+            "cargo xtask loom --package punctual-bridge",
+        ],
     },
     Part {
         name: "boards",

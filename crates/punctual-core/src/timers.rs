@@ -9,6 +9,15 @@
 //! inserting or removing a timer takes a number of steps that is logarithmic in the number of armed
 //! nodes. With no change and no due job, the timekeeper compares a single time.
 //!
+//! Armed timers delay a periodic job of their level as follows:
+//!
+//! * Not at all if they are due later: the release compares its time with that of the earliest.
+//! * Not at all if they were armed, canceled or moved during the sleep from which the worker wakes
+//!   for the job: it inserts them after the job.
+//! * By one insertion or removal each if they changed while the worker was awake, or before another
+//!   timer woke it, and the job became due before the worker slept again.
+//! * By their jobs if they are due earlier: a level runs its jobs in FIFO order.
+//!
 //! A node may have changed without being on the stack yet, if the thread that is about to push it
 //! was preempted. Its place in the heap is stale then, and [`expire`](crate::Node::expire) does not
 //! release it but removes it; the push, which is still to come, causes another scan.

@@ -85,8 +85,10 @@ impl<P: Port> Partition<P> {
     /// nothing to [serve](Self::serve), and no level waits for an ordinary thread to be boosted. A
     /// thread that marks a level later finds this level vacated, and is responsible for the mark.
     ///
-    /// With a time that the clock has `reached`, the clock is not read, and jobs that have become
-    /// due since wait for the next check.
+    /// With a time that the clock has `reached`, for which the worker slept, the clock is not read,
+    /// and jobs that have become due since wait for the next check. So do timers armed during the
+    /// sleep, which are due no earlier: a thread that [arms](Self::armed) an earlier one wakes the
+    /// worker. Inserting a thousand of them would delay the job.
     fn keep_time(&'static self, me: CurrentWorker, level: &'static Level, reached: Option<Instant>) -> Next {
         let now = match reached {
             Some(reached) => reached,
@@ -95,7 +97,7 @@ impl<P: Port> Partition<P> {
         };
         let stamp = if reached.is_none() { Some(now) } else { None };
         // SAFETY: this is the level's worker.
-        if unsafe { level.next() } > now.as_ticks() {
+        if reached.is_none() && unsafe { level.next() } > now.as_ticks() {
             return Next::Serve(None);
         }
         let number = level.number();
@@ -219,5 +221,87 @@ impl<P: Port> Partition<P> {
         };
         me.sleeps_until.store(0, Ordering::Relaxed);
         until.filter(|_| reached)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU32, AtomicU64};
+
+    use super::*;
+    use crate::{Duration, Jobs, Node, Periodic, Queue, Reaction, Slots, Worker};
+
+    const TIMERS: usize = 1_000;
+
+    /// Stops the worker in its second sleep; in the first, another thread arms all timers for
+    /// later, and the clock reaches the end of the sleep.
+    struct Clock(
+        OnceLock<(&'static Partition<Clock>, &'static Slots<u64, TIMERS, { TIMERS.div_ceil(64) }>)>,
+        AtomicU64,
+    );
+
+    impl Port for Clock {
+        type Word = AtomicU64;
+
+        fn now(&self) -> Instant {
+            Instant::from_ticks(self.1.load(Ordering::Relaxed))
+        }
+        fn wake(&self, _: &Worker) {}
+        fn wait(&self, _: &Worker, until: Option<Instant>, _: Stamp) -> bool {
+            let &(partition, slots) = self.0.get().unwrap();
+            if self.1.swap(100, Ordering::Relaxed) == 100 {
+                partition.stop();
+                return false;
+            }
+            assert_eq!(until, Some(Instant::from_ticks(100)), "the worker sleeps until the grid point");
+            for time in 101..101 + TIMERS as u64 {
+                slots.arm(time, Instant::from_ticks(time)).unwrap();
+                partition.armed(partition.levels[0], Instant::from_ticks(time));
+            }
+            true
+        }
+        fn wait_while(&self, _: &AtomicU32, _: u32) {}
+        fn wake_all(&self, _: &AtomicU32) {}
+        fn boost(&self, _: &AtomicU32) -> bool {
+            false
+        }
+        fn unboost(&self, _: &AtomicU32) {}
+    }
+
+    #[test]
+    fn inserts_timers_armed_during_sleep_after_job_of_grid() {
+        static GRID: Periodic =
+            Periodic::new(0, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Skip);
+        let pending: &AtomicU32 = Box::leak(Box::default());
+        let linked: &'static OnceLock<&'static Level> = Box::leak(Box::default());
+        let run = move |_: CurrentWorker, node: u32, _: Stamp| {
+            assert_eq!(node, 0, "no timer is due");
+            pending.fetch_add(u32::from(linked.get().unwrap().has_changes()), Ordering::Relaxed);
+            GRID.completed(Instant::from_ticks(100));
+            None
+        };
+        let worker = &*Box::leak(Box::new(Worker::new(1)));
+        let nodes: &[Node] = (0..=TIMERS).map(|_| Node::new()).collect::<Vec<_>>().leak();
+        let (queue, jobs) = (Box::leak(Box::new(Queue::new())), Jobs::of(Box::leak(Box::new(run))));
+        let grids: &[&Periodic] = vec![&GRID].leak();
+        let level = &*Box::leak(Box::new(Level::new(1, worker, queue, nodes, grids, jobs)));
+        linked.set(level).unwrap();
+        let port = Clock(OnceLock::new(), AtomicU64::new(0));
+        // SAFETY: level and worker are new, and this is their only partition.
+        let partition = unsafe { Partition::new(port, vec![level].leak(), vec![worker].leak()) };
+        let partition = &*Box::leak(Box::new(partition));
+        // SAFETY: nothing else uses the nodes from 1 on.
+        let slots = &*Box::leak(Box::new(unsafe { Slots::new(level, 1) }));
+        partition.port.0.set((partition, slots)).ok().unwrap();
+        level.start(Instant::from_ticks(0));
+        // SAFETY: there is one thread.
+        let me = unsafe { CurrentWorker::new(worker) };
+        me.enter(1, true);
+        me.allow_calls(true);
+        partition.work(me, level);
+        assert_eq!(pending.load(Ordering::Relaxed), 1, "the job precedes all insertions");
+        // SAFETY: as above.
+        assert_eq!(unsafe { level.next() }, 101, "all timers have been inserted before the next sleep");
     }
 }

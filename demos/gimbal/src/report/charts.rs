@@ -6,7 +6,7 @@
 use super::data::{AxisResponse, Distribution, RunSummary, StepResponse, TaskRow};
 use super::page::{angle_unit, format_urad};
 use punctual_report::chart::{LineChart, Series, Size};
-use punctual_report::escape::{Escaped, NoBreak};
+use punctual_report::escape::{Code, Escaped, NoBreak};
 use punctual_report::format::{format_count, format_nanos};
 use punctual_report::histogram::Histogram;
 use punctual_report::page;
@@ -63,9 +63,10 @@ fn axis_figure(axis: &AxisResponse, out: &mut String) {
     let (max_text, rms) = (NoBreak(&max_text), NoBreak(&rms));
     let _ = write!(out, "<figcaption>Run minus reference, {name}: maximum <b>{max_text}</b>");
     if max > 0.0 {
-        let _ = write!(out, " (at {at_s:.3} s)");
+        let _ = write!(out, " (at {at_s:.3}\u{202F}s)");
     }
-    let _ = write!(out, ", RMS <b>{rms}</b>. One count of the encoder is 767 µrad.</figcaption></figure>");
+    let _ =
+        write!(out, ", RMS <b>{rms}</b>. One count of the encoder is 767\u{202F}µrad.</figcaption></figure>");
 }
 
 fn largest_step_figure(axis: &AxisResponse, out: &mut String) {
@@ -77,7 +78,8 @@ fn largest_step_figure(axis: &AxisResponse, out: &mut String) {
     let angles = angles_chart(axis, label, span_ns);
     *out += &both_sizes(HALF_WIDTH_PX, 260.0, 240.0, |size| angles.draw(size));
     let (size_rad, at_s) = (size_rad.abs(), at_ns as f64 * 1e-9);
-    let _ = write!(out, "<figcaption>The step of {size_rad:.2} rad at {at_s:.3} s.</figcaption></figure>");
+    let step = format!("The step of {size_rad:.2} rad at {at_s:.3} s.");
+    let _ = write!(out, "<figcaption>{}</figcaption></figure>", Code(&step));
 }
 
 fn angles_chart(axis: &AxisResponse, label: String, span_ns: RangeInclusive<u64>) -> LineChart<'_> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use punctual_report::escape::{Code, Escaped};
+use punctual_report::escape::{Code, Escaped, NoBreak};
 use punctual_report::format::{format_clock, format_count, format_part};
 use punctual_report::page::{legend, note};
 
@@ -232,8 +232,8 @@ fn job(index: usize, rank: usize, place: &str, captured: &CapturedJob, report: &
     let mut out = format!(
         "<div class=\"job\" id=\"{}\"{hidden}><p class=\"which\"><b>{}</b> · {place} · {}</p>",
         id(index, rank),
-        Escaped(&took),
-        Escaped(&facts(job, report))
+        NoBreak(&took),
+        Code(&facts(job, report))
     );
     out += &timeline::draw(captured, report.names, |tid| report.watch.must_observe(tid));
     if captured.truncated {

@@ -9,12 +9,10 @@ mod analyse;
 mod check;
 mod errors;
 mod generate;
-mod local_levels;
 mod message;
 mod model;
 mod parameters;
 mod parse;
-mod paths;
 mod suggest;
 #[cfg(test)]
 mod testing;

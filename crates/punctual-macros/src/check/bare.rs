@@ -1,4 +1,4 @@
-//! Features that a bare board lacks.
+//! What a bare board lacks, or a build of `punctual` without one of its features.
 
 use crate::errors::Errors;
 use crate::model::{App, TaskKind};
@@ -81,6 +81,24 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
     }
 }
 
+/// Checks that async tasks have the feature of `punctual` that they require; `punctual` enables the
+/// feature of the same name here. `has_async`: true if there are async tasks.
+pub(super) fn needs_async(app: &App, has_async: bool, errors: &mut Errors) {
+    if has_async {
+        return;
+    }
+    for task in app.tasks.iter().filter(|task| matches!(task.kind, TaskKind::Async)) {
+        let name = &task.handler.ident;
+        errors.at(
+            name,
+            format_args!(
+                "`{name}` is an `async fn`, and `punctual` is built without async tasks: turn on its feature `async` in \
+                 Cargo.toml, `punctual = {{ .., features = [\"async\"] }}`"
+            ),
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proc_macro2::TokenStream;
@@ -88,7 +106,7 @@ mod tests {
 
     use super::check;
     use crate::errors::Errors;
-    use crate::testing::app_with;
+    use crate::testing::{app, app_with};
 
     fn said(args: TokenStream, items: TokenStream) -> Vec<String> {
         let app = app_with(args, items);
@@ -131,5 +149,22 @@ mod tests {
         assert!(cpu.len() == 1 && cpu[0].contains("remove `cpu`"), "{cpu:?}");
         let polls = said(quote!(partitions = [a, b(poll)]), tasks(&four[..2]));
         assert!(polls.len() == 1 && polls[0].contains("remove `poll`"), "{polls:?}");
+    }
+
+    #[test]
+    fn async_task_names_required_feature() {
+        let app = app(quote! {
+            #[shared] struct Shared {}
+            #[task(priority = 1)] async fn waits(cx: waits::Context) {}
+            #[task(priority = 1)] fn runs(cx: runs::Context) {}
+        });
+        let said = |has_async| {
+            let mut errors = Errors::default();
+            super::needs_async(&app, has_async, &mut errors);
+            errors.finish().err().map(|error| error.to_string())
+        };
+        assert_eq!(said(true), None);
+        let said = said(false).expect("there is an async task");
+        assert!(said.starts_with("`waits` is an `async fn`") && said.contains("feature `async`"), "{said}");
     }
 }

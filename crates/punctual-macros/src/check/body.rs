@@ -16,13 +16,11 @@ use syn::{
     ExprUnary, FnArg, Ident, Item, Macro, Member, Pat, PatIdent, PatStruct, Type, UnOp,
 };
 
+use super::section;
 use crate::analyse::{Analysis, LockKind};
 use crate::errors::{Errors, Warnings};
 use crate::model::{App, Handler, HandlerItem, IDLE_LEVEL, Role, SharedUse};
-use crate::parse::{is_unit, ungrouped};
-use crate::paths::last_two;
-
-use super::section;
+use crate::parse::{is_unit, last_two, ungrouped};
 
 pub(super) fn check(app: &App, analysis: &Analysis, errors: &mut Errors, warnings: &mut Warnings) {
     for handler in app.handlers() {

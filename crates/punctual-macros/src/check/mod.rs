@@ -6,9 +6,7 @@
 mod access;
 mod args;
 mod bare;
-mod binding;
 mod body;
-mod features;
 mod init;
 mod local;
 mod local_task;
@@ -22,17 +20,16 @@ mod shared;
 mod signature;
 mod unlisted;
 
+pub(crate) use self::args::lifetimes;
+pub(crate) use self::names::is_model;
 use crate::analyse::Analysis;
 use crate::errors::{Errors, Warnings};
 use crate::model::App;
 
-pub(crate) use args::lifetimes;
-pub(crate) use names::is_model;
-
 /// Applies every rule, and returns the warnings.
 pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) -> Warnings {
     let mut warnings = Warnings::default();
-    features::check(app, cfg!(any(feature = "async", test)), errors);
+    bare::needs_async(app, cfg!(any(feature = "async", test)), errors);
     let bare = !cfg!(any(feature = "std", test));
     if bare {
         bare::check(app, errors);
@@ -48,7 +45,7 @@ pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) -> Warnin
     release::check(app, errors);
     local_task::check(app, analysis, errors);
     if !bare {
-        binding::check(app, errors);
+        release::by_event_source(app, errors);
     }
     overrun::check(app, errors);
     body::check(app, analysis, errors, &mut warnings);

@@ -6,7 +6,7 @@ use syn::{Attribute, GenericArgument, Ident, Lifetime, PathArguments, PathSegmen
 
 use crate::errors::Errors;
 use crate::model::{App, Handler, Role, TaskKind};
-use crate::paths::last_two;
+use crate::parse::last_two;
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
     for handler in app.handlers() {

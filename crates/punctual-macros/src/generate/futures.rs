@@ -1,4 +1,4 @@
-//! The function that creates an async task's future, whose type has no name.
+//! The function that creates an async task's future, whose type has no name, and the reactor.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,9 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{FnArg, ItemFn, Lifetime, PathArguments, Type, parse_quote};
 
+use super::{contexts, levels, names, parameters, quiet, statics, tasks};
 use crate::analyse::Analysis;
 use crate::model::{App, Task};
-
-use super::{contexts, names, parameters, quiet, statics, tasks};
 
 /// Returns the function itself. If it is async, the compiler requires an explicit lifetime of its
 /// context.
@@ -111,4 +110,36 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
             }
         }
     }
+}
+
+/// Returns the partition and the level of the reactor's thread, if there are async tasks that may
+/// enter the kernel, and a kernel.
+pub(super) fn reactor_place(app: &App, analysis: &Analysis) -> Option<(usize, u8)> {
+    if cfg!(feature = "std") { analysis.reactor(app) } else { None }
+}
+
+/// Returns the statics of the reactor, if there is one: slots, and the worker of its thread.
+pub(super) fn reactor_statics(app: &App, analysis: &Analysis) -> TokenStream {
+    let Some((partition, level)) = reactor_place(app, analysis) else { return TokenStream::new() };
+    let (quiet, worker, reactor) = (quiet(), reactor_worker(), reactor());
+    let (partition, slots) = (names::partition("partition", partition), names::sole("slots"));
+    // One more: see `Reactor`.
+    let count = levels::timers_of(app.tasks.iter()) + 1;
+    quote! {
+        #quiet static #worker: ::punctual::export::Worker = ::punctual::export::Worker::new(#level);
+        #quiet static #slots: [::punctual::export::WaitSlot<::core::task::Waker>; #count] =
+            [const { ::punctual::export::WaitSlot::new() }; #count];
+        #quiet static #reactor: ::punctual::export::Reactor =
+            ::punctual::export::Reactor::new(&#partition, &#worker, &#slots);
+    }
+}
+
+/// Returns the static of the reactor.
+pub(super) fn reactor() -> Ident {
+    names::sole("reactor")
+}
+
+/// Returns the worker of the reactor's thread.
+pub(super) fn reactor_worker() -> Ident {
+    names::sole("reactor_worker")
 }

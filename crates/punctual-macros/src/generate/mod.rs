@@ -7,18 +7,15 @@
 mod contexts;
 mod entry;
 mod futures;
-mod handlers;
 #[cfg(test)]
 mod hygiene;
 mod levels;
 mod limits;
 mod local;
-mod locks;
 mod model;
 mod names;
 mod overview;
 mod parameters;
-mod reactor;
 mod resources;
 mod root;
 mod runtime;
@@ -31,11 +28,10 @@ use quote::{quote, quote_spanned};
 use syn::AttrStyle;
 use syn::spanned::Spanned;
 
+pub(crate) use self::stubs::stubs;
 use crate::analyse::Analysis;
 use crate::errors::Warnings;
-use crate::model::{App, Duration, Handler, HandlerItem, Size};
-
-pub(crate) use stubs::stubs;
+use crate::model::{App, Duration, Handler, HandlerItem, Role, Size};
 
 /// The module without the framework's attributes, with the generated code, and `main`.
 pub(crate) fn module(app: &App, analysis: &Analysis, warnings: &Warnings) -> TokenStream {
@@ -79,11 +75,11 @@ fn generated(app: &App, analysis: &Analysis) -> TokenStream {
         statics::wrapper(),
         resources::all(app, analysis),
         contexts::aliases(app),
-        handlers::modules(app, analysis),
+        modules(app, analysis),
         tasks::all(app, analysis),
         levels::all(app, analysis),
-        locks::all(app, analysis),
-        reactor::all(app, analysis),
+        resources::locks(app, analysis),
+        futures::reactor_statics(app, analysis),
         model::all(app, analysis),
         runtime::all(app, analysis),
         entry::run(app, analysis),
@@ -165,5 +161,35 @@ fn option(value: Option<TokenStream>) -> TokenStream {
     match value {
         Some(value) => quote!(::core::option::Option::Some(#value)),
         None => quote!(::core::option::Option::None),
+    }
+}
+
+/// Generates `mod foo` for every handler `foo`: the items that the user can name.
+fn modules(app: &App, analysis: &Analysis) -> TokenStream {
+    app.handlers().map(|handler| handler_module(app, analysis, handler)).collect()
+}
+
+fn handler_module(app: &App, analysis: &Analysis, handler: &Handler) -> TokenStream {
+    let ident = &handler.ident;
+    let types = contexts::types(app, analysis, handler);
+    let release =
+        app.task(handler).map_or_else(|| tasks::refused(&["spawn"], "SpawnsHandler"), tasks::release);
+    let spawner = analysis
+        .local_level(app, handler)
+        .map(|(partition, level)| local::spawner(app, analysis, partition, level, handler));
+    let name = names::plain(ident);
+    let doc = match handler.role {
+        Role::Task => format!("The task `{name}`: its context and how to release it."),
+        _ => format!("The context of `{name}`."),
+    };
+    let (quiet, module) = (quiet(), names::own(ident));
+    quote! {
+        #quiet
+        #[doc = #doc]
+        pub mod #module {
+            #types
+            #release
+            #spawner
+        }
     }
 }

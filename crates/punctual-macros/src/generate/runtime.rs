@@ -3,10 +3,9 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
+use super::{duration, futures, levels, model, names, option, quiet, resources, size, tasks};
 use crate::analyse::{Analysis, Partition, ThreadModel};
 use crate::model::App;
-
-use super::{duration, levels, locks, model, names, option, quiet, reactor, size, tasks};
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
     let (quiet, runtime) = (quiet(), names::sole("runtime"));
@@ -28,11 +27,11 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         timed.map(move |(&level, _)| names::level("timers", index, level))
     });
     let all = names::sole("tasks");
-    let reactor = option(reactor::place(app, analysis).map(|_| {
-        let reactor = reactor::name();
+    let reactor = option(futures::reactor_place(app, analysis).map(|_| {
+        let reactor = futures::reactor();
         quote!(&#reactor)
     }));
-    let ceilings = option(locks::protocol(app).map(|protocol| quote!(&#protocol)));
+    let ceilings = option(resources::protocol(app).map(|protocol| quote!(&#protocol)));
     let partitions = (0..analysis.partitions.len()).map(|index| names::partition("partition", index));
     let home = names::partition("partition", analysis.home);
     let statics =
@@ -77,10 +76,11 @@ fn partition(app: &App, analysis: &Analysis, index: usize, partition: &Partition
         let listener = names::listener(&task.handler.ident);
         quote!(&#listener)
     });
-    let waiter = reactor::place(app, analysis).filter(|&(partition, _)| partition == index).map(|_| {
-        let worker = reactor::worker();
-        quote!(&#worker)
-    });
+    let waiter =
+        futures::reactor_place(app, analysis).filter(|&(partition, _)| partition == index).map(|_| {
+            let worker = futures::reactor_worker();
+            quote!(&#worker)
+        });
     let calls = (partition.model == ThreadModel::Polling).then(|| names::partition("calls", index));
     let calls_static = calls.as_ref().map(
         |name| quote!(#quiet static #name: ::punctual::export::Calls = ::punctual::export::Calls::new();),

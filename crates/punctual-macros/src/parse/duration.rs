@@ -5,7 +5,7 @@ use syn::{Expr, ExprCall, ExprLit, ExprMethodCall, Lit, LitFloat, LitInt, UnOp};
 use super::keys::{Keys, ungrouped};
 use crate::errors::Errors;
 use crate::model::Duration;
-use crate::paths::last_two;
+use crate::parse::last_two;
 use crate::suggest;
 
 const UNITS: [(&str, u64); 6] = [

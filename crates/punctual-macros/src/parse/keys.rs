@@ -9,7 +9,7 @@ use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitBool, LitStr, Meta, Token, to
 
 use super::constants::Constants;
 use super::table::{self, Key};
-use super::{recover, rtic};
+use super::{rtic, separated};
 use crate::errors::Errors;
 use crate::suggest;
 
@@ -53,7 +53,7 @@ impl Keys {
         known: &'static [Key],
         errors: &mut Errors,
     ) -> Self {
-        let entries = recover::separated(entry, tokens, errors);
+        let entries = separated(entry, tokens, errors);
         let mut keys = Keys { known, entries: Vec::new() };
         for entry in entries {
             let name = entry.key.to_string();

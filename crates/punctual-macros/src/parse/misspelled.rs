@@ -3,7 +3,7 @@
 use syn::{Attribute, FnArg, Item, ItemFn, Type};
 
 use crate::errors::Errors;
-use crate::paths::last_two;
+use crate::parse::last_two;
 use crate::suggest;
 
 const ROLES: [&str; 4] = ["task", "init", "idle", "shutdown"];

@@ -15,7 +15,6 @@ mod keys;
 mod misspelled;
 mod module;
 mod partitions;
-mod recover;
 mod resources;
 mod rtic;
 mod signature;
@@ -23,21 +22,22 @@ mod size;
 mod table;
 mod task;
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
+use syn::parse::{ParseStream, Parser};
+use syn::{Path, PathSegment, Token};
 
+pub(crate) use self::args::parse as args;
+pub(crate) use self::attributes::{Mark, cfgs, item_attrs, take_mark};
+pub(crate) use self::bodies::without_bodies;
+pub(crate) use self::conditions::Source;
+pub(crate) use self::duration::is_unit;
+pub(crate) use self::handler::foreign_fn;
+pub(crate) use self::items::without_broken_items;
+pub(crate) use self::keys::ungrouped;
+pub(crate) use self::misspelled::{misspells, take_misspelled};
+pub(crate) use self::rtic::take_attribute;
 use crate::errors::Errors;
 use crate::model::App;
-
-pub(crate) use args::parse as args;
-pub(crate) use attributes::{Mark, cfgs, item_attrs, take_mark};
-pub(crate) use bodies::without_bodies;
-pub(crate) use conditions::Source;
-pub(crate) use duration::is_unit;
-pub(crate) use handler::foreign_fn;
-pub(crate) use items::without_broken_items;
-pub(crate) use keys::ungrouped;
-pub(crate) use misspelled::{misspells, take_misspelled};
-pub(crate) use rtic::take_attribute;
 
 /// Returns the model of the application, unless the input is too broken for the checks to mean
 /// anything.
@@ -57,6 +57,55 @@ pub(crate) fn app(tokens: TokenStream, source: Source, errors: &mut Errors) -> O
             None
         }
     }
+}
+
+/// Returns the entries of `tokens` that `entry` could parse. After an error, parsing resumes after
+/// the next comma.
+fn separated<T>(
+    entry: impl Fn(ParseStream<'_>) -> syn::Result<T>,
+    tokens: TokenStream,
+    errors: &mut Errors,
+) -> Vec<T> {
+    let mut entries = Vec::new();
+    let parsed = |input: ParseStream<'_>| {
+        while !input.is_empty() {
+            let parsed = entry(input).and_then(|entry| {
+                if !input.is_empty() {
+                    input.parse::<Token![,]>()?;
+                }
+                Ok(entry)
+            });
+            match parsed {
+                Ok(entry) => entries.push(entry),
+                Err(error) => {
+                    errors.push(error);
+                    skip_past_comma(input)?;
+                }
+            }
+        }
+        Ok(())
+    };
+    // The closure consumes all its input, so the parser has nothing of its own to report.
+    let outcome = parsed.parse2(tokens);
+    errors.take(outcome);
+    entries
+}
+
+fn skip_past_comma(input: ParseStream<'_>) -> syn::Result<()> {
+    while !input.is_empty() {
+        if input.parse::<Option<Token![,]>>()?.is_some() {
+            break;
+        }
+        input.parse::<TokenTree>()?;
+    }
+    Ok(())
+}
+
+/// Returns the last two segments of a path, such as `task` and `spawn` of `app::task::spawn`.
+pub(crate) fn last_two(path: &Path) -> Option<(&PathSegment, &PathSegment)> {
+    let mut segments = path.segments.iter().rev();
+    let (last, owner) = (segments.next()?, segments.next()?);
+    Some((owner, last))
 }
 
 #[cfg(test)]

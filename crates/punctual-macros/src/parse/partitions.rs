@@ -7,7 +7,7 @@ use syn::{Ident, LitBool, token};
 
 use super::keys::{Keys, not_quoted};
 use super::table::{Key, Value};
-use super::{args, recover, size};
+use super::{args, separated, size};
 use crate::errors::Errors;
 use crate::model::PartitionArgs;
 
@@ -20,7 +20,7 @@ const KEYS: &[Key] = &[
 /// Parses the entries, some of which may have the same name.
 pub(super) fn parse(keys: &Keys, errors: &mut Errors) -> Vec<PartitionArgs> {
     let Some(list) = keys.list("partitions", errors) else { return Vec::new() };
-    let entries = recover::separated(entry, list, errors);
+    let entries = separated(entry, list, errors);
     let parsed = entries.into_iter().map(|(ident, keys)| {
         let keys = Keys::parse(&format!("the partition `{ident}`"), keys, KEYS, errors);
         let poll = keys.boolean("poll", errors).as_ref().is_some_and(LitBool::value);

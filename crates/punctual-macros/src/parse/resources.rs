@@ -8,7 +8,7 @@ use syn::{Attribute, Expr, Field, Fields, Ident, ItemStruct, Meta, Token};
 use super::attributes::is_condition;
 use super::conditions::Conditions;
 use super::keys::not_quoted;
-use super::{misspelled, recover};
+use super::{misspelled, separated};
 use crate::errors::Errors;
 use crate::model::{Access, Local, LocalField, LocalOrigin, LocalUse, Resource, Shared, SharedUse};
 
@@ -109,7 +109,7 @@ fn list<T>(
         let entry = entry(input)?;
         Ok(conditions.holds(&mut attrs).then_some(entry))
     };
-    recover::separated(entry, tokens, errors).into_iter().flatten().collect()
+    separated(entry, tokens, errors).into_iter().flatten().collect()
 }
 
 fn shared_use(input: ParseStream<'_>) -> syn::Result<SharedUse> {

@@ -7,7 +7,7 @@ use syn::{Ident, Member, PatStruct};
 
 use super::Body;
 use crate::model::{Role, TaskKind};
-use crate::paths::last_two;
+use crate::parse::last_two;
 use crate::suggest;
 
 const CREATED_BY_INIT: &str =

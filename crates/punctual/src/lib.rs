@@ -152,15 +152,14 @@ pub use config::Config;
 #[cfg(feature = "guard")]
 pub use observe::guard;
 #[cfg(feature = "std")]
-pub use observe::metrics::health;
+use process::{self as platform, logging, observe};
 #[cfg(feature = "std")]
-use process as platform;
-#[cfg(feature = "std")]
-pub use process::run::{RunningApp, VirtualThread, spawn_in_virtual_time};
-#[cfg(feature = "std")]
-pub use process::{background, persistent, remote};
-#[cfg(feature = "std")]
-use process::{logging, observe};
+pub use process::{
+    background,
+    observe::metrics::health,
+    persistent, remote,
+    run::{RunningApp, VirtualThread, spawn_in_virtual_time},
+};
 pub use punctual_core::{Duration, Instant, IntoDuration, Mutex};
 #[cfg(feature = "io")]
 #[doc(inline)]

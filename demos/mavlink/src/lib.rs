@@ -2,11 +2,11 @@
 //!
 //! The task `guide` runs on the grid, every [`PERIOD`]. Each job takes the messages that have
 //! arrived, at most [`MAX_MESSAGES`], and sends the setpoint of a position. Setpoints therefore
-//! arrive at 50 Hz, also while the autopilot is silent, and a flood of datagrams does not delay them.
-//! [`offboard`] is the dialog: heartbeats, the change of mode, arming, the mission, landing.
+//! arrive at 50 Hz, also while the autopilot is silent, and a flood of datagrams does not delay
+//! them. [`offboard`] is the dialog: heartbeats, the change of mode, arming, the mission, landing.
 //!
-//! A lost link, a refused command or another mode end the setpoints and the app: the autopilot's own
-//! failsafe, or the pilot, has the vehicle. If the remote control is lost, the vehicle lands.
+//! A lost link, a refused command or another mode end the setpoints and the app: the autopilot's
+//! own failsafe, or the pilot, has the vehicle. If the remote control is lost, the vehicle lands.
 //!
 //! [`simulated`] is an autopilot that leaves the offboard mode without setpoints for 0.5 s. This
 //! crate has not been tested with a real one. Never arm with propellers before you have.

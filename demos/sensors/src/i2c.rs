@@ -1,4 +1,5 @@
-//! I²C buses of Linux (`/dev/i2c-N`), as a bus of embedded-hal, so that drivers for it run unchanged.
+//! I²C buses of Linux (`/dev/i2c-N`), as a bus of embedded-hal, so that drivers for it run
+//! unchanged.
 
 use std::fs::File;
 use std::io;

@@ -2,8 +2,8 @@
 //! from `/dev/iio:deviceN`.
 //!
 //! [`Buffer::open`] configures the buffer by the files of sysfs, and derives the layout of a scan
-//! from their types. The kernel drops scans if the buffer is full, without a count: [`Buffer::read`]
-//! counts the gaps between timestamps.
+//! from their types. The kernel drops scans if the buffer is full, without a count:
+//! [`Buffer::read`] counts the gaps between timestamps.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -120,7 +120,8 @@ impl Channel {
 pub struct Scan {
     /// Time of the trigger by `CLOCK_MONOTONIC`, in nanoseconds.
     pub timestamp_ns: i64,
-    /// Values of the channels in the order of [`Settings::channels`], in IIO's units, as millivolts.
+    /// Values of the channels in the order of [`Settings::channels`], in IIO's units, as
+    /// millivolts.
     pub values: [f64; MAX_CHANNELS],
 }
 

@@ -3,7 +3,8 @@
 //! `ethercrab` consists of futures and performs no I/O. [`Bus::start`] drives them with a loop that
 //! sends, waits and receives. After that a future lives from one release to the next: [`Bus::send`]
 //! creates it and hands its frame to the interface, [`Bus::receive`] fetches the frames that have
-//! arrived and polls it once. The two functions neither wait nor allocate, and need no other thread.
+//! arrived and polls it once. The two functions neither wait nor allocate, and need no other
+//! thread.
 
 use std::io;
 use std::pin::{Pin, pin};

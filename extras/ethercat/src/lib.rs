@@ -8,8 +8,8 @@
 //!
 //! Faults are counted by kind ([`bus::Fault`]). A lost frame is repeated with the next one;
 //! [`MAX_LOST`] in a row, a wrong working counter or a SubDevice that leaves OP disable all drives
-//! at once and stop the app, which then requests Init. If the app dies instead, the watchdogs of the
-//! drives expire.
+//! at once and stop the app, which then requests Init. If the app dies instead, the watchdogs of
+//! the drives expire.
 //!
 //! [`simulated`] contains the drives, with a state machine, an EEPROM, sync managers, FMMUs and
 //! distributed clocks. This crate has been tested with them only, in virtual time, on threads, and

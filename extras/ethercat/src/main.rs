@@ -3,8 +3,8 @@
 //!     ethercat eth1            # drives at an interface; needs root or CAP_NET_RAW
 //!     ethercat                 # two simulated drives in this process
 //!
-//! On a pair of interfaces (`ip link add ecat0 type veth peer name ecat1`, both up), `ethercat ecat1
-//! --drives` are the drives of `ethercat ecat0`.
+//! On a pair of interfaces (`ip link add ecat0 type veth peer name ecat1`, both up), `ethercat
+//! ecat1 --drives` are the drives of `ethercat ecat0`.
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,8 @@
 //! The clock of `ethercrab`'s time limits, which stands still during the exchange of process data.
 //!
 //! While the bus starts, [`advance`] sets the clock before each poll, and the limits of `ethercrab`
-//! apply. In the task, the next release is the limit: no timer expires, and no thread waits for one.
+//! apply. In the task, the next release is the limit: no timer expires, and no thread waits for
+//! one.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

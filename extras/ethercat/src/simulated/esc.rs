@@ -376,8 +376,8 @@ impl Drive {
         self.memory[DC_DIFFERENCE..][..4].copy_from_slice(&(magnitude | sign).to_le_bytes());
     }
 
-    /// Exchanges the part of `data`, which starts at the logical address `start`, that an FMMU maps;
-    /// returns whether the drive has been read, and written.
+    /// Exchanges the part of `data`, which starts at the logical address `start`, that an FMMU
+    /// maps; returns whether the drive has been read, and written.
     pub fn exchange(&mut self, start: u32, data: &mut [u8], now: u64) -> (bool, bool) {
         let (mut is_read, mut is_written) = (false, false);
         for channel in 0..CHANNELS {

@@ -266,8 +266,8 @@ mod tests {
     use crate::schema;
     use crate::system::Suspension;
 
-    /// Deadlines of many periods make long busy windows, in which every job counts; returns a system
-    /// of 60 such tasks.
+    /// Deadlines of many periods make long busy windows, in which every job counts; returns a
+    /// system of 60 such tasks.
     fn system_of_60_tasks() -> System {
         let mut seed = 1_u64;
         let mut random = |most: u64| {
@@ -287,8 +287,8 @@ mod tests {
         schema::read("m.toml", &format!("schema = \"punctual-taskset/1\"\n{tasks}")).unwrap()
     }
 
-    /// Computes the margins, and returns how many steps that takes, of which about 10 million take a
-    /// second: their time depends on the machine.
+    /// Computes the margins, and returns how many steps that takes, of which about 10 million take
+    /// a second: their time depends on the machine.
     fn steps_of_margins(system: &System) -> u64 {
         let before = TAKEN.get();
         assert_eq!(margins(system).tasks.len(), 60);

@@ -61,8 +61,8 @@ fn controls_drives_in_same_process() {
     // A busy machine may delay the exchange beyond the drives' watchdogs.
     let reason = counts.reason.get();
     let is_delayed = reason == Some(&Fault::NotOperational(SubDeviceState::SafeOp));
-    // Near the goal a drive moves by an increment per SYNC0, during a delay at most until its watchdog
-    // expires.
+    // Near the goal a drive moves by an increment per SYNC0, during a delay at most until its
+    // watchdog expires.
     let bound = 3 + (WATCHDOG_NS / PERIOD.as_nanos()) as u32;
     let mut last = counts.positions.iter().take(2).map(|position| position.load(Relaxed));
     let are_at_goal = last.all(|position| position.abs_diff(GOAL) <= bound);

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use crate::support::log::{LOG, log, run};
+use crate::support::{LOG, log, run};
 use punctual_kernel::sim::{self, Sim};
 use punctual_kernel::{Exclusion, Group, OrderedGuards, lock_all};
 

@@ -4,7 +4,7 @@
 use punctual_kernel::WaitError;
 use punctual_kernel::sim::{self, Sim};
 
-use crate::support::log::{LOG, log, run};
+use crate::support::{LOG, log, run};
 
 type Kernel = punctual_kernel::Kernel<Sim>;
 type Thread = punctual_kernel::Thread<Sim>;

@@ -4,11 +4,8 @@
 //! The clock stands still as long as any thread is awake. When every thread sleeps, it advances to
 //! the next timeout; without a timeout, a wake was lost, and the model reports that.
 
-mod arena;
-
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
-use std::sync::{Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use loom::sync::{Condvar, Mutex};
 use rustix::io::{Errno, Result};
@@ -16,8 +13,6 @@ use rustix::io::{Errno, Result};
 use super::THREAD;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::time::Instant;
-
-pub use arena::Arena;
 
 /// `FUTEX_WAITERS`.
 const WAITERS: u32 = 0x8000_0000;
@@ -282,5 +277,40 @@ impl Kernel {
         };
         self.now.store(next, Ordering::Release);
         self.rouse(state, |s| s.until.is_some_and(|until| until <= next), usize::MAX);
+    }
+}
+
+/// Owns the values of a model, and frees them when the execution has ended.
+///
+/// A model joins every thread it starts before it returns and retains no reference, so no use
+/// outlives the arena.
+pub struct Arena(RefCell<Vec<Box<dyn FnOnce()>>>);
+
+impl Arena {
+    fn new() -> Self {
+        Self(RefCell::new(Vec::new()))
+    }
+
+    /// Stores `value` until the end of the execution.
+    pub fn put<T: 'static>(&self, value: T) -> &'static T {
+        let place = Box::into_raw(Box::new(value));
+        self.0.borrow_mut().push(Box::new(move || {
+            // SAFETY: `place` was made by `Box::into_raw` above and is freed once, after its last
+            // use.
+            drop(unsafe { Box::from_raw(place) });
+        }));
+        // SAFETY: `place` is valid until the arena is dropped, and a model uses none of its values
+        // after that.
+        unsafe { &*place }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // A model that failed may have left threads behind: then everything is leaked.
+        if !std::thread::panicking() {
+            // In reverse, since later values refer to earlier ones.
+            self.0.get_mut().drain(..).rev().for_each(|free| free());
+        }
     }
 }

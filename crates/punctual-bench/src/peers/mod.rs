@@ -16,7 +16,8 @@ fn check(error: libc::c_int) {
     assert!(error == 0, "{}", io::Error::from_raw_os_error(error));
 }
 
-/// The POSIX semaphore: a `sem_t` private to this process. Boxed, because it must not move once initialized.
+/// The POSIX semaphore: a `sem_t` private to this process. Boxed, because it must not move once
+/// initialized.
 #[derive(Debug)]
 pub(crate) struct Semaphore(Box<UnsafeCell<libc::sem_t>>);
 

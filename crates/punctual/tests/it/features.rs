@@ -1,12 +1,7 @@
 //! Apps without the features of the crate. The test prints the features of this build, and passes
 //! with any set of them.
 
-use std::sync::Mutex;
-
 use punctual::Config;
-
-/// Held while the app runs: a run on kernel threads does not wait for one in virtual time.
-static APP: Mutex<()> = Mutex::new(());
 
 #[punctual::app(main = false)]
 mod app {
@@ -49,14 +44,14 @@ fn package_without_features_builds_and_runs_in_a_graph_with_all_features() {
     assert_eq!((excerpt.app, excerpt.first, excerpt.tasks), ("app", "sample", 2));
     assert_eq!(excerpt.jobs >= 3, cfg!(feature = "monitoring"));
     assert_eq!(excerpt.response.median.is_some(), cfg!(feature = "monitoring"));
-    let _app = APP.lock();
+    let _alone = crate::alone();
     let report = app::run(Config::new().virtual_time()).expect("virtual time needs nothing");
     assert_eq!(portable::excerpt(&report), excerpt);
 }
 
 #[test]
 fn runs_with_any_features_and_lists_unmeasured_values() {
-    let _app = APP.lock();
+    let _alone = crate::alone();
     for config in [Config::new().virtual_time(), Config::new()] {
         let report = app::run(config).expect("nothing is asked for");
         assert_eq!(report.outcome, punctual::report::Outcome::Shutdown);

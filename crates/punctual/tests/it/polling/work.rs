@@ -147,7 +147,7 @@ mod calls {
                     "in the order in which they were submitted"
                 );
                 if n == 999 {
-                    punctual::shutdown();
+                    stop::spawn().unwrap();
                 }
             };
             match background::submit(call) {
@@ -156,6 +156,12 @@ mod calls {
                 // Full: the background thread needs a moment.
                 Err(_) => drop(submit::spawn_after(50.micros(), n)),
             }
+        }
+
+        /// On another thread, `shutdown` stops the apps of other tests too.
+        #[task]
+        fn stop(_: stop::Context) {
+            punctual::shutdown();
         }
     }
 }
@@ -202,10 +208,16 @@ mod quiet {
                 SLEEPS[at].store(voluntary_switches(), Ordering::Relaxed);
                 TIMES[at].store(punctual::now().as_ticks(), Ordering::Relaxed);
                 if at == 1 {
-                    punctual::shutdown();
+                    stop::spawn().unwrap();
                 }
             };
             background::submit(call).ok();
+        }
+
+        /// On another thread, `shutdown` stops the apps of other tests too.
+        #[task]
+        fn stop(_: stop::Context) {
+            punctual::shutdown();
         }
     }
 

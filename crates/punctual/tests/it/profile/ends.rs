@@ -151,6 +151,7 @@ fn unwritable_file_fails_before_start() {
 
 #[test]
 fn sleep_is_not_execution() {
+    let _alone = crate::alone();
     let file = File::new("sleeper");
     sleeper::run(Config::new().profile(file.path())).expect("nothing is asked for");
     let text = file.task("sleeps");

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use punctual::{Duration, Report, StartError};
 use rustix::event::{EventfdFlags, eventfd};
+use test_skip::{Need, skip};
 
 use super::*;
 
@@ -38,9 +39,12 @@ const AT_THEIR_END: [(Kind, u64); 6] = [
     (Kind::PipeWithoutReader, 1),
 ];
 
+fn event(count: u32) -> OwnedFd {
+    eventfd(count, EventfdFlags::CLOEXEC).expect("eventfds can be made")
+}
+
 fn source(kind: Kind) -> (OwnedFd, Option<UnixStream>) {
     let pair = || UnixStream::pair().expect("sockets can be made");
-    let event = |count| eventfd(count, EventfdFlags::CLOEXEC).expect("eventfds can be made");
     match kind {
         Kind::PipeWithoutWriter => (pipe(b"ab"), None),
         Kind::SocketHungUp => {
@@ -85,6 +89,31 @@ fn hung_up(fd: impl Into<OwnedFd>) -> OwnedFd {
 /// Number of jobs after which the app is shut down.
 const ENOUGH: u32 = 150;
 
+/// Number of jobs of a source that is always ready, below the priority of the tested one, after
+/// which the tested one would have released another job.
+const ROUNDS: u32 = 20;
+
+/// Behavior of an app, besides its policy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    kind: Kind,
+    /// The second job replaces the source.
+    replace: bool,
+    /// Number of jobs after which [`ROUNDS`] begins.
+    jobs: u32,
+}
+
+impl Plan {
+    /// Ends by itself, without [`ROUNDS`].
+    fn endless(kind: Kind) -> Self {
+        Self { kind, replace: false, jobs: u32::MAX }
+    }
+
+    fn ends_after(kind: Kind, jobs: u64) -> Self {
+        Self { kind, replace: false, jobs: jobs.try_into().expect("it is a small number") }
+    }
+}
+
 macro_rules! app {
     ($name:ident, $policy:ident, $($arguments:tt)*) => {
         #[punctual::app(main = false, $($arguments)*)]
@@ -101,15 +130,31 @@ macro_rules! app {
                 source: OwnedFd,
                 other_end: Option<UnixStream>,
                 next: Option<OwnedFd>,
+                jobs: u32,
+                rounds: OwnedFd,
+                begin: OwnedFd,
             }
 
             #[init]
-            fn init(_: init::Context, kind: Kind, replace: bool) -> (Shared, Local) {
+            fn init(_: init::Context, plan: Plan) -> (Shared, Local) {
+                let Plan { kind, replace, jobs } = plan;
                 let (source, other_end) = source(kind);
                 if replace {
                     poke::spawn_after(3.millis()).unwrap();
                 }
-                (Shared {}, Local { source, other_end, next: replace.then(|| pipe(b"c")) })
+                let rounds = event(u32::from(jobs == 0));
+                let begin = rounds.try_clone().expect("descriptors can be duplicated");
+                let next = replace.then(|| pipe(b"c"));
+                (Shared {}, Local { source, other_end, next, jobs, rounds, begin })
+            }
+
+            /// Never reads its source, so each job is followed by another one.
+            #[task(binds = rounds, priority = 1, local = [rounds, left: u32 = ROUNDS])]
+            fn round(cx: round::Context) {
+                *cx.local.left -= 1;
+                if *cx.local.left == 0 {
+                    punctual::shutdown();
+                }
             }
 
             #[task(priority = 1, local = [other_end])]
@@ -118,15 +163,19 @@ macro_rules! app {
             }
 
             #[task(
-                binds = source, priority = 2, on_idle_source = $policy, local = [source, next, jobs: u32 = 0]
+                binds = source, priority = 2, on_idle_source = $policy,
+                local = [source, next, jobs, begin, count: u32 = 0]
             )]
             fn read(cx: read::Context) {
-                *cx.local.jobs += 1;
-                if *cx.local.jobs == ENOUGH {
+                *cx.local.count += 1;
+                if *cx.local.count == ENOUGH {
                     punctual::shutdown();
                 }
+                if *cx.local.count == *cx.local.jobs {
+                    rustix::io::write(&*cx.local.begin, &1_u64.to_ne_bytes()).expect("there is room");
+                }
                 // Its source is at its end, so this one is pended.
-                if *cx.local.jobs == 2
+                if *cx.local.count == 2
                     && let Some(next) = cx.local.next.take()
                 {
                     *cx.local.source = next;
@@ -147,12 +196,19 @@ app!(stop, stop,);
 app!(once_polling, once, partitions = [fast(poll)]);
 app!(once_global, once, executor = "global");
 
-type Run = fn(Config, Kind, bool) -> Result<Report, StartError>;
+type Run = fn(Config, Plan) -> Result<Report, StartError>;
 
-/// On threads for a while that suffices for every job even on a busy machine, and in virtual time.
-fn each(run: Run, kind: Kind, replace: bool) -> [Report; 2] {
-    let threads = Config::new().until(Duration::from_millis(250));
-    [threads, Config::new().virtual_time()].map(|config| run(config, kind, replace).expect("the app starts"))
+/// Maximum duration of a run on threads, in which an expected job may be missing.
+const RUN_LIMIT: Duration = Duration::from_secs(30);
+
+/// On threads and in virtual time.
+fn each(run: Run, plan: Plan) -> [Report; 2] {
+    let threads = Config::new().until(RUN_LIMIT);
+    [threads, Config::new().virtual_time()].map(|config| run(config, plan).expect("the app starts"))
+}
+
+fn jobs(report: &Report) -> u64 {
+    report.task("read").expect("the report has every task").jobs
 }
 
 fn cpus() -> usize {
@@ -164,7 +220,7 @@ fn report_counts_releases_of_every_timer() {
     let _alone = crate::alone();
     for (kind, first) in AT_THEIR_END {
         for config in both() {
-            let report = every::run(config, kind, false).expect("the app starts");
+            let report = every::run(config, Plan::endless(kind)).expect("the app starts");
             assert_eq!(report.outcome, Outcome::Shutdown, "{kind:?}");
             let read = report.task("read").expect("the report has every task");
             assert!(read.jobs >= ENOUGH.into(), "{kind:?}: {report}");
@@ -185,7 +241,8 @@ fn releases_one_job_for_end_of_file() {
     }
     for run in runs {
         for (kind, jobs) in AT_THEIR_END {
-            for report in each(run, kind, false) {
+            for report in each(run, Plan::ends_after(kind, jobs)) {
+                assert_eq!(report.outcome, Outcome::Shutdown, "{kind:?}");
                 assert_eq!(
                     report.task("read").map(|read| (read.jobs, read.idle_releases)),
                     Some((jobs, 0)),
@@ -196,28 +253,40 @@ fn releases_one_job_for_end_of_file() {
     }
 }
 
+/// The other tests rely on it: a job that is released too often is released before the run ends.
+#[test]
+fn source_at_its_end_releases_job_in_each_round() {
+    let _alone = crate::alone();
+    for (kind, expected) in AT_THEIR_END {
+        let [threads, virtual_time] = each(every::run, Plan::ends_after(kind, expected));
+        assert!(jobs(&virtual_time) > expected, "{kind:?}: {virtual_time}");
+        if privileges::real_time() {
+            assert!(jobs(&threads) > expected, "{kind:?}: {threads}");
+        }
+    }
+    if !privileges::real_time() {
+        skip(Need::RealTime, "the order of threads that wait for sources");
+    }
+}
+
 #[test]
 fn replacing_source_rearms_end_of_file() {
     let _alone = crate::alone();
-    for report in each(once::run, Kind::SocketHungUp, true) {
+    for report in each(once::run, Plan { kind: Kind::SocketHungUp, replace: true, jobs: 3 }) {
+        assert_eq!(report.outcome, Outcome::Shutdown, "{report}");
         // For the end; by `pend`, which reads the data of the other source; and for the end of
         // that.
-        let jobs = report.task("read").map(|read| read.jobs);
-        assert_eq!(jobs, Some(3), "{report}");
+        assert_eq!(jobs(&report), 3, "{report}");
     }
 }
 
 #[test]
 fn stop_ends_app_after_job_observed_it() {
     let _alone = crate::alone();
-    for (kind, jobs) in AT_THEIR_END {
-        for report in each(stop::run, kind, false) {
+    for (kind, expected) in AT_THEIR_END {
+        for report in each(stop::run, Plan::endless(kind)) {
             assert_eq!(report.outcome, Outcome::IdleSource { task: "read" }, "{kind:?}");
-            assert_eq!(
-                (report.exit_code(), report.task("read").map(|read| read.jobs)),
-                (1, Some(jobs)),
-                "{kind:?}"
-            );
+            assert_eq!((report.exit_code(), jobs(&report)), (1, expected), "{kind:?}");
         }
     }
 }
@@ -226,12 +295,11 @@ fn stop_ends_app_after_job_observed_it() {
 fn live_object_is_not_ended() {
     let _alone = crate::alone();
     for run in [once::run as Run, stop::run] {
-        for report in each(run, Kind::QuietEventfd, false) {
-            assert_eq!(report.task("read").map(|read| read.jobs), Some(0));
-            assert!(matches!(report.outcome, Outcome::TimeUp | Outcome::Quiescent), "{report}");
+        for report in each(run, Plan::ends_after(Kind::QuietEventfd, 0)) {
+            assert_eq!((jobs(&report), report.outcome), (0, Outcome::Shutdown));
         }
         for config in both() {
-            let report = run(config, Kind::UnreadEventfd, false).expect("the app starts");
+            let report = run(config, Plan::endless(Kind::UnreadEventfd)).expect("the app starts");
             assert_eq!(report.outcome, Outcome::Shutdown);
             assert_eq!(report.task("read").map(|read| read.idle_releases), Some(0));
         }
@@ -241,7 +309,7 @@ fn live_object_is_not_ended() {
 #[test]
 #[ignore = "a program that another test runs"]
 fn program() {
-    process::exit(punctual::export::main(|config| every::run(config, Kind::SocketHungUp, false)));
+    process::exit(punctual::export::main(|config| every::run(config, Plan::endless(Kind::SocketHungUp))));
 }
 
 #[test]

@@ -25,12 +25,13 @@ use spare::Spare;
 
 use Role::{Anywhere, Elsewhere, Home};
 
-/// Explored loads: the more threads, the fewer changes of each.
+/// Explored loads: the more threads, the fewer changes of each. The first ones have the fewest
+/// states, and most violations occur in them.
 const LOADS: [&[(Role, u8)]; 4] = [
-    &[(Home, 2), (Home, 1), (Elsewhere, 1)],
     &[(Anywhere, 2), (Home, 2)],
-    &[(Home, 3), (Elsewhere, 1), (Elsewhere, 1)],
     &[(Anywhere, 2), (Elsewhere, 2)],
+    &[(Home, 3), (Elsewhere, 1), (Elsewhere, 1)],
+    &[(Home, 2), (Home, 1), (Elsewhere, 1)],
 ];
 
 #[test]

@@ -217,22 +217,13 @@ fn run(run: Run, config: &Config, bomb: Bomb) -> Report {
 }
 
 #[test]
-fn each_panic_is_a_fault_that_drops_jobs_and_runs_hook() {
+fn panic_is_a_fault_that_drops_jobs_runs_hook_and_leaves_next_run_clean() {
     each(|app, config| {
         for (bomb, task, message) in BOMBS {
             let report = run(app, config, bomb);
             let expected = Outcome::Panicked { task: task.into(), message: message.into() };
             assert_eq!(report.outcome, expected, "{bomb:?}, {config:?}");
             assert_eq!(report.exit_code(), 101);
-        }
-    });
-}
-
-#[test]
-fn next_run_starts_clean() {
-    each(|app, config| {
-        for (bomb, ..) in BOMBS {
-            run(app, config, bomb);
             assert_eq!(run(app, config, Bomb::None).outcome, Outcome::Shutdown, "after {bomb:?}, {config:?}");
         }
     });

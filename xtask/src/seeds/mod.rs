@@ -156,11 +156,11 @@ impl<'a> Text<'a> {
     }
 
     fn tokens(&self) -> &[Token] {
-        self.tokens.get_or_init(|| tokens(&self.source.text).expect("sources are listed once parsed"))
+        self.tokens.get_or_init(|| tokens(&self.source.text).expect("the compiler accepts the sources"))
     }
 
     fn outline(&self) -> &Outline {
-        self.outline.get_or_init(|| Outline::new(self.source).expect("sources are listed once parsed"))
+        self.outline.get_or_init(|| Outline::new(self.source).expect("the compiler accepts the sources"))
     }
 
     /// Returns whether each name of the path occurs in the source, as in every source of the item.
@@ -338,12 +338,12 @@ impl<'a> Place<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loom::{cpus, in_parallel};
 
     #[test]
     fn plants_every_seed() {
-        for package in PACKAGES {
-            assert!(!Seeds::of(package).unwrap().seeds.is_empty(), "{package}");
-        }
+        let has_seeds = |_, package: &&'static str| Ok(!Seeds::of(package)?.seeds.is_empty());
+        assert_eq!(in_parallel(&PACKAGES, cpus(), has_seeds).unwrap(), 0);
     }
 
     const SOURCE: &str = "

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn never_goes_back() {
+    fn clock_is_monotonic() {
         use_best();
         let readings: Vec<u64> = (0..1000).map(|_| now()).collect();
         assert!(readings.is_sorted());

@@ -242,7 +242,7 @@ fn leaked_send_occupies_one_slot() {
 }
 
 #[test]
-fn leaked_ends_stay_taken() {
+fn leaked_ends_stay_occupied() {
     let signal = Signal::<u32, 3>::with_slots();
     let (mut writer, reader) = signal.split().unwrap();
     std::mem::forget(reader);

@@ -137,7 +137,7 @@ fn by_environment() {
 }
 
 #[test]
-fn environment_enables_it() {
+fn environment_selects_guard_mode() {
     let cases = [
         (None, 0, false, ""),
         (Some("off"), 0, false, ""),

@@ -254,7 +254,7 @@ fn programs_end_with_code_101() {
 }
 
 #[test]
-fn so_do_programs_without_privileges() {
+fn unprivileged_programs_end_with_code_101() {
     for (place, task) in PLACES {
         let ended = ends(place, task, privileges::unprivileged(&process::program("panic::program")));
         if place != Place::Init {

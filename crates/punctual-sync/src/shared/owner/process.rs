@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_lives_and_is_known() {
+    fn identifies_own_process() {
         let (me, namespace) = identity();
         assert_ne!((me, namespace), (ANONYMOUS, 0), "this test needs /proc");
         assert_eq!(me.pid(), std::process::id());

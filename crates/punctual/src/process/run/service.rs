@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn watchdog_of_other_process_is_none_of_ours() {
+    fn ignores_watchdog_of_other_process() {
         let service = |process: &str| {
             let variable = |name: &str| match name {
                 "NOTIFY_SOCKET" => Some("@punctual-service-test".into()),

@@ -291,7 +291,7 @@ fn stays_on_one_thread() {
 }
 
 #[test]
-fn so_it_does_without_privileges() {
+fn stays_on_one_thread_without_privileges() {
     let mut again = Command::new(std::env::current_exe().unwrap());
     again.args(["--exact", "asynch::local::stays_on_one_thread"]);
     assert!(unprivileged(&again).status_within(TEST_LIMIT).unwrap().success());

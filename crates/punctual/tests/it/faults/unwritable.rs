@@ -196,7 +196,7 @@ fn helper_panic_is_not_a_fault() {
 }
 
 #[test]
-fn so_do_panics_all_over() {
+fn repeated_panics_stop_app_and_run_hook() {
     each(Scenario::PanicsAllOver, 101, Running::end);
 }
 

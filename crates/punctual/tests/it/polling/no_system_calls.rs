@@ -139,7 +139,7 @@ fn run(stray: bool) -> Option<Vec<i32>> {
 }
 
 #[test]
-fn it_makes_none() {
+fn makes_no_system_call() {
     let _alone = crate::alone();
     if !crate::polling::two_cpus() {
         return;

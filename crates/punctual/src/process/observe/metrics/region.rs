@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "end <= self.size")]
-    fn nothing_follows_its_end() {
+    fn rejects_offset_at_end() {
         let (region, _file) = Region::new("app", 4096).unwrap();
         let _ = region.at::<u64>(4096);
     }

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_cpu_lost_nothing() {
+    fn reports_no_steal_of_missing_cpu() {
         assert_eq!(stolen(usize::MAX), None);
     }
 }

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn far_behind_it_steps_and_far_ahead_it_waits() {
+    fn steps_if_far_behind_and_waits_if_far_ahead() {
         let (last, now) = (Sample { counter: 0, time: 0 }, Sample { counter: 20 * MS, time: 20 * MS });
         assert_eq!(shown(bent(last, now, 12 * MS), 20 * MS), 20 * MS);
         let ahead = bent(last, now, 29 * MS);

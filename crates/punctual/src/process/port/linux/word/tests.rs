@@ -141,7 +141,7 @@ fn plain_cell_is_an_atomic() {
 }
 
 #[test]
-fn as_long_as_no_cpu_is_known_everybody_enters() {
+fn every_change_enters_before_first_bias() {
     let Some((home, _)) = cpus() else { return };
     let cell = BiasedWord::EMPTY;
     // SAFETY: no other thread uses it.

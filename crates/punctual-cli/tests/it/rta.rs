@@ -129,7 +129,7 @@ fn writes_page() {
     let output = rta(&file, &["--html", page.to_str().unwrap()]);
     let html = fs::read_to_string(page).unwrap();
     assert_eq!(output.status.code(), Some(0));
-    for part in ["&lt;sample&gt;", "42.8 %", "<svg", "The bound is exact"] {
+    for part in ["&lt;sample&gt;", "42.8\u{202F}%", "<svg", "The bound is exact"] {
         assert!(html.contains(part), "{part}");
     }
     assert!(!html.contains("<sample>"));

@@ -131,7 +131,7 @@ fn locks_memory_where_permitted() {
 fn names_binding_limit() {
     for kib in [0, 64] {
         if let Some(ended) = without_proc(Process::Nobody(kib)) {
-            let limit = format!("memory is not locked: RLIMIT_MEMLOCK is {kib} KiB; grant CAP_IPC_LOCK");
+            let limit = format!("RLIMIT_MEMLOCK is {kib} KiB; run as root, grant CAP_IPC_LOCK, or raise");
             says(&ended, &["NO PROC", "memory: not locked", &limit, "WORKER'S STACK LOCKED: false"]);
         }
     }

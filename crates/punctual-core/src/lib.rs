@@ -95,7 +95,7 @@ pub use jobs::{Jobs, PackedStamp, Popped, Run};
 pub use level::{Level, Queue, Stamp};
 pub use lock::{Locked, Mutex, Resource, several};
 pub use partition::{OneThread, Partition, Preemption, ReadyLevels, SharedWord};
-pub use periodic::{Periodic, Reaction};
+pub use periodic::{MAX_ADJUSTMENT, Periodic, Reaction};
 pub use port::Port;
 pub use slots::{Arguments, Armed, Slots};
 pub use time::{Duration, Instant, IntoDuration, ShortNames, Units, from_std};

@@ -5,8 +5,12 @@
 //! is an overrun; it is always counted, and the declared policy decides how it is handled, by
 //! one of the [reactions](Reaction) of the executor.
 //!
+//! A grid that follows another clock moves by at most `1 / MAX_ADJUSTMENT` of the period from one
+//! grid point to the next: see [`Periodic::set_distance`].
+//!
 //! Only one thread, the level's worker, uses these functions, except for [`Periodic::completed`],
-//! which the thread that ran the job calls.
+//! [`Periodic::next_release`] and [`Periodic::set_distance`], which the thread that ran the job
+//! calls.
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, const_new};
 use crate::timers::NEVER;
@@ -23,6 +27,10 @@ pub enum Reaction {
     Call(fn()),
 }
 
+/// The part of a period by which [`Periodic::set_distance`] moves a grid point at most: 0.1 %, which
+/// is 1000 ppm.
+pub const MAX_ADJUSTMENT: u64 = 1_000;
+
 /// One task's grid of releases.
 #[derive(Debug)]
 pub struct Periodic {
@@ -30,6 +38,8 @@ pub struct Periodic {
     capacity: u32,
     period: u64,
     offset: u64,
+    /// The distance from one grid point to the next. Written by the thread that ran the job.
+    distance: AtomicU64,
     reaction: Reaction,
     next: AtomicU64,
     /// The position of the next job's node.
@@ -70,6 +80,7 @@ impl Periodic {
                 capacity,
                 period: period.as_ticks(),
                 offset: offset.as_ticks(),
+                distance: AtomicU64::new(period.as_ticks()),
                 reaction,
                 next: AtomicU64::new(NEVER),
                 position: AtomicU32::new(0),
@@ -89,6 +100,7 @@ impl Periodic {
         self.ended.store(0, Ordering::Relaxed);
         self.last_end.store(0, Ordering::Relaxed);
         self.overruns.store(0, Ordering::Relaxed);
+        self.distance.store(self.period, Ordering::Relaxed);
         // Last, and Release: the worker is awake and may release the first job before this returns.
         self.next.store(first, Ordering::Release);
     }
@@ -103,6 +115,37 @@ impl Periodic {
     pub(crate) fn next(&self) -> u64 {
         // Acquire: a thread that sees the grid point sees the started grid.
         self.next.load(Ordering::Acquire)
+    }
+
+    /// Returns the next grid point, or `None` if the grid has not started or the clock ends first.
+    ///
+    /// Real-time safety: a load.
+    pub fn next_release(&self) -> Option<Instant> {
+        Some(self.next()).filter(|&next| next != NEVER).map(Instant::from_ticks)
+    }
+
+    /// Sets the distance between the grid points after the [next](Self::next_release), within the
+    /// limits of [`MAX_ADJUSTMENT`], and returns the applied one. It holds until the next call or
+    /// [start](Self::start).
+    ///
+    /// Real-time safety: a store.
+    pub fn set_distance(&self, distance: Duration) -> Duration {
+        let most = self.period / MAX_ADJUSTMENT;
+        let applied = distance.as_ticks().clamp(self.period - most, self.period.saturating_add(most));
+        // Relaxed: the number publishes nothing else, and a release may still apply the previous one.
+        self.distance.store(applied, Ordering::Relaxed);
+        Duration::from_ticks(applied)
+    }
+
+    /// Returns the distance that applies after the [next](Self::next_release) grid point.
+    pub fn distance(&self) -> Duration {
+        Duration::from_ticks(self.distance.load(Ordering::Relaxed))
+    }
+
+    /// Returns the shortest distance that [`set_distance`](Self::set_distance) permits for a period.
+    #[must_use]
+    pub const fn shortest(period: Duration) -> Duration {
+        Duration::from_ticks(period.as_ticks() - period.as_ticks() / MAX_ADJUSTMENT)
     }
 
     /// Returns the number of releases that found their predecessor unfinished.
@@ -130,7 +173,8 @@ impl Periodic {
     #[inline]
     pub(crate) fn release(&self) -> Due {
         let time = self.next.load(Ordering::Relaxed);
-        self.next.store(time.saturating_add(self.period), Ordering::Relaxed);
+        let distance = self.distance.load(Ordering::Relaxed);
+        self.next.store(time.saturating_add(distance), Ordering::Relaxed);
         let released = self.released.load(Ordering::Relaxed);
         let unfinished = released.wrapping_sub(self.ended.load(Ordering::Acquire));
         // A job that has ended since may still have been running at the grid point.
@@ -245,6 +289,31 @@ mod tests {
         assert_eq!(task.next(), NEVER);
         task.start(Instant::from_ticks(u64::MAX - 5));
         assert_eq!(task.next(), NEVER, "the offset is after the end of the clock");
+    }
+
+    #[test]
+    fn distance_is_limited_and_applies_after_next_release() {
+        let ticks = Duration::from_ticks;
+        let task = Periodic::new(7, 1, ticks(10_000), ticks(0), Reaction::Skip);
+        assert_eq!(task.next_release(), None);
+        task.start(Instant::from_ticks(0));
+        assert_eq!(task.set_distance(ticks(10_003)), ticks(10_003));
+        assert_eq!(
+            (task.release(), task.next_release()),
+            (Due::Release(7, 0), Some(Instant::from_ticks(10_003)))
+        );
+        end(&task, 5);
+        assert_eq!(task.set_distance(ticks(0)), ticks(9_990));
+        assert_eq!(Periodic::shortest(ticks(10_000)), ticks(9_990));
+        task.release();
+        end(&task, 10_004);
+        assert_eq!(task.next(), 19_993);
+        assert_eq!(task.set_distance(ticks(u64::MAX)), ticks(10_010));
+        task.release();
+        assert_eq!(task.next(), 30_003);
+        task.start(Instant::from_ticks(50_000));
+        task.release();
+        assert_eq!(task.next(), 60_000, "a new grid has its period");
     }
 
     #[test]

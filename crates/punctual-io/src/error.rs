@@ -43,6 +43,20 @@ pub enum Error {
         /// The expected content.
         wanted: &'static str,
     },
+    /// Every reading of a clock was interrupted.
+    #[error(
+        "{}: a reading took long enough for an error of {uncertainty_ns} ns, and the limit is {limit_ns} ns; read again \
+         later, or on a less busy CPU",
+        path.display()
+    )]
+    Imprecise {
+        /// The clock.
+        path: PathBuf,
+        /// The least uncertainty of several readings, in ns.
+        uncertainty_ns: u64,
+        /// The largest permitted one, in ns.
+        limit_ns: u64,
+    },
     /// The registers exceed the region, or are not aligned for single accesses.
     #[error(
         "{name} takes {size} bytes at {offset:#x} with an alignment of {align}, and the region has {length:#x} bytes from {start:#x}; \

@@ -1,5 +1,5 @@
-//! Devices from user space: [registers in memory](region), [ports of x86](ports), and
-//! [interrupts](uio) that release a task.
+//! Devices from user space: [registers in memory](region), [ports of x86](ports),
+//! [interrupts](uio) that release a task, and [hardware clocks](clock).
 //!
 //! A kernel driver costs two privilege changes per access, plus the work of the driver and its
 //! subsystem. A register mapped into the process costs one bus access. The kernel only provides the
@@ -11,6 +11,7 @@
 //! | [`uio::Uio`] | registers, port numbers, an interrupt | a UIO driver bound to the device; read and write access to `/dev/uioN` |
 //! | [`pci::Function`] | regions of a PCI function, its interrupt through `uio_pci_generic` | write access to `resourceN` in `/sys`: root |
 //! | [`region::Region::physical`] | any physical address | `/dev/mem`, and a kernel that permits the mapping |
+//! | [`clock::DeviceClock`] | the time of a PTP hardware clock | read access to `/dev/ptpN` |
 //! | [`ports::Ports`] | ports of x86 | `CAP_SYS_RAWIO` |
 //!
 //! Registers are typed by [`safe_mmio`]: each field states whether it can be read and written, and
@@ -49,6 +50,7 @@
 //! compiler's assumptions. This crate cannot detect that: mapping is `unsafe`, once, and the
 //! accesses that follow are safe.
 
+pub mod clock;
 mod error;
 pub mod pci;
 #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]

@@ -165,7 +165,7 @@ pub(crate) enum TaskKind {
     /// A spawn; an `async fn`, polled when it is woken.
     Async,
     /// The clock.
-    Periodic { period: Duration, offset: Option<Duration>, on_overrun: OnOverrun },
+    Periodic { period: Duration, offset: Option<Duration>, clock: Option<Path>, on_overrun: OnOverrun },
     /// An event source: the `Local` field of this name, which is also among the task's own locals.
     Bound { source: Ident, on_idle: OnIdle },
 }

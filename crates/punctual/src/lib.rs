@@ -121,6 +121,7 @@
 //! * [`persistent`]: state that outlives a crash, under a supervisor.
 //! * [`background`]: threads for everything that is not real-time; [`health`]: the figures of the
 //!   running app.
+//! * [`external_clock`]: grids that follow a PTP hardware clock, EtherCAT or a sound card.
 //! * [`remote`]: memory and doorbells shared with a program on a CPU that Linux gave up.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![warn(missing_docs)]
@@ -155,7 +156,8 @@ pub use observe::guard;
 use process::{self as platform, logging, observe};
 #[cfg(feature = "std")]
 pub use process::{
-    background,
+    background, external_clock,
+    external_clock::{ClockSource, ExternalClock, StaleReading},
     observe::metrics::health,
     persistent, remote,
     run::{RunningApp, VirtualThread, spawn_in_virtual_time},

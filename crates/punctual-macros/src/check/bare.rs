@@ -68,6 +68,15 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
         );
     }
     for task in &app.tasks {
+        let TaskKind::Periodic { clock: Some(clock), .. } = &task.kind else { continue };
+        errors.at(
+            clock,
+            format_args!(
+                "a bare board has no clock other than the counter of its timer: remove `clock` ({WITHOUT_STD})"
+            ),
+        );
+    }
+    for task in &app.tasks {
         let TaskKind::Bound { source, .. } = &task.kind else { continue };
         if app.local_field(source).is_some() {
             errors.at(
@@ -130,6 +139,12 @@ mod tests {
             quote! { #[shared] struct Shared {} #[task(budget = 1.millis())] fn t(cx: t::Context) {} };
         let budget = said(TokenStream::new(), budget);
         assert!(budget.len() == 1 && budget[0].contains("remove `budget`"), "{budget:?}");
+        let clock = quote! {
+            #[shared] struct Shared {}
+            #[task(period = 1.millis(), clock = PTP)] fn t(cx: t::Context) {}
+        };
+        let clock = said(TokenStream::new(), clock);
+        assert!(clock.len() == 1 && clock[0].contains("remove `clock`"), "{clock:?}");
     }
 
     #[test]

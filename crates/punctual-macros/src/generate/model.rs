@@ -99,10 +99,14 @@ fn task(app: &App, analysis: &Analysis, task: &Task, partition: usize) -> TokenS
         }
     };
     match &task.kind {
-        TaskKind::Periodic { period, offset, on_overrun } => {
+        TaskKind::Periodic { period, offset, clock, on_overrun } => {
             let (period, offset) = (duration(period), tasks::offset(offset.as_ref()));
             let on_overrun = self::on_overrun(on_overrun);
-            quote!(::punctual::model::Task::periodic(#made, #period, #offset, #on_overrun))
+            let made = quote!(::punctual::model::Task::periodic(#made, #period, #offset, #on_overrun));
+            match clock.as_ref().map(tasks::clock_name) {
+                None => made,
+                Some(clock) => quote!(::punctual::model::Task::follows(#made, #clock)),
+            }
         }
         TaskKind::Message | TaskKind::Async | TaskKind::Bound { .. } => match &task.interval {
             None => made,

@@ -170,6 +170,11 @@ pub(super) fn grid(task: &Ident) -> Ident {
     of("grid", task)
 }
 
+/// The static of a periodic task's external clock.
+pub(super) fn discipline(task: &Ident) -> Ident {
+    of("discipline", task)
+}
+
 /// The worker that waits for a bound task's event source.
 pub(super) fn listener(task: &Ident) -> Ident {
     of("listener", task)

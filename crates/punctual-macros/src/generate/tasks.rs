@@ -5,7 +5,7 @@ use std::fmt;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{ReturnType, Type};
+use syn::{Path, ReturnType, Type};
 
 use crate::analyse::Analysis;
 use crate::model::{App, Duration, Handler, Interval, OnOverrun, Task, TaskKind};
@@ -46,6 +46,10 @@ pub(super) fn kind(task: &Task) -> TokenStream {
 pub(super) fn deadline(task: &Task) -> TokenStream {
     option(match (&task.deadline, &task.kind) {
         (Some(deadline), _) => Some(duration(deadline)),
+        (None, TaskKind::Periodic { period, clock: Some(_), .. }) => {
+            let period = duration(period);
+            Some(quote!(::punctual::export::Periodic::shortest(#period)))
+        }
         (None, TaskKind::Periodic { period, .. }) => Some(duration(period)),
         (None, _) => None,
     })
@@ -54,6 +58,11 @@ pub(super) fn deadline(task: &Task) -> TokenStream {
 /// Returns the offset of a periodic task.
 pub(super) fn offset(given: Option<&Duration>) -> TokenStream {
     given.map_or(quote!(::punctual::export::Duration::from_ticks(0)), duration)
+}
+
+/// Returns the name of an external clock in reports.
+pub(super) fn clock_name(clock: &Path) -> String {
+    clock.segments.last().map_or_else(String::new, |last| names::plain(&last.ident))
 }
 
 /// Returns the type that represents the task, and its implementation of the executor's traits.
@@ -242,11 +251,15 @@ fn after(task: &Task) -> TokenStream {
     let (ident, end) = (&task.handler.ident, names::var("end"));
     let statements = match &task.kind {
         TaskKind::Message | TaskKind::Async => return TokenStream::new(),
-        TaskKind::Periodic { .. } => {
-            let grid = names::grid(ident);
+        TaskKind::Periodic { clock, .. } => {
+            let (grid, discipline) = (names::grid(ident), names::discipline(ident));
+            let correct = clock
+                .as_ref()
+                .map(|_| quote!(::punctual::export::Discipline::correct(&#discipline, &#grid);));
             quote! {
                 let #end = ::core::option::Option::unwrap_or_else(#end, ::punctual::now);
                 ::punctual::export::Periodic::completed(&#grid, #end);
+                #correct
                 ::core::option::Option::Some(#end)
             }
         }
@@ -495,7 +508,7 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
                     };
             }
         }
-        TaskKind::Periodic { period, offset, on_overrun } => {
+        TaskKind::Periodic { period, offset, clock, on_overrun } => {
             let (grid, capacity) = (names::grid(ident), u32::from(task.capacity));
             let period = duration(period);
             let offset = self::offset(offset.as_ref());
@@ -509,14 +522,26 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
                     quote!(Call(|| { let _ = #handler(); }))
                 }
             };
+            let discipline = names::discipline(ident);
+            let follows = clock.as_ref().map(|_| quote!(.follows(&#discipline)));
+            let discipline = clock.as_ref().map(|clock| {
+                let name = clock_name(clock);
+                let clock = quote_spanned!(clock.span()=> &#clock);
+                quote! {
+                    #quiet
+                    static #discipline: ::punctual::export::Discipline =
+                        ::punctual::export::Discipline::new(#name, #clock, #period, #offset);
+                }
+            });
             quote! {
+                #discipline
                 #quiet
                 static #grid: ::punctual::export::Periodic = ::punctual::export::Periodic::new(
                     #base, #capacity, #period, #offset, ::punctual::export::Reaction::#reaction
                 );
                 #quiet
                 static #statik: ::punctual::export::PeriodicTask<#body> =
-                    ::punctual::export::PeriodicTask::new(&#level, &#grid, #period);
+                    ::punctual::export::PeriodicTask::new(&#level, &#grid, #period)#follows;
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use quote::ToTokens;
 use syn::ext::IdentExt;
-use syn::{Expr, Ident};
+use syn::{Expr, Ident, Path};
 
 use super::constants::Constants;
 use super::duration::{Purpose, duration};
@@ -45,6 +45,13 @@ pub(super) const KEYS: &[Key] = &[
         "zero",
         "from the origin of all periods, which is the start of the app in virtual time and up \
          to 10 ms later otherwise, to the first release",
+    )
+    .requires("period", "is for periodic tasks; add a `period`"),
+    Key::new(
+        "clock = CLOCK",
+        Other("<static of type punctual::ExternalClock>"),
+        "the machine's",
+        "the static `punctual::ExternalClock` that the grid follows",
     )
     .requires("period", "is for periodic tasks; add a `period`"),
     Key::new(
@@ -211,6 +218,7 @@ fn flag(keys: &Keys, name: &str, errors: &mut Errors) -> Option<Ident> {
 fn kind(keys: &Keys, is_async: bool, errors: &mut Errors) -> TaskKind {
     let period = duration(keys, "period", Purpose::Period, errors);
     let offset = duration(keys, "offset", Purpose::Other, errors);
+    let clock = clock(keys, errors);
     let on_overrun = overrun(keys, errors);
     let source = keys.ident("binds", errors);
     let on_idle = keys.choice("on_idle_source", [OnIdle::Every, OnIdle::Once, OnIdle::Stop], errors);
@@ -221,10 +229,29 @@ fn kind(keys: &Keys, is_async: bool, errors: &mut Errors) -> TaskKind {
     match (period, source) {
         // The checks report other kinds that are async.
         (None, None) if is_async => TaskKind::Async,
-        (Some(period), _) => TaskKind::Periodic { period, offset, on_overrun },
+        (Some(period), _) => TaskKind::Periodic { period, offset, clock, on_overrun },
         (None, Some(source)) => TaskKind::Bound { source, on_idle },
         (None, None) => TaskKind::Message,
     }
+}
+
+fn clock(keys: &Keys, errors: &mut Errors) -> Option<Path> {
+    let expr = keys.expr("clock", errors)?;
+    match ungrouped(expr) {
+        Expr::Path(path) if path.qself.is_none() => return Some(path.path.clone()),
+        Expr::Reference(reference) => errors.at(
+            expr,
+            format_args!("`clock` names the static itself: `clock = {}`", reference.expr.to_token_stream()),
+        ),
+        _ => errors.at(
+            expr,
+            format_args!(
+                "`clock` names a static of type `punctual::ExternalClock`, such as `clock = CLOCK`, not `{}`",
+                expr.to_token_stream()
+            ),
+        ),
+    }
+    None
 }
 
 fn interval(keys: &Keys, is_async: bool, constants: &Constants, errors: &mut Errors) -> Option<Interval> {
@@ -318,13 +345,37 @@ mod tests {
             fn t(cx: t::Context) {}
         });
         let task = &app.tasks[0];
-        let TaskKind::Periodic { period, offset, on_overrun } = &task.kind else {
+        let TaskKind::Periodic { period, offset, clock: None, on_overrun } = &task.kind else {
             panic!("the task is periodic")
         };
         assert_eq!(period.nanos, Some(10_000_000));
         assert_eq!(offset.as_ref().and_then(|offset| offset.nanos), Some(1_000_000));
         assert!(matches!(on_overrun, OnOverrun::Queue));
         assert_eq!((task.priority, task.capacity), (28, 1024));
+    }
+
+    #[test]
+    fn a_task_on_an_external_clock() {
+        let app = app(quote! {
+            #[shared] struct Shared {}
+            #[task(period = 1.millis(), clock = clocks::PTP)] fn t(cx: t::Context) {}
+        });
+        let TaskKind::Periodic { clock: Some(clock), .. } = &app.tasks[0].kind else {
+            panic!("the task has a clock")
+        };
+        assert_eq!(clock.to_token_stream().to_string(), "clocks :: PTP");
+        let errors = errors(quote! {
+            #[task(clock = PTP)] fn t(cx: t::Context) {}
+            #[task(period = 1.millis(), clock = &PTP)] fn u(cx: u::Context) {}
+            #[task(period = 1.millis(), clock = "ptp0")] fn v(cx: v::Context) {}
+        });
+        let expected = [
+            "`clock` is for periodic tasks; add a `period`",
+            "`clock` names the static itself: `clock = PTP`",
+            "`clock` names a static of type `punctual::ExternalClock`",
+        ];
+        assert_eq!(errors.len(), expected.len(), "{errors:#?}");
+        errors.iter().zip(expected).for_each(|(error, part)| assert!(error.contains(part), "{error}"));
     }
 
     #[test]

@@ -44,6 +44,15 @@ mod app {
     #[task(period = 10.millis(), capacity = 2)]
     fn capacity_without_queue(_: capacity_without_queue::Context) {}
 
+    #[task(clock = CLOCK)]
+    fn clock_without_period(_: clock_without_period::Context) {}
+
+    #[task(period = 1.millis(), clock = &CLOCK)]
+    fn reference_to_clock(_: reference_to_clock::Context) {}
+
+    #[task(period = 1.millis(), clock = "/dev/ptp0")]
+    fn path_of_clock(_: path_of_clock::Context) {}
+
     #[task(capacity = 2)]
     async fn async_task_with_capacity(_: async_task_with_capacity::Context) {}
 }

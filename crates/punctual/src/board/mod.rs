@@ -43,6 +43,11 @@ pub(crate) mod report {
         Ok(())
     }
 
+    /// Writes nothing: a board has no external clock.
+    pub(crate) fn explain_clock(_: &mut fmt::Formatter<'_>, _: &TaskReport) -> fmt::Result {
+        Ok(())
+    }
+
     /// Writes nothing: a board has no processes.
     pub(crate) fn write_helpers(_: &mut fmt::Formatter<'_>, _: &Report) -> fmt::Result {
         Ok(())

@@ -107,7 +107,11 @@ pub struct Task {
     pub level: u8,
     /// The time between two releases of a periodic task.
     pub period: Option<Duration>,
-    /// The time from the origin of the periodic grids to the first release of a periodic task.
+    /// The external clock that the grid of a periodic task follows, as spelled in the source. The
+    /// distance between two releases then deviates by up to 0.1 % from the period.
+    pub clock: Option<&'static str>,
+    /// The time from the origin of the periodic grids to the first release of a periodic task; for
+    /// a task with a `clock`, to its releases from the multiples of the period on that clock.
     pub offset: Option<Duration>,
     /// The time from release to completion; for a periodic task its period by default.
     pub deadline: Option<Duration>,
@@ -329,6 +333,7 @@ impl Task {
             partition,
             level,
             period,
+            clock: None,
             offset,
             deadline,
             min_interval,
@@ -351,6 +356,12 @@ impl Task {
 
 #[doc(hidden)]
 impl Task {
+    #[must_use]
+    pub const fn follows(mut self, clock: &'static str) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
     #[must_use]
     pub const fn sporadic(mut self, min_interval: Duration, burst: u16, on_early: OnEarly) -> Self {
         (self.min_interval, self.burst, self.on_early) = (Some(min_interval), Some(burst), Some(on_early));

@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 pub use crate::background::calls::Calls;
+pub use crate::external_clock::Discipline;
 pub use crate::lock::{CeilingLocked, CeilingMutex};
 pub use crate::logging::{Site, is_written};
 pub use crate::observe::profile::Profiled;

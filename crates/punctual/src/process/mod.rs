@@ -7,6 +7,7 @@ pub mod background;
 pub(crate) mod cells;
 pub(crate) mod config;
 pub(crate) mod export;
+pub mod external_clock;
 pub(crate) mod lock;
 pub(crate) mod logging;
 pub(crate) mod observe;

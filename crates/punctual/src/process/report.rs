@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::port::Nanos;
 pub use crate::port::linux::settings::ThreadSettings;
 use crate::report::display::counted;
 use crate::report::table::{self, Column};
@@ -19,6 +20,75 @@ pub struct Finding {
     /// The stack of the first occurrence, from the call to the task's function: functions, with
     /// file and line if the program has debug information.
     pub stack: Vec<String>,
+}
+
+/// The state of a grid that follows an [external clock](crate::ExternalClock).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClockState {
+    /// There was no reading in this run: the grid runs on the clock of the machine.
+    #[default]
+    Never,
+    /// The grid approaches its phase, by at most 0.1 % of the period at each release.
+    Locking,
+    /// The releases are at the multiples of the period on the external clock.
+    Locked,
+    /// Readings are missing: the grid continues at the last rate.
+    HoldOver,
+}
+
+impl ClockState {
+    /// All states.
+    pub(crate) const ALL: [Self; 4] = [Self::Never, Self::Locking, Self::Locked, Self::HoldOver];
+}
+
+/// The external clock that a task's grid followed, with `clock = …`. Unknown figures are `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ClockReport {
+    /// Name of the clock in the source.
+    pub clock: &'static str,
+    /// State after the last job.
+    pub state: ClockState,
+    /// Drift of the external clock against the machine's, in ppb; positive if it runs faster.
+    pub drift_ppb: Option<i64>,
+    /// Phase error after the last job, by the last reading, in ns; positive if releases are late.
+    pub phase_ns: Option<i64>,
+    /// The largest phase error while the grid was locked, in ns, without its sign.
+    pub phase_max_ns: Option<u64>,
+    /// Number of steps of the external clock.
+    pub steps: u64,
+    /// Number of times that the grid went into hold-over.
+    pub hold_overs: u64,
+}
+
+impl ClockReport {
+    /// Prints the state of the grid of `task`.
+    fn explain(&self, f: &mut fmt::Formatter<'_>, task: &str) -> fmt::Result {
+        let clock = self.clock;
+        match self.state {
+            ClockState::Never => {
+                return writeln!(f, "{task}: {clock} had no reading, so the grid ran on the machine's clock");
+            }
+            ClockState::Locking => write!(f, "{task}: locking to {clock}")?,
+            ClockState::Locked => write!(f, "{task}: locked to {clock}")?,
+            ClockState::HoldOver => {
+                write!(f, "{task}: in hold-over, because readings of {clock} are missing")?
+            }
+        }
+        self.drift_ppb.iter().try_for_each(|drift| write!(f, "; drift {drift:+} ppb"))?;
+        match self.phase_ns {
+            Some(phase) if phase < 0 => write!(f, "; phase error -{}", Nanos(phase.unsigned_abs()))?,
+            Some(phase) => write!(f, "; phase error {}", Nanos(phase.unsigned_abs()))?,
+            None => write!(f, "; phase error unknown")?,
+        }
+        self.phase_max_ns.iter().try_for_each(|max| write!(f, ", at most {} while locked", Nanos(*max)))?;
+        writeln!(f, "; {}, {}", counted(self.steps, "step"), counted(self.hold_overs, "hold-over"))
+    }
+}
+
+/// Prints the external clock of a task.
+pub(crate) fn explain_clock(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
+    task.clock.iter().try_for_each(|clock| clock.explain(f, task.name))
 }
 
 /// The real-time settings that the kernel granted.

@@ -56,6 +56,7 @@ impl fmt::Display for Report {
                 task.idle_releases, task.name
             )?;
         }
+        self.tasks.iter().try_for_each(|task| super::explain_clock(f, task))?;
         self.tasks.iter().try_for_each(|task| super::explain_findings(f, task))?;
         if self.dropped_jobs > 0 {
             let jobs = counted(self.dropped_jobs, "released job");

@@ -60,6 +60,9 @@ pub struct TaskReport {
     /// `other calls`.
     #[cfg(feature = "std")]
     pub findings: std::vec::Vec<super::Finding>,
+    /// The external clock that its grid followed, if it has one.
+    #[cfg(feature = "std")]
+    pub clock: Option<super::ClockReport>,
     /// The number of jobs released by an idle event source (end of file or hang-up), not counting
     /// the first one each time.
     pub idle_releases: u64,

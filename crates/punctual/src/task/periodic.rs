@@ -2,6 +2,8 @@
 
 use punctual_core::{Arguments, CurrentWorker, Duration, Level, PackedStamp, Periodic, Popped};
 
+#[cfg(feature = "std")]
+use crate::external_clock::Discipline;
 use crate::report::TaskReport;
 use crate::state::runtime::{Counters, Registered, TaskInfo};
 use crate::state::{Host, Platform};
@@ -17,6 +19,8 @@ pub struct PeriodicTask<B: Body<Args = ()>> {
     level: &'static Level,
     periodic: &'static Periodic,
     period: Duration,
+    #[cfg(feature = "std")]
+    discipline: Option<&'static Discipline>,
     body: core::marker::PhantomData<fn(B)>,
 }
 
@@ -26,7 +30,23 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
         assert!(level.number() == B::LEVEL, "a task is in the level of its priority");
         // The clock releases it, so no spawn finds it full.
         let monitor = Monitor::new::<B>(const { &FullTask::new(B::NAME, None) });
-        Self { monitor, level, periodic, period, body: core::marker::PhantomData }
+        Self {
+            monitor,
+            level,
+            periodic,
+            period,
+            #[cfg(feature = "std")]
+            discipline: None,
+            body: core::marker::PhantomData,
+        }
+    }
+
+    /// Sets the external clock that the grid follows.
+    #[cfg(feature = "std")]
+    #[must_use]
+    pub const fn follows(mut self, discipline: &'static Discipline) -> Self {
+        self.discipline = Some(discipline);
+        self
     }
 
     /// Runs `job`.
@@ -57,6 +77,8 @@ impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
     unsafe fn begin(&self) {
         // SAFETY: no job of the task can run, by this function's contract.
         unsafe { self.monitor.begin() };
+        #[cfg(feature = "std")]
+        self.discipline.iter().for_each(|discipline| discipline.begin());
     }
 
     unsafe fn end(&self) -> u32 {
@@ -69,6 +91,10 @@ impl<B: Body<Args = ()>> Registered for PeriodicTask<B> {
         report.period = Some(self.period);
         report.deadline = B::DEADLINE;
         report.overruns = self.periodic.overruns();
+        #[cfg(feature = "std")]
+        {
+            report.clock = self.discipline.map(Discipline::report);
+        }
         Some(report)
     }
 

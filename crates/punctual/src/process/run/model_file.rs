@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use punctual_core::Duration;
+use punctual_core::{Duration, Periodic};
 
 use crate::model::{
     Access, Executor, Kind, Model, OnBudget, OnEarly, OnOverrun, Partition, Protocol, Resource, Task, Use,
@@ -69,8 +69,14 @@ fn task(task: &Task) -> Json {
         ("kind", kind.into()),
         ("partition", task.partition.into()),
         ("level", u64::from(task.level).into()),
-        ("period_ns", nanos(task.period)),
-        ("offset_ns", nanos(task.offset)),
+        // The analysis needs the shortest distance of releases. A grid that follows another clock
+        // has no fixed offset from the grids of other tasks.
+        (
+            "period_ns",
+            nanos(task.period.map(|period| task.clock.map_or(period, |_| Periodic::shortest(period)))),
+        ),
+        ("offset_ns", nanos(task.offset.filter(|_| task.clock.is_none()))),
+        ("clock", task.clock.into()),
         ("deadline_ns", nanos(task.deadline)),
         ("min_interval_ns", nanos(task.min_interval)),
         ("burst", task.burst.map(u64::from).into()),
@@ -110,4 +116,21 @@ fn used(used: &Use) -> Json {
 
 fn nanos(duration: Option<Duration>) -> Json {
     duration.map(|duration| duration.as_ticks()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grid_on_external_clock_has_shortest_distance_and_no_offset() {
+        const MS: Duration = Duration::from_millis(1);
+        static TASKS: [Task; 1] = [Task::new("t", Kind::Periodic, "main", 1, None, 1, &[])
+            .periodic(MS, MS, OnOverrun::Skip)
+            .follows("PTP")];
+        let text = text(&Model::new("app", &[], &TASKS, &[], None));
+        for part in [r#""period_ns": 999000"#, r#""offset_ns": null"#, r#""clock": "PTP""#] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
 }

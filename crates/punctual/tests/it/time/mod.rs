@@ -5,6 +5,7 @@
 
 mod ceilings;
 mod end;
+mod external_clock;
 mod guest;
 mod init;
 mod instants;

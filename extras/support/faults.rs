@@ -159,11 +159,11 @@ pub(crate) fn check(app: &str, case: &Case<'_>) {
     let real_time = threads::of_process(worker().cast_unsigned());
     let real_time: Vec<_> = real_time.into_iter().filter(|thread| thread.policy != "0").collect();
     assert_eq!(real_time, [], "all threads of the worker are ordinary");
-    let mut tell = |line: &str| {
+    let mut send = |line: &str| {
         writeln!(stdin, "{line}").expect("it reads");
         numbers(&controller.wait_for(&format!("+{line}")))[0]
     };
-    tell("publish");
+    send("publish");
 
     let wait_for_return = || {
         transport.wait_for("carries the topics of");
@@ -206,7 +206,7 @@ pub(crate) fn check(app: &str, case: &Case<'_>) {
     let growth_kib = memory_kib(controller.child.id()).saturating_sub(before_kib);
     assert!(growth_kib < 4096, "the app's memory has grown by {growth_kib} KiB");
 
-    let published = tell("pause");
+    let published = send("pause");
     signal(worker(), libc::SIGKILL);
     // All messages have been published after the transport had attached.
     let detached = controller.wait_for("has detached");

@@ -24,12 +24,12 @@ impl Process {
     pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("it can be run");
         let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
-        let (tell, lines) = channel();
+        let (sender, lines) = channel();
         thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 let _ = writeln!(io::stderr(), "{line}");
                 // The test may not read the rest.
-                let _ = tell.send(line);
+                let _ = sender.send(line);
             }
         });
         Self { child, lines }

@@ -83,8 +83,8 @@ fn delay(random: &mut Random) -> Duration {
 
 fn take(random: &mut Random) -> Option<Timer> {
     let mut timers = TIMERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let kept = timers.len() as u64;
-    (kept > 0).then(|| timers.swap_remove(random.below(kept) as usize))
+    let pending = timers.len() as u64;
+    (pending > 0).then(|| timers.swap_remove(random.below(pending) as usize))
 }
 
 fn keep(timer: Timer) {

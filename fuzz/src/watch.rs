@@ -216,7 +216,7 @@ impl Guarded {
     }
 
     /// Reads it.
-    pub fn look(&self) {
+    pub fn inspect(&self) {
         self.token.touch();
     }
 }

@@ -41,7 +41,7 @@ static inline struct gpio_desc *punctual_line(struct punctual_lines *lines, cons
 	struct gpio_desc *desc = gpiod_get(&lines->device->dev, purpose, flags);
 
 	if (IS_ERR(desc))
-		pr_err("no line %u of a chip labelled %s as %sput: %ld\n", number, chip,
+		pr_err("no line %u of a chip labeled %s as %sput: %ld\n", number, chip,
 		       purpose, PTR_ERR(desc));
 	return desc;
 }

@@ -122,9 +122,11 @@ fn count(program: &Path, row: usize, times: u64, rseq: &str) -> Result<u64> {
     let output = command.output_within(INSTALL_LIMIT);
     let output =
         output.map_err(|error| format!("valgrind, which .ci/packages.sh --valgrind installs: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let collected = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
-    collected.filter(|_| output.status.success()).ok_or_else(|| format!("{command:?} failed:\n{said}").into())
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let collected = printed.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+    collected
+        .filter(|_| output.status.success())
+        .ok_or_else(|| format!("{command:?} failed:\n{printed}").into())
 }
 
 /// Returns the instructions of one operation.
@@ -219,8 +221,8 @@ mod tests {
             let (name, each) = &mut measured[slow];
             // At least one whole instruction.
             *each += (*each * 5).div_ceil(100);
-            let said = format!("{name}: {each}, and {} is recorded", whole[slow].1);
-            assert_eq!(compare(&recorded, target, &measured), Compared::Moved(vec![said]));
+            let printed = format!("{name}: {each}, and {} is recorded", whole[slow].1);
+            assert_eq!(compare(&recorded, target, &measured), Compared::Moved(vec![printed]));
         }
     }
 
@@ -234,14 +236,14 @@ mod tests {
         let compared = |each: &[(&str, u64)]| compare(&recorded, "rustc 1, x", &rows(each));
         assert_eq!(compared(&[("spawn, same level", 90), ("lock", 7)]), Compared::Same);
         for moved in [89, 91] {
-            let Compared::Moved(said) = compared(&[("spawn, same level", moved), ("lock", 7)]) else {
+            let Compared::Moved(printed) = compared(&[("spawn, same level", moved), ("lock", 7)]) else {
                 panic!()
             };
-            assert_eq!(said, [format!("spawn, same level: {moved}, and 90 is recorded")]);
+            assert_eq!(printed, [format!("spawn, same level: {moved}, and 90 is recorded")]);
         }
-        let Compared::Moved(said) = compared(&[("lock", 7), ("wake", 3)]) else { panic!() };
+        let Compared::Moved(printed) = compared(&[("lock", 7), ("wake", 3)]) else { panic!() };
         assert_eq!(
-            said,
+            printed,
             ["wake: 3, and nothing is recorded", "spawn, same level: recorded and not measured"]
         );
     }

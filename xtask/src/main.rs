@@ -228,8 +228,8 @@ mod tests {
     #[test]
     fn filters_that_match_nothing_fail() {
         for (command, filter, error) in FILTERED {
-            let said = run(&format!("{command} {filter}")).expect_err(command);
-            assert!(said.contains(error), "{command} {filter}: {said}");
+            let printed = run(&format!("{command} {filter}")).expect_err(command);
+            assert!(printed.contains(error), "{command} {filter}: {printed}");
         }
     }
 

@@ -43,7 +43,7 @@ pub(crate) fn run(options: &Options) -> Result {
     let began = Instant::now();
     let whole = check.deviations(&executable(copy.build_program(lab::PROGRAM)?)?, None)?;
     if !whole.is_empty() {
-        let lines: Vec<String> = whole.into_iter().map(|(_, said)| said).collect();
+        let lines: Vec<String> = whole.into_iter().map(|(_, printed)| printed).collect();
         return Err(format!("without any slow-down the check fails:\n{}", lines.join("\n")).into());
     }
     println!("without any slow-down: nothing is out of bounds, in {} s", began.elapsed().as_secs());
@@ -56,8 +56,8 @@ pub(crate) fn run(options: &Options) -> Result {
         let found = check.deviations(&program, Some(row))?;
         let took = began.elapsed().as_secs();
         match found.iter().find(|(of, _)| of == row) {
-            Some((_, said)) => {
-                println!("{}: caught in {took} s, with {} figures in all: {said}", seed.name, found.len());
+            Some((_, printed)) => {
+                println!("{}: caught in {took} s, with {} figures in all: {printed}", seed.name, found.len());
             }
             None => {
                 println!(

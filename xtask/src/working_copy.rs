@@ -289,7 +289,7 @@ fn slim(package: &Path) -> Result<String> {
 /// files that are already equal, so that cargo does not rebuild.
 fn mirror(from: &Path, to: &Path) -> Result {
     fs::create_dir_all(to)?;
-    let mut kept = BTreeSet::from(["Cargo.toml".into()]);
+    let mut retained = BTreeSet::from(["Cargo.toml".into()]);
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -301,11 +301,11 @@ fn mirror(from: &Path, to: &Path) -> Result {
         } else {
             put(&to.join(&name), &fs::read(entry.path())?)?;
         }
-        kept.insert(name);
+        retained.insert(name);
     }
     for entry in fs::read_dir(to)? {
         let entry = entry?;
-        if !kept.contains(&entry.file_name()) {
+        if !retained.contains(&entry.file_name()) {
             if entry.path().is_dir() {
                 fs::remove_dir_all(entry.path())?;
             } else {

@@ -231,7 +231,7 @@ impl Report {
         self.next();
         let Check { slug, rule, expected, observed, runs } = check;
         let verdict = if expected == observed { "passed" } else { "failed" };
-        print!("{{\"id\": \"behaviour/{slug}/kernel\", \"rule\": \"{rule}\", \"subject\": \"{SUBJECT}\", ");
+        print!("{{\"id\": \"behavior/{slug}/kernel\", \"rule\": \"{rule}\", \"subject\": \"{SUBJECT}\", ");
         print!("\"verdict\": \"{verdict}\", \"expected\": \"{expected}\", ");
         print!("\"observed\": \"{observed} (in each of {runs} runs)\", \"why\": []}}");
     }

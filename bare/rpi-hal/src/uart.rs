@@ -282,8 +282,8 @@ impl Handler {
     }
 
     fn receive(&mut self, data: u32) {
-        let kept = received(data).is_ok_and(|byte| self.received.enqueue(byte).is_ok());
-        self.lost = self.lost.wrapping_add(u32::from(!kept));
+        let stored = received(data).is_ok_and(|byte| self.received.enqueue(byte).is_ok());
+        self.lost = self.lost.wrapping_add(u32::from(!stored));
     }
 
     /// Returns the number of bytes that were received with an error or without room for them.

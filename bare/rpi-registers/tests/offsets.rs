@@ -145,7 +145,7 @@ fn interrupt_controllers() {
     assert_eq!(
         (memory.get(0x420), memory.get(0x820)),
         (0xA000, 0x0100_0000),
-        "a byte does not touch its neighbours"
+        "a byte does not touch its neighbors"
     );
 
     let (cpu, memory) = Fake::<CpuInterface>::new();

@@ -12,7 +12,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use punctual_analysis::assign::assign;
 use punctual_analysis::margin::margins;
 use punctual_analysis::system::System;
-use punctual_analysis::{analyse, first_miss};
+use punctual_analysis::{analyze, first_miss};
 use response_time_analysis::arrival::Sporadic;
 use response_time_analysis::demand::RBF;
 use response_time_analysis::fixed_priority::floating_nonpreemptive;
@@ -56,7 +56,7 @@ fn schedulable(count: usize, total: f64) -> System {
 
 /// Computes our bounds, and keeps their terms alive for one task set.
 fn ours(system: &System) -> u64 {
-    let analysis = black_box(analyse(system));
+    let analysis = black_box(analyze(system));
     analysis.tasks.iter().map(|bound| bound.as_ref().unwrap().response).sum()
 }
 
@@ -80,7 +80,7 @@ fn theirs(system: &System, blocking: &[u64]) -> u64 {
 fn benches(c: &mut Criterion) {
     let systems: Vec<System> = (1..=32).map(|seed| random_system(&mut Random::new(seed), 20, 0.8)).collect();
     let blocking = |system: &System| {
-        let tasks = analyse(system).tasks.into_iter();
+        let tasks = analyze(system).tasks.into_iter();
         tasks.map(|it| it.unwrap().blocking.map_or(0, |it| it.time)).collect::<Vec<u64>>()
     };
     let blocked: Vec<Vec<u64>> = systems.iter().map(blocking).collect();

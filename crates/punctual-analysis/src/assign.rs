@@ -13,7 +13,7 @@
 
 use std::cmp::Reverse;
 
-use crate::analyse::first_miss;
+use crate::analyze::first_miss;
 use crate::system::{Executor, System};
 use crate::time::Nanos;
 

@@ -49,8 +49,8 @@ pub(crate) fn limit_all(system: &System, own: usize, releases: &[(usize, &Releas
         let Some(most) = limit(system, caller) else { continue };
         let mut rest: Vec<Member<'_>> = Vec::new();
         for (at, &(task, release)) in releases.iter().enumerate() {
-            let places = release.callers().enumerate().filter(|&(_, it)| it == caller);
-            rest.extend(places.map(|(place, _)| Member { at, task, release, place }));
+            let positions = release.callers().enumerate().filter(|&(_, it)| it == caller);
+            rest.extend(positions.map(|(place, _)| Member { at, task, release, place }));
         }
         // Groups the releases that lead to one job of the caller, by path.
         while let Some(first) = rest.first() {

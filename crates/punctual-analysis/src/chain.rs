@@ -100,11 +100,11 @@ fn ends_first(system: &System, first: usize, next: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{analyse, schema};
+    use crate::{analyze, schema};
 
     fn reaction_of(text: &str) -> Result<Nanos, String> {
         let system = schema::read("t", &format!("schema = \"punctual-taskset/1\"\n{text}")).unwrap();
-        reaction(&system, &analyse(&system), &system.chains[0])
+        reaction(&system, &analyze(&system), &system.chains[0])
     }
 
     const SAMPLED: &str = "

@@ -3,7 +3,7 @@
 use punctual_report::format::{format_count, format_part};
 use punctual_report::text::listed;
 
-use crate::analyse;
+use crate::analyze;
 use crate::bound::{Analysis, Blocking, Bound, Exactness, Interference, Interferer, NoBound};
 use crate::fraction::Fraction;
 use crate::system::{Interrupt, System, Task};
@@ -201,7 +201,7 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
             )
         }
         NoBound::TooLong => {
-            let share = analyse::utilization(system, system.tasks[at].partition).as_f64() * 100.0;
+            let share = analyze::utilization(system, system.tasks[at].partition).as_f64() * 100.0;
             format!("`{name}` has no bound that can be computed: {share:.4} % of the CPU is used.")
         }
         NoBound::NoAnalysis(why) => format!("`{name}` has no bound: {why}."),

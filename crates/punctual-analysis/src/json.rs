@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::analyse::of_run;
+use crate::analyze::of_run;
 use crate::bound::{Analysis, Bound, Exactness, Interferer};
 use crate::chain::reaction;
 use crate::explain;

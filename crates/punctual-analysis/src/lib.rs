@@ -4,7 +4,7 @@
 //! computation: it reads no clock and opens no file.
 //!
 //! ```rust
-//! use punctual_analysis::{analyse, explain::explain, margin, schema};
+//! use punctual_analysis::{analyze, explain::explain, margin, schema};
 //!
 //! let system = schema::read("arm.toml", r#"
 //!     schema = "punctual-taskset/1"
@@ -26,7 +26,7 @@
 //!     execution = "2ms"
 //!     sections = [{ resource = "voltages", hold = "40us" }]
 //! "#)?;
-//! let analysis = analyse(&system);
+//! let analysis = analyze(&system);
 //! let sample = analysis.tasks[0].as_ref().unwrap();
 //! assert_eq!((sample.response, sample.blocking.unwrap().time), (240_000, 40_000));
 //! assert!(explain(&system, &analysis, 0)[1].starts_with("`log` may have just locked `voltages`"));
@@ -66,7 +66,7 @@ pub mod supply;
 pub mod system;
 pub mod time;
 
-mod analyse;
+mod analyze;
 mod blocking;
 mod branches;
 mod demand;
@@ -78,4 +78,4 @@ mod release;
 mod round;
 mod suspension;
 
-pub use analyse::{analyse, first_miss, of_run, utilization};
+pub use analyze::{analyze, first_miss, of_run, utilization};

@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::analyse::{Probe, analyse};
+use crate::analyze::{Probe, analyze};
 use crate::arrival::Stream;
 use crate::bound::Outcome;
 use crate::system::{System, Task};
@@ -118,7 +118,7 @@ pub fn margins(system: &System) -> Margins {
 
 /// Returns tasks with deadlines, least slack first, because these are likely to miss first.
 fn by_slack(system: &System) -> Vec<(usize, Nanos)> {
-    let analysis = analyse(system);
+    let analysis = analyze(system);
     let slack = |(at, outcome): (usize, &Outcome)| {
         let deadline = system.tasks[at].deadline?;
         Some((at, deadline.saturating_sub(outcome.as_ref().map_or(0, |bound| bound.response))))

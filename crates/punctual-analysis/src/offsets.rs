@@ -42,7 +42,7 @@ struct Place<'a> {
 #[derive(Debug)]
 struct Transaction<'a> {
     period: Nanos,
-    places: Vec<Place<'a>>,
+    positions: Vec<Place<'a>>,
     /// Phases by the place whose job starts the window, and then by place.
     phases: Vec<Phase>,
 }
@@ -102,13 +102,13 @@ impl Candidate {
 impl<'a> Transaction<'a> {
     fn add(&mut self, source: &'a Source, is_own: bool, period: Nanos, each: u64) {
         let offset = source.offset.unwrap_or(0) % period;
-        let places = (0..self.period / period).map(|time| Place {
+        let positions = (0..self.period / period).map(|time| Place {
             source,
             offset: offset + time * period,
             each,
             is_own,
         });
-        self.places.extend(places);
+        self.positions.extend(positions);
     }
 
     fn relate(&mut self) {
@@ -119,12 +119,13 @@ impl<'a> Transaction<'a> {
             let first = period - latest.rem_euclid(period);
             Phase { first: first as Nanos, late: ((jitter(place) + first) / period) as u64 }
         };
-        let pairs = self.places.iter().flat_map(|begins| self.places.iter().map(move |it| phase(begins, it)));
+        let pairs =
+            self.positions.iter().flat_map(|begins| self.positions.iter().map(move |it| phase(begins, it)));
         self.phases = pairs.collect();
     }
 
     fn phases(&self, begins: usize) -> &[Phase] {
-        &self.phases[begins * self.places.len()..][..self.places.len()]
+        &self.phases[begins * self.positions.len()..][..self.positions.len()]
     }
 
     /// Returns the number of releases of a place before an instant of the window.
@@ -141,9 +142,9 @@ impl<'a> Transaction<'a> {
     fn most(&self, time: Nanos) -> Option<(Nanos, usize)> {
         let split = self.split(time);
         let mut most = (0, 0);
-        for begins in 0..self.places.len() {
+        for begins in 0..self.positions.len() {
             let mut demand: Nanos = 0;
-            for (place, &phase) in self.places.iter().zip(self.phases(begins)) {
+            for (place, &phase) in self.positions.iter().zip(self.phases(begins)) {
                 let jobs = self.before(phase, split).checked_mul(place.each)?;
                 demand = demand.checked_add(jobs.checked_mul(place.source.cost())?)?;
             }
@@ -184,27 +185,28 @@ impl<'a> Analysis<'a> {
         let mut transactions: Vec<Transaction<'a>> = Vec::new();
         for (source, is_own, period, each) in with {
             let has_room = |it: &Transaction<'_>| {
-                it.period.is_multiple_of(period) && it.period / period + it.places.len() as u64 <= MAX_PLACES
+                it.period.is_multiple_of(period)
+                    && it.period / period + it.positions.len() as u64 <= MAX_PLACES
             };
             let at = transactions.iter().position(has_room).unwrap_or(transactions.len());
             if at == transactions.len() {
-                transactions.push(Transaction { period, places: Vec::new(), phases: Vec::new() });
+                transactions.push(Transaction { period, positions: Vec::new(), phases: Vec::new() });
             }
             transactions[at].add(source, is_own, period, each);
         }
         if single.offset.is_none() {
             // Its distance to other tasks is unknown.
             let (period, each) = single.all.period()?;
-            let mut own = Transaction { period, places: Vec::new(), phases: Vec::new() };
+            let mut own = Transaction { period, positions: Vec::new(), phases: Vec::new() };
             own.add(single, true, period, each);
             transactions.push(own);
         }
         // A single task has the same bound without offsets.
-        if transactions.iter().all(|it| it.places.len() == 1) {
+        if transactions.iter().all(|it| it.positions.len() == 1) {
             return None;
         }
         transactions.iter_mut().for_each(Transaction::relate);
-        let own = transactions.iter().position(|it| it.places.iter().any(|place| place.is_own))?;
+        let own = transactions.iter().position(|it| it.positions.iter().any(|place| place.is_own))?;
         let own = transactions.swap_remove(own);
         Some(Self { contest, own, transactions, others })
     }
@@ -262,7 +264,9 @@ impl<'a> Analysis<'a> {
             let split = self.own.split(time);
             let demand = || {
                 let mut demand = self.others(time)?;
-                for (at, (place, &phase)) in self.own.places.iter().zip(self.own.phases(begins)).enumerate() {
+                for (at, (place, &phase)) in
+                    self.own.positions.iter().zip(self.own.phases(begins)).enumerate()
+                {
                     let jobs = match job {
                         Some((own, jobs, _)) if own == at => jobs,
                         _ => self.jobs(phase, place, split, job.map(|(.., nominal)| nominal)),
@@ -284,10 +288,11 @@ impl<'a> Analysis<'a> {
     fn worst(&self, limit: Option<Nanos>) -> Result<Candidate, NoBound> {
         let mut steps = Steps::new();
         let mut worst: Option<Candidate> = None;
-        for begins in 0..self.own.places.len() {
+        for begins in 0..self.own.positions.len() {
             let end = self.finish(begins, None, 0, &mut steps)?;
             let phases = self.own.phases(begins);
-            let own = self.own.places.iter().zip(phases).enumerate().filter(|(_, (place, _))| place.is_own);
+            let own =
+                self.own.positions.iter().zip(phases).enumerate().filter(|(_, (place, _))| place.is_own);
             for (at, (place, phase)) in own {
                 let period = i128::from(self.own.period);
                 let mut nominal = i128::from(phase.first) - i128::from(phase.late) * period;
@@ -322,13 +327,13 @@ impl<'a> Analysis<'a> {
         for transaction in &self.transactions {
             let begins = transaction.most(finish).map_or(0, |(_, begins)| begins);
             let split = transaction.split(finish);
-            for (place, &phase) in transaction.places.iter().zip(transaction.phases(begins)) {
+            for (place, &phase) in transaction.positions.iter().zip(transaction.phases(begins)) {
                 let jobs = transaction.before(phase, split).saturating_mul(place.each);
                 add(&mut interference, place.source.term(place.source.who, jobs, place.source.preempting));
             }
         }
         let split = self.own.split(finish);
-        for (at, (place, &phase)) in self.own.places.iter().zip(self.own.phases(begins)).enumerate() {
+        for (at, (place, &phase)) in self.own.positions.iter().zip(self.own.phases(begins)).enumerate() {
             let source = place.source;
             if place.is_own {
                 let jobs =

@@ -134,8 +134,8 @@ impl Release {
             let task = &system.tasks[step.task];
             task.partition == partition && task.level >= level && task.suspension.is_none()
         };
-        let kept = self.path.iter().rev().take_while(keeps).count();
-        (self.path.len() - kept).checked_sub(1)
+        let retained = self.path.iter().rev().take_while(keeps).count();
+        (self.path.len() - retained).checked_sub(1)
     }
 
     /// Returns the end of the path, starting with the last job outside the busy window if that job
@@ -384,7 +384,7 @@ pub(crate) fn end_of_chain(system: &System, tasks: &[usize], bounds: &[&Bound]) 
 #[cfg(test)]
 mod tests {
     use crate::bound::Bound;
-    use crate::{analyse, schema};
+    use crate::{analyze, schema};
 
     /// `sample` calls `control`, or leaves the call to `filter`; its jitter exceeds its period.
     const TASKS: &str = r#"
@@ -412,7 +412,7 @@ mod tests {
 
     fn bounds(text: &str) -> Vec<Bound> {
         let system = schema::read("tasks", text).unwrap();
-        analyse(&system).tasks.into_iter().map(Result::unwrap).collect()
+        analyze(&system).tasks.into_iter().map(Result::unwrap).collect()
     }
 
     #[test]

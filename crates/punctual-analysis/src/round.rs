@@ -53,7 +53,7 @@ pub(crate) struct Rivalry {
     levels: Vec<(usize, u32)>,
     /// For each task of the system, the number of entries of `tasks` above its level, and at or
     /// above it; zeros in other partitions.
-    places: Vec<(usize, usize)>,
+    ranges: Vec<(usize, usize)>,
     /// Shares of `above_all`, and of the prefixes of `tasks`.
     shares: (Share, Vec<Share>),
     /// Compact form of the longest possible prefix of `above_all` and then `tasks`.
@@ -64,11 +64,11 @@ pub(crate) struct Rivalry {
 
 impl Rivalry {
     fn place(&mut self, tasks: usize) {
-        self.places.resize(tasks, (0, 0));
+        self.ranges.resize(tasks, (0, 0));
         let mut from = 0;
         for level in self.levels.chunk_by(|a, b| a.1 == b.1) {
             let to = from + level.len();
-            level.iter().for_each(|&(task, _)| self.places[task] = (from, to));
+            level.iter().for_each(|&(task, _)| self.ranges[task] = (from, to));
             from = to;
         }
     }
@@ -91,7 +91,7 @@ impl Rivals {
             above_all,
             tasks: Vec::with_capacity(system.tasks.len()),
             levels: Vec::with_capacity(system.tasks.len()),
-            places: Vec::new(),
+            ranges: Vec::new(),
             shares: Default::default(),
             slim: SlimSources::default(),
             held: Vec::new(),
@@ -363,13 +363,13 @@ impl<'a> Round<'a> {
         self.check(at)?;
         let (task, partition) = (&self.system.tasks[at], self.partition(at));
         let spinning = self.rivals.spinning.as_ref().map_err(Clone::clone)?;
-        let Rivalry { above_all, tasks, levels, places, shares, slim, held } =
+        let Rivalry { above_all, tasks, levels, ranges, shares, slim, held } =
             &self.rivals.partitions[task.partition];
         let special = self.rivals.special.get(at).and_then(Option::as_ref);
         let tasks = special.unwrap_or(tasks);
         let met = self.rivals.met.get(at).and_then(Option::as_ref);
         let above_all = met.map_or(above_all.as_slice(), |met| &met.above_all);
-        let (from, to) = places[at];
+        let (from, to) = ranges[at];
         let waits = self.rivals.any_waits && suspension::waits(self.system, task);
         let (level, above) = if waits {
             // While a job suspends itself, it and its peers may overtake each other.

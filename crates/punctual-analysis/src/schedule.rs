@@ -155,7 +155,7 @@ fn run(mut lanes: Vec<Lane>, blocking: Nanos, end: Nanos, most: usize) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{analyse, schema};
+    use crate::{analyze, schema};
 
     #[test]
     fn fills_window_with_terms_of_bound() {
@@ -183,7 +183,7 @@ mod tests {
             sections = [{ resource = "r", hold = "2us" }]
         "#;
         let system = schema::read("t", text).unwrap();
-        let analysis = analyse(&system);
+        let analysis = analyze(&system);
         for (at, outcome) in analysis.tasks.iter().enumerate() {
             let bound = outcome.as_ref().unwrap();
             let parts = worst_window(&system, at, bound, 100).unwrap();
@@ -213,7 +213,7 @@ mod tests {
             jitter = "6us"
         "#;
         let system = schema::read("t", text).unwrap();
-        let analysis = analyse(&system);
+        let analysis = analyze(&system);
         let windows = analysis.tasks.iter().enumerate();
         let windows = windows.map(|(at, it)| worst_window(&system, at, it.as_ref().unwrap(), 100).unwrap());
         let [called, caller]: [Vec<Part>; 2] = windows.collect::<Vec<_>>().try_into().unwrap();

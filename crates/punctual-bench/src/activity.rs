@@ -30,7 +30,7 @@ struct Counters {
 
 impl Counters {
     fn read() -> Self {
-        let statistics = Statistics::look(&Tree::system());
+        let statistics = Statistics::read(&Tree::system());
         Self { at: Instant::now(), statistics, own_ns: process_time_ns() }
     }
 

@@ -62,9 +62,9 @@ impl Input {
         builder.request().map(Self).map_err(|error| format!("{}, line {line}: {error}", chip.display()))
     }
 
-    /// Returns `true` if an edge arrives within `patience`.
-    pub(crate) fn wait(&self, patience: Duration) -> bool {
-        self.0.wait_edge_event(patience).unwrap_or(false)
+    /// Returns `true` if an edge arrives within `timeout`.
+    pub(crate) fn wait(&self, timeout: Duration) -> bool {
+        self.0.wait_edge_event(timeout).unwrap_or(false)
     }
 
     /// Returns the time, on `CLOCK_MONOTONIC`, at which the kernel handled the next edge, which has

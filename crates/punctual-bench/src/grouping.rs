@@ -71,7 +71,7 @@ pub(crate) fn groups(suite: &Suite) -> Vec<Group<'_>> {
 }
 
 /// Returns the style-sheet class for the color of a subject.
-pub(crate) fn colour(subject: &str) -> &'static str {
+pub(crate) fn color(subject: &str) -> &'static str {
     match subject {
         AS_BY_DEFAULT | "Punctual" | "SCHED_FIFO" => "c1",
         "punctual-sync" => "c2",

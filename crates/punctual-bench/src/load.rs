@@ -236,8 +236,8 @@ fn end_all(child: &mut Child) {
     let Some(group) = Pid::from_raw(child.id() as i32) else { return };
     let _ = child.end_group(None, Duration::ZERO);
     // The processes take time to end after the signal; the next measurement must run without them.
-    let patience = Instant::now() + Duration::from_secs(1);
-    while lives(group) && Instant::now() < patience {
+    let deadline = Instant::now() + Duration::from_secs(1);
+    while lives(group) && Instant::now() < deadline {
         std::thread::sleep(LOOK);
     }
 }

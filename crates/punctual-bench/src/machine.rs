@@ -63,10 +63,10 @@ pub struct Machine {
 
 impl Machine {
     /// Describes this machine. `cpu` is the CPU to measure.
-    pub(crate) fn look(cpu: usize, clock: &Clock) -> Self {
+    pub(crate) fn read(cpu: usize, clock: &Clock) -> Self {
         let tree = Tree::system();
-        let kernel = Kernel::look(&tree);
-        let topology = Topology::look(&tree);
+        let kernel = Kernel::read(&tree);
+        let topology = Topology::read(&tree);
         let measured = topology.cpu(cpu).cloned().unwrap_or_default();
         let rt_throttling = kernel.throttling.map_or_else(String::new, |it| it.to_string());
         let mut machine = Self {
@@ -158,7 +158,7 @@ pub(crate) fn isolated() -> Cpus {
 
 /// Returns the current CPUs.
 pub(crate) fn topology() -> Topology {
-    Topology::look(&Tree::system())
+    Topology::read(&Tree::system())
 }
 
 /// Returns the data caches of a CPU, smallest first; empty if the kernel does not report them.
@@ -169,12 +169,12 @@ pub(crate) fn caches(cpu: usize) -> Vec<Cache> {
 /// Returns the total time for which the host of a virtual machine ran others while its CPUs had
 /// work (steal time).
 pub(crate) fn stolen_s() -> Option<f64> {
-    Some(Statistics::look(&Tree::system()).all.stolen? as f64 * TICK.as_secs_f64())
+    Some(Statistics::read(&Tree::system()).all.stolen? as f64 * TICK.as_secs_f64())
 }
 
 /// The same for one CPU, in ns, in steps of 10 ms.
 pub(crate) fn stolen_ns(cpu: usize) -> Option<u64> {
-    let ticks = Statistics::look(&Tree::system()).cpu(cpu)?.stolen?;
+    let ticks = Statistics::read(&Tree::system()).cpu(cpu)?.stolen?;
     Some(ticks.saturating_mul(TICK.as_nanos() as u64))
 }
 
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn describes_machine() {
-        let machine = Machine::look(0, &crate::clock::use_best());
+        let machine = Machine::read(0, &crate::clock::use_best());
         assert!(!machine.kernel.is_empty() && machine.cpus > 0);
         assert!(machine.kernel_line().contains("PREEMPT_RT"));
         assert!(machine.hardware_line().contains(&machine.architecture));

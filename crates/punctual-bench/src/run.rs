@@ -36,7 +36,7 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
     rt::limit_runaways(longest_without_sleep(&plan));
     let _locked = rt::LockedMemory::new();
     let awake = rt::Awake::new();
-    let mut machine = Machine::look(plan.cpu, &clock);
+    let mut machine = Machine::read(plan.cpu, &clock);
     machine.notes.push(awake.note());
     let no_fifo = machine.fifo_refused.clone();
     let mut run = Run {
@@ -192,7 +192,7 @@ mod tests {
         refuse_threads();
         let only = vec!["priority inversion, punctual-sync".to_owned()];
         let options =
-            Options { suites: vec![suites::behaviour::NAME], quick: true, only, ..Options::default() };
+            Options { suites: vec![suites::behavior::NAME], quick: true, only, ..Options::default() };
         let run = run(&options, &Stop::default(), &Silent).expect("the options are valid");
         let suite = &run.suites[0];
         assert!(suite.checks.is_empty() && suite.rows.is_empty(), "{suite:?}");

@@ -41,7 +41,7 @@ pub(crate) fn row(id: &str, subject: &str, ns: u64) -> Row {
 /// Returns a run of one suite with these rows, and one check.
 pub(crate) fn run(rows: Vec<Row>) -> Run {
     let check = Check {
-        id: "behaviour/yield/punctual".into(),
+        id: "behavior/yield/punctual".into(),
         rule: "a yield lets the equal one run".into(),
         subject: "Punctual".into(),
         verdict: Verdict::Passed,

@@ -5,7 +5,7 @@ use punctual_report::format::{format_nanos, format_part, format_significant};
 use punctual_report::table::{Cell, Column, Table};
 
 use crate::compare::{Change, Comparison};
-use crate::grouping::{Footnotes, Group, colour, ratio_text};
+use crate::grouping::{Footnotes, Group, color, ratio_text};
 use crate::model::{Answer, Check, Quantity, Row, Verdict};
 
 /// A table of the figures of groups.
@@ -40,7 +40,7 @@ impl Figures {
             let disturbed = row.disturbed.as_ref().map(|by| footnotes.number(&disturbance(by)));
             let marks = row.why.iter().map(|why| footnotes.number(why)).chain(disturbed);
             let marks: Vec<usize> = marks.collect();
-            let mut cells = vec![Cell::new(&*row.subject).sign(colour(&row.subject), "")];
+            let mut cells = vec![Cell::new(&*row.subject).sign(color(&row.subject), "")];
             match &row.figures {
                 Some(f) => {
                     cells.push(Cell::nanos(f.max_ns));

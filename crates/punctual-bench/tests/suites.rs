@@ -48,7 +48,7 @@ fn assert_as_documented(run: &Run) {
 
 #[test]
 fn obeys_promised_rules() {
-    let run = run(suites::behaviour::NAME, &Stop::default());
+    let run = run(suites::behavior::NAME, &Stop::default());
     assert_as_documented(&run);
     for check in run.checks() {
         let context = format!("{}: {}", check.id, check.observed);
@@ -62,7 +62,7 @@ fn obeys_promised_rules() {
     assert_eq!(run.checks().filter(of_punctual).count(), 7, "{:?}", run.suites[0].notes);
     // Also without privileges: mutual exclusion and freedom from deadlock do not depend on the
     // kernel.
-    let deadlock = run.checks().find(|check| check.id == "behaviour/deadlock/punctual").unwrap();
+    let deadlock = run.checks().find(|check| check.id == "behavior/deadlock/punctual").unwrap();
     assert_eq!(deadlock.verdict, Verdict::Passed, "{deadlock:?}");
 }
 
@@ -159,7 +159,7 @@ fn compares_bare_kernel_with_linux() {
     let kernel = load(&path).unwrap();
     assert_as_documented(&kernel);
     assert_eq!(kernel.failures(), 0);
-    for suite in [suites::rtos::NAME, suites::behaviour::NAME] {
+    for suite in [suites::rtos::NAME, suites::behavior::NAME] {
         let linux = run(suite, &Stop::default());
         let comparison = Comparison::new(&kernel, &linux);
         let beside = comparison.beside.iter().find(|beside| beside.name == suite.as_str()).unwrap();

@@ -61,7 +61,7 @@ const ROWS: [(&str, Measure); 7] = [
     ("publish 64 bytes", |times| publish(ROOMY.publisher().expect("it is free"), times)),
     ("publish 64 bytes into a full ring", |times| publish(FULL.publisher().expect("it is free"), times)),
     ("read 64 bytes of parameters", |times| read(GAINS.reader().expect("it is free"), times)),
-    ("read 64 received bytes", |times| look(WANTED.reader().expect("it is free"), times)),
+    ("read 64 received bytes", |times| read_times(WANTED.reader().expect("it is free"), times)),
     ("receive 64 bytes, and read them", take),
     ("broadcast 64 bytes", |times| broadcast(times, false)),
     ("broadcast 64 bytes, and read them", |times| broadcast(times, true)),
@@ -83,7 +83,7 @@ fn read(mut end: TunableReader<Gains>, times: u64) {
 }
 
 #[inline(never)]
-fn look(mut end: IncomingReader<State>, times: u64) {
+fn read_times(mut end: IncomingReader<State>, times: u64) {
     for _ in 0..times {
         black_box(end.read());
     }
@@ -139,7 +139,7 @@ fn instructions(row: usize, times: u64) -> u64 {
     command.arg(env::current_exe().expect("a program knows where it is"));
     let output = command.args([row.to_string(), times.to_string()]).output_within(TEST_LIMIT);
     let output = output.unwrap_or_else(|error| panic!("valgrind is not installed: {error}"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    let collected = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
-    collected.filter(|_| output.status.success()).unwrap_or_else(|| panic!("valgrind failed:\n{said}"))
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let collected = printed.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+    collected.filter(|_| output.status.success()).unwrap_or_else(|| panic!("valgrind failed:\n{printed}"))
 }

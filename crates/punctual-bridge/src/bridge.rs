@@ -159,8 +159,9 @@ impl Bridge {
     /// # static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
     /// let is_simulated = std::env::var_os("SIMULATED").is_some();
     /// let transports = TransportServer::new("gimbal");
-    /// let bridge = Bridge::new().topic(&ANGLES).transports(transports).simulated_time(is_simulated);
-    /// let running = bridge.start()?;
+    /// let bridge =
+    /// Bridge::new().topic(&ANGLES).transports(transports).simulated_time(is_simulated); let
+    /// running = bridge.start()?;
     /// # Ok::<(), punctual_bridge::StartError>(())
     /// ```
     pub fn simulated_time(mut self, is_simulated: bool) -> Self {
@@ -206,7 +207,14 @@ impl Bridge {
                 topic.connect(self.virtual_time).map_err(|Taken| StartError::Taken(channel.topic))?;
             let lost_before = source.lost();
             let traffic = Traffic::new(channel.topic);
-            Ok(Carried { channel: *channel, source, taken: 0, lost_before, said: lost_before, traffic })
+            Ok(Carried {
+                channel: *channel,
+                source,
+                taken: 0,
+                lost_before,
+                logged_losses: lost_before,
+                traffic,
+            })
         };
         let topics =
             self.topics.iter().zip(&channels).map(connect).collect::<Result<Vec<_>, StartError>>()?;
@@ -325,7 +333,7 @@ struct Carried {
     /// The number of losses before the bridge started.
     lost_before: u64,
     /// The number of reported losses.
-    said: u64,
+    logged_losses: u64,
     traffic: Traffic,
 }
 
@@ -438,13 +446,13 @@ impl Helper {
         let mut any = false;
         for topic in &mut self.topics {
             let lost = topic.source.lost();
-            let new = lost.wrapping_sub(topic.said);
+            let new = lost.wrapping_sub(topic.logged_losses);
             if new > 0 {
                 warn(format_args!(
                     "{}: {new} messages lost, since {} were already queued",
                     topic.channel.topic, topic.channel.capacity
                 ));
-                (topic.said, any) = (lost, true);
+                (topic.logged_losses, any) = (lost, true);
             }
         }
         any
@@ -485,7 +493,7 @@ mod tests {
     fn helper(topic: &'static dyn Outgoing, sinks: Vec<Output>) -> Helper {
         let (channel, source) = (topic.channel(), topic.connect(false).unwrap());
         let traffic = Traffic::new(channel.topic);
-        let topics = vec![Carried { channel, source, taken: 0, lost_before: 0, said: 0, traffic }];
+        let topics = vec![Carried { channel, source, taken: 0, lost_before: 0, logged_losses: 0, traffic }];
         let (clock, encoder) = (Clock::outdated(), Encoder::default());
         let (threads, server, simulation, diagnostics) = (vec![], None, None, None);
         Helper { topics, outgoing: 1, sinks, threads, server, simulation, diagnostics, clock, encoder }

@@ -13,7 +13,7 @@ use crate::message::Layout;
 use crate::{Message, Subscription};
 
 /// The interval at which the thread checks for its end while idle.
-const PATIENCE: Duration = Duration::from_millis(50);
+const RECEIVE_TIMEOUT: Duration = Duration::from_millis(50);
 /// More than the maximum size of a datagram, so that none is truncated to the length of a message.
 const MAX_BYTES: usize = 1 << 16;
 
@@ -28,11 +28,12 @@ const MAX_BYTES: usize = 1 << 16;
 /// use punctual_bridge::messages::Vector3;
 /// use punctual_bridge::{Datagrams, Incoming};
 ///
-/// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
+/// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0
+/// });
 ///
 /// let near = |wanted: &Vector3| match wanted.x.abs() <= 1.0 {
 ///     true => Ok(()),
-///     false => Err(format!("x is {}, beyond -1 to 1 rad", wanted.x)),
+///     false => Err(format!("x is {}, out_of_range -1 to 1 rad", wanted.x)),
 /// };
 /// let subscription = SETPOINT.subscribe().expect("the subscription is free").check(near);
 /// let datagrams = Datagrams::listen("127.0.0.1:0", subscription)?;
@@ -65,7 +66,7 @@ impl Datagrams {
     /// # Errors
     /// If the thread cannot be started.
     pub fn on<T: Message>(socket: UdpSocket, mut subscription: Subscription<T>) -> io::Result<Self> {
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(RECEIVE_TIMEOUT))?;
         let address = socket.local_addr()?;
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
@@ -95,17 +96,17 @@ impl Drop for Datagrams {
 
 fn receive<T: Message>(socket: &UdpSocket, over: &AtomicBool, subscription: &mut Subscription<T>) {
     let mut bytes = vec![0; MAX_BYTES];
-    let mut said = false;
+    let mut logged = false;
     while !over.load(Ordering::Acquire) {
         match socket.recv_from(&mut bytes) {
             // A rejected message is counted by the subscription, and has no one to be reported to.
             Ok((length, sender)) => _ = subscription.take(&bytes[..length], Layout::Cdr, &sender),
             Err(error) if is_passing(error.kind()) => {}
             Err(error) => {
-                if !std::mem::replace(&mut said, true) {
+                if !std::mem::replace(&mut logged, true) {
                     warn(format_args!("{}: nothing can be received: {error}", subscription.topic()));
                 }
-                thread::sleep(PATIENCE);
+                thread::sleep(RECEIVE_TIMEOUT);
             }
         }
     }

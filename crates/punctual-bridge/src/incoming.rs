@@ -35,7 +35,8 @@ const NOTICE_INTERVAL: Duration = Duration::from_secs(1);
 /// use punctual_bridge::Incoming;
 /// use punctual_bridge::messages::Vector3;
 ///
-/// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
+/// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0
+/// });
 ///
 /// let mut setpoint = SETPOINT.reader().expect("the reader is free");
 /// let reading = setpoint.read();
@@ -183,7 +184,7 @@ impl<T: Message> Incoming<T> {
     pub fn subscribe(&'static self) -> Result<Subscription<T>, Taken> {
         let newest = self.newest.writer()?;
         let traffic = Traffic::new(self.name);
-        let receiver = Receiver { topic: self, newest, check: None, release: None, said: None, traffic };
+        let receiver = Receiver { topic: self, newest, check: None, release: None, logged_at: None, traffic };
         let receiver = Arc::new(Mutex::new(receiver));
         inputs::register(self.name, &receiver);
         Ok(Subscription { topic: self, receiver })
@@ -263,7 +264,7 @@ struct Receiver<T: Message> {
     check: Option<Check<T>>,
     release: Option<Release<T>>,
     /// The time of the last warning.
-    said: Option<Clock>,
+    logged_at: Option<Clock>,
     traffic: Traffic,
 }
 
@@ -329,8 +330,8 @@ impl<T: Message> Receiver<T> {
         };
         if let (Some(count), Err(reason)) = (counted, &taken) {
             count.fetch_add(1, Ordering::Relaxed);
-            if self.said.is_none_or(|said| said.elapsed() >= NOTICE_INTERVAL) {
-                self.said = Some(Clock::now());
+            if self.logged_at.is_none_or(|logged_at| logged_at.elapsed() >= NOTICE_INTERVAL) {
+                self.logged_at = Some(Clock::now());
                 warn(format_args!("{}: a message from {sender} was rejected: {reason}", self.topic.name));
             }
         }

@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write};
 use punctual_bench::model::{Run, Suite};
 use punctual_bench::{Progress, Stop, SuiteName, text};
 
-use crate::output::{self, print, say};
+use crate::output::{self, message, print};
 
 /// Progress on standard error, tables on standard output.
 pub(crate) struct Display {
@@ -69,7 +69,7 @@ impl Progress for Display {
             let line = bar(name.as_str(), step - 1, steps, what, columns);
             write_bar(&line);
         } else {
-            say!("{name} {step}/{steps}: {what}");
+            message!("{name} {step}/{steps}: {what}");
         }
     }
 

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     let _ = punctual_process::signals::survive_file_size_limit();
     let command = match Punctual::try_parse() {
         Ok(Punctual { command }) => command,
-        Err(message) => return output::settle(tell(&message)),
+        Err(message) => return output::settle(print_usage(&message)),
     };
     // Even if this run fails: the kernel continues to record for a killed recorder.
     let _names = punctual_trace::record::remove_leftovers();
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
 }
 
 /// Prints the usage error, help or version, and returns the exit status.
-fn tell(message: &clap::Error) -> ExitCode {
+fn print_usage(message: &clap::Error) -> ExitCode {
     let printed = message.print().and_then(|()| io::stdout().flush());
     if !message.use_stderr() {
         output::note(printed);

@@ -74,7 +74,7 @@ pub(crate) fn write(flag: &str, path: Option<&Path>, content: impl FnOnce() -> S
     let Some(path) = path else { return true };
     let written = punctual_files::write(path, content().as_bytes());
     if let Err(error) = &written {
-        say!("error: {flag} {}: {error}", path.display());
+        message!("error: {flag} {}: {error}", path.display());
     }
     written.is_ok()
 }
@@ -115,7 +115,7 @@ pub(crate) fn note(written: io::Result<()>) {
     let state = if error.kind() == io::ErrorKind::BrokenPipe { UNREAD } else { FAILED };
     // Relaxed: only the printing thread acts on it.
     if STATE.fetch_max(state, Ordering::Relaxed) < FAILED && state == FAILED {
-        say!("error: standard output: {error}; the output is not complete, redirect it elsewhere");
+        message!("error: standard output: {error}; the output is not complete, redirect it elsewhere");
     }
 }
 
@@ -134,15 +134,15 @@ pub(crate) fn settle(code: ExitCode) -> ExitCode {
 
 /// Prints a line to standard error, formatted as by `format!`. Unlike `eprintln!`, it does not
 /// panic without a reader.
-macro_rules! say {
+macro_rules! message {
     ($($argument:tt)*) => {
-        $crate::output::tell(&format!($($argument)*))
+        $crate::output::write_message(&format!($($argument)*))
     };
 }
-pub(crate) use say;
+pub(crate) use message;
 
-/// Prints the line of [`say!`].
-pub(crate) fn tell(line: &str) {
+/// Prints the line of [`message!`].
+pub(crate) fn write_message(line: &str) {
     // It may quote a file or a message of the system.
     let line = line.split('\n').map(|line| Printable(line).to_string()).collect::<Vec<_>>().join("\n");
     let _ = writeln!(io::stderr().lock(), "{line}");

@@ -7,7 +7,7 @@ use clap::Args;
 use punctual_bridge::{ReadError, recover};
 use punctual_report::format::format_counted;
 
-use crate::output::{print, say};
+use crate::output::{message, print};
 use crate::status::{BAD_INPUT, FINDING};
 
 /// Complete an MCAP recording whose app was killed or whose machine lost power
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Recover) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            say!("error: {error}");
+            message!("error: {error}");
             ExitCode::from(if matches!(error, ReadError::Write { .. }) { FINDING } else { BAD_INPUT })
         }
     }

@@ -10,7 +10,7 @@ use punctual_bridge::check_replay;
 
 use crate::app::{self, App};
 use crate::isolate::run::resolve;
-use crate::output::{print, say};
+use crate::output::{message, print};
 use crate::parse::time;
 use crate::status::{BAD_INPUT, FINDING};
 
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Replay) -> ExitCode {
             ExitCode::from(FINDING)
         }
         Err(message) => {
-            say!("error: {}", message.trim_end());
+            message!("error: {}", message.trim_end());
             ExitCode::from(BAD_INPUT)
         }
     }

@@ -16,7 +16,7 @@ use punctual_report::escape::Printable;
 use punctual_trace::read::Trace;
 use serde::Deserialize;
 
-use crate::output::{print, say};
+use crate::output::{message, print};
 use crate::status::{self, BAD_INPUT};
 use crate::top::find::Apps;
 use crate::top::memory::Memory;
@@ -201,7 +201,10 @@ pub(crate) fn man(arguments: &Man, command: Command) -> ExitCode {
     match write_pages(&command, directory) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say!("error: {}: {error}; give an existing directory that can be written", directory.display());
+            message!(
+                "error: {}: {error}; give an existing directory that can be written",
+                directory.display()
+            );
             ExitCode::from(BAD_INPUT)
         }
     }

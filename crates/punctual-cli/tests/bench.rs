@@ -36,7 +36,7 @@ fn drawn(page: &str, id: &str) -> u64 {
 
 /// The default suites, except `executors`: it takes as long as three others, and has a test next to
 /// its code.
-const SUITES: [&str; 7] = ["rtos", "behaviour", "latency", "hourglass", "interference", "policies", "curves"];
+const SUITES: [&str; 7] = ["rtos", "behavior", "latency", "hourglass", "interference", "policies", "curves"];
 
 /// Checks the results that every run of these suites must have.
 fn assert_complete(suites: &[&str], output: &Output, json: &Path, html: &Path) -> Run {

@@ -160,14 +160,14 @@ fn trace_record_overwrites_no_file_through_planted_links() {
             if output.status.code() == Some(77) {
                 return skip(Need::Tracefs, "attacks on recordings");
             }
-            let said = text(&output.stderr);
-            assert!(victim.is_untouched(), "{directory}/{name}: {said}");
+            let printed = text(&output.stderr);
+            assert!(victim.is_untouched(), "{directory}/{name}: {printed}");
             match *name {
                 "trace.dat.raw" => {
-                    assert!(!output.status.success() && said.contains("already exists"), "{said}")
+                    assert!(!output.status.success() && printed.contains("already exists"), "{printed}")
                 }
                 _ => {
-                    assert!(output.status.success(), "{said}");
+                    assert!(output.status.success(), "{printed}");
                     let result = fs::symlink_metadata(&result).unwrap();
                     assert!(result.is_file() && result.uid() == own);
                     assert_eq!(result.permissions().mode() & 0o7777, 0o600);
@@ -225,17 +225,17 @@ fn results_are_private_and_replace_planted_links() {
     for arguments in [&["doctor", "--record", "result"][..], &["rta", model, "--html", "result"]] {
         drop(Attack::start(&scratch.0, "ln -s victim result; echo ready"));
         let output = ends(punctual(arguments).current_dir(&scratch.0));
-        let said = text(&output.stderr);
-        assert!(victim.is_untouched(), "{arguments:?}: {said}");
+        let printed = text(&output.stderr);
+        assert!(victim.is_untouched(), "{arguments:?}: {printed}");
         let result = fs::symlink_metadata(scratch.file("result")).unwrap();
-        assert!(result.is_file(), "{arguments:?}: {said}");
+        assert!(result.is_file(), "{arguments:?}: {printed}");
         assert_eq!(result.permissions().mode() & 0o7777, 0o600, "{arguments:?}");
         fs::remove_file(scratch.file("result")).unwrap();
     }
 }
 
 /// Returns root's view of all apps.
-fn looked(arguments: &[&str]) -> Output {
+fn top_once(arguments: &[&str]) -> Output {
     ends(punctual(&["top", "--count", "1"]).args(arguments))
 }
 
@@ -253,14 +253,14 @@ fn top_does_not_block_on_fifo() {
     };
     let link = fs::read_link(format!("/proc/{}/fd/3", attack.0.id())).unwrap();
     assert_eq!(link, Path::new("/memfd:punctual:evil"));
-    let output = looked(&["evil"]);
-    let said = text(&output.stderr);
-    assert!(said.contains("no running app, program or process is called evil"), "{said}");
+    let output = top_once(&["evil"]);
+    let printed = text(&output.stderr);
+    assert!(printed.contains("no running app, program or process is called evil"), "{printed}");
     let app = App::start("watched_program");
-    let output = looked(&["--json", &app.process()]);
+    let output = top_once(&["--json", &app.process()]);
     assert_eq!(json(&output)["process"].to_string(), app.process());
     // Any app of the user may be shown: others may run on this machine.
-    assert_eq!(json(&looked(&["--json"]))["user"], own_name());
+    assert_eq!(json(&top_once(&["--json"]))["user"], own_name());
 }
 
 #[test]
@@ -309,15 +309,15 @@ fn top_prefers_own_app_among_same_names() {
     drop(original);
     let app = App::start("watched_program");
     for arguments in [&["--json"][..], &["--json", "watched"]] {
-        let look = json(&looked(arguments));
+        let snapshot = json(&top_once(arguments));
         // Any app of the user may be shown: others may run on this machine.
-        assert_eq!(look["user"], own_name());
+        assert_eq!(snapshot["user"], own_name());
         // The figures of one user are indistinguishable.
-        assert!(!is_root() || look["process"] != forger.0.id());
+        assert!(!is_root() || snapshot["process"] != forger.0.id());
     }
-    let look = json(&looked(&["--json", &forger.0.id().to_string()]));
-    assert_eq!(look["user"], user_of(attacker()).as_str());
-    let table = text(&looked(&[&app.process()]).stdout);
+    let snapshot = json(&top_once(&["--json", &forger.0.id().to_string()]));
+    assert_eq!(snapshot["user"], user_of(attacker()).as_str());
+    let table = text(&top_once(&[&app.process()]).stdout);
     assert!(table.contains(&format!("user {}, process {}", own_name(), app.process())), "{table}");
 }
 
@@ -341,12 +341,12 @@ fn top_marks_values_of_stopped_app_as_stale() {
     let number = Pid::from_raw(process.parse().unwrap()).unwrap();
     kill_process(number, Signal::STOP).unwrap();
     std::thread::sleep(Duration::from_millis(600));
-    assert_eq!(json(&looked(&["--json", &process]))["stale"], true);
-    let table = text(&looked(&[&process]).stdout);
+    assert_eq!(json(&top_once(&["--json", &process]))["stale"], true);
+    let table = text(&top_once(&[&process]).stdout);
     assert!(table.contains("STALE: not updated for "), "{table}");
     kill_process(number, Signal::CONT).unwrap();
     let end = Instant::now() + COMMAND_TIMEOUT;
-    while json(&looked(&["--json", &process]))["stale"] != false {
+    while json(&top_once(&["--json", &process]))["stale"] != false {
         assert!(Instant::now() < end, "the figures stay stale");
     }
 }
@@ -354,7 +354,7 @@ fn top_marks_values_of_stopped_app_as_stale() {
 /// Without root, the other supervisor is in the same namespace if no other can be created.
 #[test]
 fn supervisor_in_other_pid_namespace_keeps_state() {
-    let kept = |process: u32| {
+    let retained = |process: u32| {
         let prefix = format!("punctual-state-{process}-");
         let entries = fs::read_dir("/dev/shm").unwrap().flatten();
         entries
@@ -365,7 +365,7 @@ fn supervisor_in_other_pid_namespace_keeps_state() {
     let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let end = Instant::now() + COMMAND_TIMEOUT;
     let directory = loop {
-        match kept(first.id()) {
+        match retained(first.id()) {
             Some(directory) => break directory,
             None => assert!(Instant::now() < end, "no directory for kept state"),
         }

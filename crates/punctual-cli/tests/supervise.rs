@@ -247,10 +247,13 @@ fn assert_stack(scratch: &Scratch, functions: &[&str]) {
 fn kills_endless_loop_and_shows_backtrace() {
     let scratch = Scratch::new("supervise-kill");
     let output = output(&scratch, &[], "loop and be killed");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(128 + 9), "{said}");
-    assert!(said.contains("a job of killed, level 2, has used "), "{said}");
-    assert!(said.contains("its budget is 100 ms; the process is killed; its stack: "), "{said}");
+    let stderr_text = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + 9), "{stderr_text}");
+    assert!(stderr_text.contains("a job of killed, level 2, has used "), "{stderr_text}");
+    assert!(
+        stderr_text.contains("its budget is 100 ms; the process is killed; its stack: "),
+        "{stderr_text}"
+    );
     assert_stack(&scratch, &["killed, job 1 of the level", "supervise::loops", "tests/supervise.rs:"]);
 }
 
@@ -258,20 +261,20 @@ fn kills_endless_loop_and_shows_backtrace() {
 fn writes_kernel_recording_next_to_the_stack() {
     let scratch = Scratch::new("supervise-trace");
     let output = output(&scratch, &["--newest"], "loop and be killed");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(128 + 9), "{said}");
-    if let Some(why) = said.lines().find(|line| line.contains("no trace is kept")) {
+    let stderr_text = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + 9), "{stderr_text}");
+    if let Some(why) = stderr_text.lines().find(|line| line.contains("no trace is kept")) {
         return skip(Need::Tracefs, why);
     }
     let files = fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = files.collect();
     files.sort();
-    let [trace, stack] = &files[..] else { panic!("{files:?}\n{said}") };
-    assert_eq!(trace, &stack.with_extension("dat"), "{said}");
+    let [trace, stack] = &files[..] else { panic!("{files:?}\n{stderr_text}") };
+    assert_eq!(trace, &stack.with_extension("dat"), "{stderr_text}");
     // It contains other activity until then, including the thread of the loop.
     let shown = punctual(&["trace", "report", trace.to_str().unwrap()]).output_within(TEST_LIMIT).unwrap();
     let shown = text(&shown.stdout);
-    assert!(shown.lines().any(|line| line.starts_with("level 2/")), "{said}\n{shown}");
+    assert!(shown.lines().any(|line| line.starts_with("level 2/")), "{stderr_text}\n{shown}");
 }
 
 #[test]
@@ -281,11 +284,11 @@ fn keeps_machine_usable_during_endless_loop() {
     let mut command = supervised(&scratch, &[], "loop and be reported");
     let mut child = command.env(END, &end).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let said = lines
+    let stderr_text = lines
         .by_ref()
         .map_while(Result::ok)
         .find(|line| line.contains("a job of reported, level 2, has used "));
-    assert!(said.is_some_and(|line| line.contains("its budget is 100 ms; its stack: ")));
+    assert!(stderr_text.is_some_and(|line| line.contains("its budget is 100 ms; its stack: ")));
     // The loop continues. Only a shell that gets a CPU ends it.
     let shell = Command::new("sh").args(["-c", "echo > \"$0\""]).arg(&end).status_within(TEST_LIMIT).unwrap();
     let rest: Vec<_> = lines.map_while(Result::ok).collect();
@@ -297,10 +300,13 @@ fn keeps_machine_usable_during_endless_loop() {
 fn kills_app_that_ignores_stop() {
     let scratch = Scratch::new("supervise-stop");
     let output = output(&scratch, &["--grace", "200ms"], "loop and be stopped");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(128 + 9), "{said}");
-    assert!(said.contains("; the app is asked to stop; its stack: "), "{said}");
-    assert!(said.contains("kills the process: it did not end after a request to stop"), "{said}");
+    let stderr_text = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + 9), "{stderr_text}");
+    assert!(stderr_text.contains("; the app is asked to stop; its stack: "), "{stderr_text}");
+    assert!(
+        stderr_text.contains("kills the process: it did not end after a request to stop"),
+        "{stderr_text}"
+    );
 }
 
 #[test]
@@ -323,9 +329,9 @@ fn shows_crash_location() {
     for (mistake, signal, what, functions) in expected {
         let scratch = Scratch::new("supervise-crash");
         let output = output(&scratch, &[], mistake);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(128 + signal), "{mistake}: {said}");
-        assert!(said.contains(what), "{mistake}: {said}");
+        let stderr_text = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(128 + signal), "{mistake}: {stderr_text}");
+        assert!(stderr_text.contains(what), "{mistake}: {stderr_text}");
         assert_stack(&scratch, functions);
     }
 }
@@ -334,12 +340,12 @@ fn shows_crash_location() {
 fn kills_stopped_process() {
     let scratch = Scratch::new("supervise-sigstop");
     let output = output(&scratch, &["--stopped", "100ms"], "be stopped by a signal");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(128 + 9), "{said}");
-    assert!(said.contains("the process was stopped by a signal"), "{said}");
+    let stderr_text = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + 9), "{stderr_text}");
+    assert!(stderr_text.contains("the process was stopped by a signal"), "{stderr_text}");
     assert!(
-        said.contains("kills the process: it was stopped by a signal, and not continued in time"),
-        "{said}"
+        stderr_text.contains("kills the process: it was stopped by a signal, and not continued in time"),
+        "{stderr_text}"
     );
 }
 
@@ -348,7 +354,8 @@ struct Group(PathBuf);
 
 impl Group {
     fn new() -> std::io::Result<Self> {
-        let places = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+        let cgroup_files =
+            [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
         let make = |(place, limit): (&str, &str)| {
             let group = Self(PathBuf::from(place).join(format!("punctual-test-{}", std::process::id())));
             fs::create_dir(&group.0)?;
@@ -357,7 +364,7 @@ impl Group {
             fs::write(group.0.join(limit), LIMIT.to_string())?;
             Ok(group)
         };
-        let [first, second] = places.map(make);
+        let [first, second] = cgroup_files.map(make);
         first.or(second)
     }
 }
@@ -377,9 +384,9 @@ fn reports_out_of_memory_kill() {
     let scratch = Scratch::new("supervise-memory");
     let mut command = supervised(&scratch, &[], "use up memory");
     let output = command.env(GROUP, &group.0).output_within(TEST_LIMIT).unwrap();
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(128 + 9), "{said}");
-    assert!(said.contains("ended: killed by the kernel, out of memory"), "{said}");
+    let stderr_text = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + 9), "{stderr_text}");
+    assert!(stderr_text.contains("ended: killed by the kernel, out of memory"), "{stderr_text}");
 }
 
 #[test]
@@ -387,10 +394,13 @@ fn starts_it_again_as_often_as_it_may() {
     let scratch = Scratch::new("supervise-restart");
     let options = ["--restart", "on-failure", "--attempts", "2", "--pause", "10ms"];
     let output = output(&scratch, &options, "be killed");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(128 + 9), "{said}");
-    assert_eq!(said.matches("started, process").count(), 3, "{said}");
-    assert!(said.contains("restarts in 10.0 ms") && said.contains("restarts in 20.0 ms"), "{said}");
+    let stderr_text = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + 9), "{stderr_text}");
+    assert_eq!(stderr_text.matches("started, process").count(), 3, "{stderr_text}");
+    assert!(
+        stderr_text.contains("restarts in 10.0 ms") && stderr_text.contains("restarts in 20.0 ms"),
+        "{stderr_text}"
+    );
 }
 
 #[test]
@@ -398,19 +408,19 @@ fn passes_kept_state_to_the_restarted_app() {
     let scratch = Scratch::new("supervise-kept");
     let options = ["--restart", "on-failure", "--pause", "10ms"];
     let output = output(&scratch, &options, "count and be killed");
-    let (printed, said) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let (printed, stderr_text) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{stderr_text}");
     let found: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix("handed over: ")).collect();
-    assert_eq!(found, ["0", "100", "200"], "{said}");
+    assert_eq!(found, ["0", "100", "200"], "{stderr_text}");
 }
 
 #[test]
 fn leaves_app_within_budget_alone() {
     let scratch = Scratch::new("supervise-well");
     let output = output(&scratch, &["--restart", "on-failure"], "nothing");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert_eq!(said.matches("started, process").count(), 1, "{said}");
+    let stderr_text = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr_text}");
+    assert_eq!(stderr_text.matches("started, process").count(), 1, "{stderr_text}");
     assert!(stacks(&scratch).is_empty());
 }
 
@@ -420,30 +430,30 @@ fn leaves_app_within_budget_alone() {
 fn keeps_its_budget(mistake: &str) -> String {
     let scratch = Scratch::new(&format!("supervise-{}", mistake.replace(' ', "-")));
     let output = output(&scratch, &[], mistake);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(stacks(&scratch).is_empty(), "{said}");
-    said
+    let stderr_text = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr_text}");
+    assert!(stacks(&scratch).is_empty(), "{stderr_text}");
+    stderr_text
 }
 
 #[test]
 fn does_not_kill_preempted_job() {
-    let said = keeps_its_budget("be displaced");
-    assert!(said.contains("a job of displaced, level 1, has had the CPU for "), "{said}");
-    assert!(said.contains(", within its budget of 200 ms; its thread "), "{said}");
+    let stderr_text = keeps_its_budget("be displaced");
+    assert!(stderr_text.contains("a job of displaced, level 1, has had the CPU for "), "{stderr_text}");
+    assert!(stderr_text.contains(", within its budget of 200 ms; its thread "), "{stderr_text}");
 }
 
 #[test]
 fn does_not_kill_job_that_sleeps_longer_than_budget() {
-    let said = keeps_its_budget("sleep");
-    assert!(said.contains("a job of sleeps, level 1, has had the CPU for "), "{said}");
-    assert!(said.contains(", within its budget of 50.0 ms; its thread waits"), "{said}");
+    let stderr_text = keeps_its_budget("sleep");
+    assert!(stderr_text.contains("a job of sleeps, level 1, has had the CPU for "), "{stderr_text}");
+    assert!(stderr_text.contains(", within its budget of 50.0 ms; its thread waits"), "{stderr_text}");
 }
 
 #[test]
 fn does_not_charge_called_jobs_to_budget_of_caller() {
-    let said = keeps_its_budget("call");
-    assert!(!said.contains("a job of caller"), "{said}");
+    let stderr_text = keeps_its_budget("call");
+    assert!(!stderr_text.contains("a job of caller"), "{stderr_text}");
 }
 
 #[test]

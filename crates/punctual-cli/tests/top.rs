@@ -20,7 +20,7 @@ use test_skip::{Need, skip};
 use watched::App;
 
 /// Time limit on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(280);
+const TOP_TIMEOUT: Duration = Duration::from_secs(280);
 
 #[test]
 #[ignore = "a program of other tests"]
@@ -35,33 +35,33 @@ fn top(arguments: &[&str]) -> Command {
 }
 
 /// Returns an update of this app.
-fn look(app: &App, more: &[&str]) -> Value {
+fn snapshot(app: &App, more: &[&str]) -> Value {
     let output =
         top(&[&app.process(), "--json", "--count", "1"]).args(more).output_within(TEST_LIMIT).unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn task<'a>(look: &'a Value, name: &str) -> &'a Value {
-    look["tasks"].as_array().unwrap().iter().find(|task| task["name"] == name).unwrap()
+fn task<'a>(snapshot: &'a Value, name: &str) -> &'a Value {
+    snapshot["tasks"].as_array().unwrap().iter().find(|task| task["name"] == name).unwrap()
 }
 
 #[test]
 fn shows_every_task_of_running_app() {
     let _alone = test_skip::alone();
     let app = App::start("watched_program");
-    let first = look(&app, &[]);
+    let first = snapshot(&app, &[]);
     assert_eq!((&first["schema"], &first["app"]), (&"punctual-top/1".into(), &"watched".into()));
     let names: Vec<_> = first["tasks"].as_array().unwrap().iter().map(|task| &task["name"]).collect();
     assert_eq!(names, ["beat", "late", "never"]);
     assert_eq!(task(&first, "never")["jobs"], 0);
     assert_eq!(task(&first, "beat")["period"], 2_000_000);
 
-    let end = Instant::now() + PATIENCE;
-    let jobs = |look: &Value| task(look, "beat")["jobs"].as_u64().unwrap();
-    let misses = |look: &Value| task(look, "late")["misses"].as_u64().unwrap();
+    let end = Instant::now() + TOP_TIMEOUT;
+    let jobs = |snapshot: &Value| task(snapshot, "beat")["jobs"].as_u64().unwrap();
+    let misses = |snapshot: &Value| task(snapshot, "late")["misses"].as_u64().unwrap();
     loop {
-        let now = look(&app, &[]);
+        let now = snapshot(&app, &[]);
         let response = &task(&now, "beat")["response"];
         assert!(response["p50"].as_u64() <= response["max"].as_u64(), "{now}");
         // An ordinary thread of the app publishes the traffic, and a busy machine delays it for
@@ -166,7 +166,7 @@ fn serves_prometheus() {
     // Connections that send nothing delay no other client.
     let silent: Vec<_> = (0..10).map(|_| TcpStream::connect(address).unwrap()).collect();
     let mut client = TcpStream::connect(address).unwrap();
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.set_read_timeout(Some(TOP_TIMEOUT)).unwrap();
     client.write_all(b"GET /metrics?collect=all HTTP/1.1\r\n\r\n").unwrap();
     let mut answer = String::new();
     client.read_to_string(&mut answer).unwrap();
@@ -175,7 +175,7 @@ fn serves_prometheus() {
     server.status_within(TEST_LIMIT).unwrap();
     let program = std::env::current_exe().unwrap();
     let program = program.file_name().unwrap().to_str().unwrap();
-    let user = look(&app, &[])["user"].as_str().unwrap().to_owned();
+    let user = snapshot(&app, &[])["user"].as_str().unwrap().to_owned();
     let process = app.process();
     let labels = format!(r#"app="watched",program="{program}",user="{user}",process="{process}",partition="#);
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
@@ -206,7 +206,7 @@ impl Tmux {
 
     /// Waits until the screen fulfils `is_so`.
     fn until(&self, is_so: impl Fn(&str) -> bool) -> String {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TOP_TIMEOUT;
         loop {
             let shown = self.command(&["capture-pane", "-p"]);
             if is_so(&shown) {
@@ -318,7 +318,7 @@ fn ends_with_terminal() {
     let is_gone = || fs::read_to_string(&process).map_or(true, |stat| stat.contains(") Z "));
     let begun = Instant::now();
     while !is_gone() {
-        assert!(begun.elapsed() < PATIENCE, "it goes on without a terminal");
+        assert!(begun.elapsed() < TOP_TIMEOUT, "it goes on without a terminal");
         thread::sleep(Duration::from_millis(20));
     }
 }

@@ -149,8 +149,9 @@ fn records_command_from_first_instruction_and_returns_its_status() {
     let recorded = worker("recorded");
     let (out, err, code) = run(traced(&recorded, 50, &["record", "-o", file.to_str().unwrap()]));
     assert_eq!(code, Some(7), "{out}{err}");
-    let told = out.split_once("\nready ").and_then(|(_, rest)| rest.split_once(' ')).map(|(marks, _)| marks);
-    let is_told = told.is_some_and(|marks| marks == "1" || marks.starts_with('/'));
+    let mark_count =
+        out.split_once("\nready ").and_then(|(_, rest)| rest.split_once(' ')).map(|(marks, _)| marks);
+    let is_told = mark_count.is_some_and(|marks| marks == "1" || marks.starts_with('/'));
     assert!(is_told, "its output passes through, and it knows that it is traced: {out}");
     assert!(err.contains("trace.dat: ") && err.contains("punctual trace report "), "{err}");
     assert_clean(&scratch, 0);

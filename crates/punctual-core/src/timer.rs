@@ -98,7 +98,7 @@ impl Node {
         self.keep_armed(key, IDLE, CHANGED).map(|state| state & CHANGED == 0)
     }
 
-    /// Disarms the node, if it is still armed for the time that [`look`](Self::look) returned; the
+    /// Disarms the node, if it is still armed for the time that [`peek`](Self::peek) returned; the
     /// caller, the level's timekeeper, then owns it.
     pub(crate) fn expire(&self) -> bool {
         let state = self.state.load(Ordering::Relaxed);
@@ -106,7 +106,7 @@ impl Node {
             return false;
         }
         let idle = state & !TAG;
-        // Relaxed: `look` has acquired, the state has not changed since, and this exchange
+        // Relaxed: `peek` has acquired, the state has not changed since, and this exchange
         // publishes nothing.
         self.state.compare_exchange(state, idle, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
@@ -134,7 +134,7 @@ impl Node {
     /// For the timekeeper, after it has removed the node from the list of changed nodes: returns
     /// the time and order for which the node is armed, if it is. Every later change is recorded
     /// again.
-    pub(crate) fn look(&self) -> Option<(u64, u64)> {
+    pub(crate) fn peek(&self) -> Option<(u64, u64)> {
         // Acquire: this thread sees the time, and later the arguments, of the thread that armed the
         // node, including one that did so after the node was pushed and so did not push it.
         // Release: the thread that pushes it next writes its link after this thread has read it.
@@ -192,10 +192,10 @@ mod tests {
         assert!(node.disarm(first).is_none());
         let (second, _) = node.arm(2, 1);
         assert!(node.rearm(first, 9, 2).is_none(), "a stale handle must not move the next arming");
-        assert_eq!(node.look(), Some((2, 1)));
+        assert_eq!(node.peek(), Some((2, 1)));
         assert!(node.rearm(second, 3, 2).is_some());
         assert!(!node.expire(), "the scanned time is stale");
-        assert_eq!(node.look(), Some((3, 2)));
+        assert_eq!(node.peek(), Some((3, 2)));
         assert!(node.expire());
         assert!(node.disarm(second).is_none());
     }
@@ -206,12 +206,12 @@ mod tests {
         let (key, first) = node.arm(1, 0);
         assert!(first);
         assert_eq!((node.rearm(key, 2, 1), node.disarm(key)), (Some(false), Some(false)));
-        assert_eq!(node.look(), None);
+        assert_eq!(node.peek(), None);
         let (key, first) = node.arm(1, 0);
         assert!(first);
-        node.look();
+        node.peek();
         assert_eq!(node.rearm(key, 2, 1), Some(true));
-        node.look();
+        node.peek();
         assert_eq!(node.disarm(key), Some(true));
     }
 }

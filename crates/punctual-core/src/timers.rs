@@ -133,9 +133,9 @@ impl Timers {
         let mut top = self.changed.swap(0, Ordering::Acquire) & !GRIDS;
         while top != 0 {
             let (node, changed) = (top - 1, &nodes[top as usize - 1]);
-            // Before `look`, after which the node may be pushed again.
+            // Before `peek`, after which the node may be pushed again.
             top = changed.next_changed.load(Ordering::Relaxed);
-            let armed = changed.look();
+            let armed = changed.peek();
             let heap = Heap { nodes, armed: &self.armed };
             // SAFETY: this thread is the level's timekeeper, by this function's contract.
             unsafe {

@@ -33,7 +33,7 @@ pub const END: u32 = 0x504a_0002;
 /// The type of a task name.
 pub const NAME: u32 = 0x504a_0003;
 /// The type of a complete job on a CPU without Linux.
-pub const BEYOND: u32 = 0x504a_0004;
+pub const OFFLINE_JOB: u32 = 0x504a_0004;
 /// The type of a count of such jobs that have no marker.
 pub const LOST: u32 = 0x504a_0005;
 
@@ -69,8 +69,8 @@ pub fn name(task: u16, name: &str) -> Bytes {
 }
 
 /// Marks a job of task number `task` on CPU `cpu`, which Linux does not run.
-pub fn beyond(task: u16, cpu: u16, job: Beyond) -> Bytes {
-    Mark::Beyond { task, cpu, job }.write(BIG_ENDIAN)
+pub fn offline_job(task: u16, cpu: u16, job: OfflineJob) -> Bytes {
+    Mark::OfflineJob { task, cpu, job }.write(BIG_ENDIAN)
 }
 
 /// Records that `count` jobs on CPU `cpu`, which Linux does not run, have no marker.
@@ -80,7 +80,7 @@ pub fn lost(cpu: u16, count: u64) -> Bytes {
 
 /// A job on a CPU without Linux; all values in ns, times on `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Beyond {
+pub struct OfflineJob {
     /// Release time.
     pub released: u64,
     /// Start time.
@@ -129,13 +129,13 @@ pub enum Mark<'a> {
         name: &'a [u8],
     },
     /// A job has run on a CPU without Linux.
-    Beyond {
+    OfflineJob {
         /// The number of its task.
         task: u16,
         /// The CPU.
         cpu: u16,
         /// The job.
-        job: Beyond,
+        job: OfflineJob,
     },
     /// Jobs on a CPU without Linux that have no marker.
     Lost {
@@ -154,7 +154,7 @@ impl<'a> Mark<'a> {
             Self::Start { task, .. } => (START, task),
             Self::End { task } => (END, task),
             Self::Name { task, .. } => (NAME, task),
-            Self::Beyond { task, .. } => (BEYOND, task),
+            Self::OfflineJob { task, .. } => (OFFLINE_JOB, task),
             Self::Lost { .. } => (LOST, 0),
         };
         let mut bytes = [0; HEAD + MAX_NAME_LEN];
@@ -171,7 +171,7 @@ impl<'a> Mark<'a> {
                 8
             }
             Self::End { .. } => 0,
-            Self::Beyond { cpu, job: Beyond { released, started, ended, preempted }, .. } => {
+            Self::OfflineJob { cpu, job: OfflineJob { released, started, ended, preempted }, .. } => {
                 [released, started, ended, preempted]
                     .into_iter()
                     .enumerate()
@@ -209,10 +209,10 @@ impl<'a> Mark<'a> {
         let task = short(0)?;
         match id {
             START => Some(Self::Start { task, released: long(0)? }),
-            BEYOND => {
+            OFFLINE_JOB => {
                 let [released, started, ended, preempted] = [long(0)?, long(1)?, long(2)?, long(3)?];
-                let job = Beyond { released, started, ended, preempted };
-                Some(Self::Beyond { task, cpu: short(2)?, job })
+                let job = OfflineJob { released, started, ended, preempted };
+                Some(Self::OfflineJob { task, cpu: short(2)?, job })
             }
             LOST => Some(Self::Lost { cpu: short(2)?, count: long(0)? }),
             END => Some(Self::End { task }),
@@ -226,7 +226,7 @@ impl<'a> Mark<'a> {
 mod tests {
     use super::*;
 
-    const JOB: Beyond = Beyond { released: 1, started: u64::MAX, ended: 1 << 40, preempted: 5 };
+    const JOB: OfflineJob = OfflineJob { released: 1, started: u64::MAX, ended: 1 << 40, preempted: 5 };
 
     fn read(bytes: &[u8]) -> Option<Mark<'_>> {
         Mark::read(u32::from_ne_bytes(*bytes.first_chunk()?), &bytes[4..], BIG_ENDIAN)
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(read(&end(u16::MAX)), Some(Mark::End { task: u16::MAX }));
         assert_eq!(read(&name(1, "sample")), Some(Mark::Name { task: 1, name: b"sample" }));
         assert_eq!(read(&name(1, "")), Some(Mark::Name { task: 1, name: b"" }));
-        assert_eq!(read(&beyond(7, 3, JOB)), Some(Mark::Beyond { task: 7, cpu: 3, job: JOB }));
+        assert_eq!(read(&offline_job(7, 3, JOB)), Some(Mark::OfflineJob { task: 7, cpu: 3, job: JOB }));
         assert_eq!(read(&lost(3, u64::MAX)), Some(Mark::Lost { cpu: 3, count: u64::MAX }));
     }
 
@@ -248,9 +248,9 @@ mod tests {
         assert_eq!(bytes[..8], [0x50, 0x4a, 0, 1, 1, 2, 0, 0]);
         assert_eq!(Mark::read(START, &bytes[4..], true), Some(Mark::Start { task: 0x0102, released: 3 }));
         assert_eq!(Mark::Start { task: 0x0102, released: 3 }.write(false)[..6], [1, 0, 0x4a, 0x50, 2, 1]);
-        let beyond = Mark::Beyond { task: 1, cpu: 0x0203, job: JOB };
-        assert_eq!(Mark::read(BEYOND, &beyond.write(true)[4..], true), Some(beyond));
-        assert_eq!(beyond.write(true)[4..8], [0, 1, 2, 3]);
+        let offline_job = Mark::OfflineJob { task: 1, cpu: 0x0203, job: JOB };
+        assert_eq!(Mark::read(OFFLINE_JOB, &offline_job.write(true)[4..], true), Some(offline_job));
+        assert_eq!(offline_job.write(true)[4..8], [0, 1, 2, 3]);
     }
 
     #[test]
@@ -268,9 +268,9 @@ mod tests {
 
     #[test]
     fn rejects_truncated_markers() {
-        let (start, end, name, beyond, lost) =
-            (start(1, 2), end(1), name(1, "n"), beyond(1, 2, JOB), lost(1, 2));
-        let all = [(&start[..], 16), (&end[..], 6), (&name[..], 9), (&beyond[..], 40), (&lost[..], 16)];
+        let (start, end, name, offline_job, lost) =
+            (start(1, 2), end(1), name(1, "n"), offline_job(1, 2, JOB), lost(1, 2));
+        let all = [(&start[..], 16), (&end[..], 6), (&name[..], 9), (&offline_job[..], 40), (&lost[..], 16)];
         for (bytes, least) in all {
             for length in 4..least {
                 assert_eq!(read(&bytes[..length]), None, "{length} of {bytes:?}");

@@ -192,8 +192,8 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| ports.here().unwrap().write_u8(0, 0xaa)).join().unwrap();
         });
-        let beyond = std::panic::catch_unwind(|| ports.here().unwrap().read_u8(1));
-        assert!(beyond.is_err());
+        let out_of_range = std::panic::catch_unwind(|| ports.here().unwrap().read_u8(1));
+        assert!(out_of_range.is_err());
         let wide = std::panic::catch_unwind(|| ports.here().unwrap().write_u16(0, 1));
         assert!(wide.is_err());
     }

@@ -19,7 +19,7 @@ pub(crate) fn run(target: &str, data: &[u8]) {
 
 /// Reads arbitrary bytes as the files of a machine: no output contains terminal control characters.
 pub(crate) fn machine(data: &[u8]) {
-    let machine = Machine::look(Tree::parse(&String::from_utf8_lossy(data)).recorded());
+    let machine = Machine::read(Tree::parse(&String::from_utf8_lossy(data)).recorded());
     let scene = Scene::new(&machine);
     let report = examine(&scene);
     let mut printed = vec![text::text(&scene, &report, 100), json::json(&scene, &report)];
@@ -28,7 +28,7 @@ pub(crate) fn machine(data: &[u8]) {
         printed.push(plan.text());
     }
     printed.push(boot::text(&machine, &scene.cpus));
-    let rows = Account::look(&machine.tree).since(&Account::default(), &scene.cpus, &Cpus::default());
+    let rows = Account::read(&machine.tree).since(&Account::default(), &scene.cpus, &Cpus::default());
     printed.extend(rows.into_iter().map(|row| row.name));
     let is_active = |c: char| {
         !matches!(c, '\n' | '\t')

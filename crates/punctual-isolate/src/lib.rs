@@ -14,7 +14,7 @@
 //! use punctual_isolate::facts::Machine;
 //! use punctual_isolate::tree::Tree;
 //!
-//! let machine = Machine::look(Tree::system());
+//! let machine = Machine::read(Tree::system());
 //! let report = examine(&Scene::new(&machine));
 //! for finding in &report.findings {
 //!     println!("{}: {}", finding.check, finding.found);

@@ -6,8 +6,8 @@
 //! ```
 //! use punctual_isolate::tree::Tree;
 //!
-//! let tree = Tree::parse("==> /proc/sys/vm/swappiness <==\n60\n\n==> /sys/kernel/debug <== refused\n");
-//! assert_eq!(tree.text("/proc/sys/vm/swappiness").as_deref(), Some("60"));
+//! let tree = Tree::parse("==> /proc/sys/vm/swappiness <==\n60\n\n==> /sys/kernel/debug <==
+//! refused\n"); assert_eq!(tree.text("/proc/sys/vm/swappiness").as_deref(), Some("60"));
 //! assert_eq!(tree.text("/proc/cmdline"), None);
 //! ```
 //!
@@ -150,7 +150,7 @@ impl Tree {
     /// # Errors
     /// The file does not exist, or must not be read.
     pub fn read(&self, path: &str) -> Result<String, Lack> {
-        let text = self.look(path).map(|text| text.trim().to_owned());
+        let text = self.fetch(path).map(|text| text.trim().to_owned());
         self.note(path, || text.clone());
         text
     }
@@ -163,7 +163,7 @@ impl Tree {
 
     /// Like [`text`](Self::text), but not recorded.
     pub(crate) fn glance(&self, path: &str) -> Option<String> {
-        self.look(path).ok()
+        self.fetch(path).ok()
     }
 
     /// Returns the number in a file.
@@ -178,7 +178,7 @@ impl Tree {
     /// # Errors
     /// The file does not exist, or must not be read.
     pub fn field(&self, path: &str, key: &str) -> Result<Option<String>, Lack> {
-        let text = match self.look(path) {
+        let text = match self.fetch(path) {
             Ok(text) => text,
             Err(lack) => {
                 self.note(path, || Err(lack));
@@ -233,7 +233,7 @@ impl Tree {
         }
     }
 
-    fn look(&self, path: &str) -> Result<String, Lack> {
+    fn fetch(&self, path: &str) -> Result<String, Lack> {
         match &self.source {
             Source::Directory(root) => match load(&root.join(path.trim_start_matches('/'))) {
                 Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),

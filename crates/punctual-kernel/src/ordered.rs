@@ -253,7 +253,7 @@ fn lock_beside<P: Port, const N: usize>(
     };
     // Those that stay locked first, and the others in their order.
     mine.sort_unstable_by_key(|mutex| (comes_later(mutex), mutex.place.map(Place::key)));
-    let (kept, released) = mine.split_at(mine.iter().take_while(|mutex| !comes_later(mutex)).count());
+    let (still_locked, released) = mine.split_at(mine.iter().take_while(|mutex| !comes_later(mutex)).count());
     unlock_all(released);
     let mut locked = 0;
     let outcome = lock_in_order(other).and_then(|()| {
@@ -267,14 +267,14 @@ fn lock_beside<P: Port, const N: usize>(
             unlock_all(&released[..locked - 1]);
             unlock_all(&[other]);
         }
-        unlock_all(kept);
+        unlock_all(still_locked);
         return Err(error);
     }
     Ok(released.is_empty())
 }
 
-fn exclusion(is_kept: bool, is_same: bool) -> Exclusion {
-    match (is_kept, is_same) {
+fn exclusion(is_uninterrupted: bool, is_same: bool) -> Exclusion {
+    match (is_uninterrupted, is_same) {
         (true, _) => Exclusion::Kept,
         (false, true) => Exclusion::Regained,
         (false, false) => Exclusion::Lost,
@@ -294,9 +294,9 @@ impl<P: Port, T: Send> OrderedGuards<P> for OrderedGuard<P, T> {
         let before = mutex.times.get();
         // From here on the guard is created again, or not at all.
         mem::forget(self);
-        let is_kept = lock_beside(&other.mutex.raw, [&mutex.mutex.raw])?;
+        let is_uninterrupted = lock_beside(&other.mutex.raw, [&mutex.mutex.raw])?;
         let is_same = mutex.times.get() == before;
-        Ok(((mutex.guard(), other.guard()), exclusion(is_kept, is_same)))
+        Ok(((mutex.guard(), other.guard()), exclusion(is_uninterrupted, is_same)))
     }
 }
 
@@ -334,9 +334,9 @@ macro_rules! tuples_of_guards {
                 let before = [$(mutexes.$field.times.get()),+];
                 // From here on the guards are created again, or not at all.
                 mem::forget(self);
-                let is_kept = lock_beside(&other.mutex.raw, [$(&mutexes.$field.mutex.raw),+])?;
+                let is_uninterrupted = lock_beside(&other.mutex.raw, [$(&mutexes.$field.mutex.raw),+])?;
                 let is_same = before == [$(mutexes.$field.times.get()),+];
-                Ok((($(mutexes.$field.guard(),)+ other.guard()), exclusion(is_kept, is_same)))
+                Ok((($(mutexes.$field.guard(),)+ other.guard()), exclusion(is_uninterrupted, is_same)))
             }
         }
     };

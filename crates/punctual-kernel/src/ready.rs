@@ -4,7 +4,7 @@ use core::cell::Cell;
 
 use crate::Port;
 use crate::rank::{RANKS, Rank};
-use crate::slot::{Link, ThreadSlot, append, neighbour, unlink};
+use crate::slot::{Link, ThreadSlot, append, neighbor, unlink};
 
 /// The threads that are ready, including the running one, which is the first of its ring.
 // The order of the fields matters, as in `Kernel`: indexed access needs no extra instruction at the
@@ -79,7 +79,7 @@ impl<P: Port> Ready<P> {
     /// Rotates the ring so that it begins with the thread after its first; returns that thread.
     #[inline]
     pub(crate) fn rotate(&self, first: &'static ThreadSlot<P>) -> &'static ThreadSlot<P> {
-        let next = neighbour(&first.next, first);
+        let next = neighbor(&first.next, first);
         self.first[first.rank.get().index()].set(Some(next));
         next
     }

@@ -43,7 +43,7 @@ pub(crate) enum Wake {
 /// The slot of one thread of a kernel. All its fields are accessed with interrupts masked only.
 pub struct ThreadSlot<P: Port> {
     /// The neighbors in the ring of threads of one priority, which are ready or wait in the same
-    /// queue. `None`, or the thread itself, if there is no other: see [`neighbour`].
+    /// queue. `None`, or the thread itself, if there is no other: see [`neighbor`].
     pub(crate) next: Link<P>,
     pub(crate) previous: Link<P>,
     /// The first of the next higher and lower priority that waits in the same queue, if this thread
@@ -123,14 +123,14 @@ impl<P: Port> Default for ThreadSlot<P> {
 /// Returns the neighbor of a thread: itself, if it is alone in its ring or in none. A thread that
 /// becomes alone in a ring needs no writes for that.
 #[inline]
-pub(crate) fn neighbour<P: Port>(link: &Link<P>, of: &'static ThreadSlot<P>) -> &'static ThreadSlot<P> {
+pub(crate) fn neighbor<P: Port>(link: &Link<P>, of: &'static ThreadSlot<P>) -> &'static ThreadSlot<P> {
     link.get().unwrap_or(of)
 }
 
 /// Appends a thread to a ring, before its first.
 #[inline]
 pub(crate) fn append<P: Port>(first: &'static ThreadSlot<P>, thread: &'static ThreadSlot<P>) {
-    let last = neighbour(&first.previous, first);
+    let last = neighbor(&first.previous, first);
     thread.next.set(Some(first));
     thread.previous.set(Some(last));
     last.next.set(Some(thread));
@@ -140,11 +140,11 @@ pub(crate) fn append<P: Port>(first: &'static ThreadSlot<P>, thread: &'static Th
 /// Removes a thread from its ring; returns the one after it, if it was not alone.
 #[inline]
 pub(crate) fn unlink<P: Port>(thread: &'static ThreadSlot<P>) -> Option<&'static ThreadSlot<P>> {
-    let next = neighbour(&thread.next, thread);
+    let next = neighbor(&thread.next, thread);
     if next.is(thread) {
         return None;
     }
-    let previous = neighbour(&thread.previous, thread);
+    let previous = neighbor(&thread.previous, thread);
     previous.next.set(Some(next));
     next.previous.set(Some(previous));
     thread.next.set(None);

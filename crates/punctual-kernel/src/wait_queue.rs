@@ -8,7 +8,7 @@
 use core::cell::Cell;
 
 use crate::Port;
-use crate::slot::{Link, ThreadSlot, append, neighbour, unlink};
+use crate::slot::{Link, ThreadSlot, append, neighbor, unlink};
 
 pub(crate) struct WaitQueue<P: Port> {
     highest: Link<P>,
@@ -54,7 +54,7 @@ impl<P: Port> WaitQueue<P> {
     #[inline]
     pub(crate) fn remove_first(&self, first: &'static ThreadSlot<P>) {
         first.queue.set(None);
-        if first.lower.get().is_none() && neighbour(&first.next, first).is(first) {
+        if first.lower.get().is_none() && neighbor(&first.next, first).is(first) {
             return self.highest.set(None);
         }
         let below = first.lower.take();
@@ -112,7 +112,7 @@ impl<P: Port> WaitQueue<P> {
                     return count;
                 }
                 count += 1;
-                at = neighbour(&at.next, at);
+                at = neighbor(&at.next, at);
                 if at.is(first) {
                     break;
                 }

@@ -333,43 +333,46 @@ fn in_own_process(what: &str) -> (Output, String) {
         .env(OWN_PROCESS, what)
         .output_within(TEST_LIMIT)
         .unwrap();
-    let said = [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
-    (output, said)
+    let messages = [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
+    (output, messages)
 }
 
 #[test]
 fn behaves_identically_under_perf_events() {
-    let (output, said) = in_own_process("perf events");
-    assert!(output.status.success(), "{}\n{said}", output.status);
-    if said.contains(REFUSED) {
-        skip(Need::System("perf events"), said);
+    let (output, messages) = in_own_process("perf events");
+    assert!(output.status.success(), "{}\n{messages}", output.status);
+    if messages.contains(REFUSED) {
+        skip(Need::System("perf events"), messages);
     }
 }
 
 #[test]
 fn accepts_granted_settings() {
-    let (output, said) = in_own_process("any");
-    assert!(output.status.success() && said.contains("taken: Signals"), "{}\n{said}", output.status);
-    let (output, said) = in_own_process("any but timers");
-    let is_refused = said.contains("cannot create a timer") && said.contains(REFUSED);
+    let (output, messages) = in_own_process("any");
+    assert!(output.status.success() && messages.contains("taken: Signals"), "{}\n{messages}", output.status);
+    let (output, messages) = in_own_process("any but timers");
+    let is_refused = messages.contains("cannot create a timer") && messages.contains(REFUSED);
     assert!(
-        output.status.success() && (said.contains("taken: PerfEvents") || is_refused),
-        "{}\n{said}",
+        output.status.success() && (messages.contains("taken: PerfEvents") || is_refused),
+        "{}\n{messages}",
         output.status
     );
 }
 
 #[test]
 fn reports_stack_overflow() {
-    let (output, said) = in_own_process("overflow");
-    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{said}");
-    assert!(said.contains("punctual-kernel: the thread in slot 1 has overflowed its stack"), "{said}");
+    let (output, messages) = in_own_process("overflow");
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{messages}");
+    assert!(
+        messages.contains("punctual-kernel: the thread in slot 1 has overflowed its stack"),
+        "{messages}"
+    );
 }
 
 #[test]
 fn passes_other_faults_to_previous_handler() {
-    let (output, said) = in_own_process("fault");
-    assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{said}");
+    let (output, messages) = in_own_process("fault");
+    assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{messages}");
 }
 
 const REFUSED: &str = "no perf event preempts here";

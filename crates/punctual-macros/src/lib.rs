@@ -2,10 +2,10 @@
 //! code names its items, and only it follows semantic versioning.
 //!
 //! Expansion runs in stages: `parse` resolves the `#[cfg]`s of the module and builds a `model` of
-//! it, `analyse` derives the ceilings, `check` enforces the rules, `generate` writes the code. Each
+//! it, `analyze` derives the ceilings, `check` enforces the rules, `generate` writes the code. Each
 //! stage reports every mistake it finds.
 
-mod analyse;
+mod analyze;
 mod check;
 mod errors;
 mod generate;
@@ -20,7 +20,7 @@ mod testing;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::analyse::Analysis;
+use crate::analyze::Analysis;
 use crate::errors::{Errors, Warnings};
 use crate::model::App;
 use crate::parse::Source;

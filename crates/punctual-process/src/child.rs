@@ -165,12 +165,12 @@ fn try_wait_for_fork(pid: libc::pid_t) -> io::Result<Option<libc::c_int>> {
     }
 }
 
-/// Calls `look` until it returns a value, for at most `limit`.
-fn poll<R>(limit: Duration, mut look: impl FnMut() -> io::Result<Option<R>>) -> io::Result<Option<R>> {
+/// Calls `attempt` until it returns a value, for at most `limit`.
+fn poll<R>(limit: Duration, mut attempt: impl FnMut() -> io::Result<Option<R>>) -> io::Result<Option<R>> {
     let begun = Instant::now();
     let mut pause = Duration::from_micros(200);
     loop {
-        if let Some(found) = look()? {
+        if let Some(found) = attempt()? {
             return Ok(Some(found));
         }
         let left = limit.saturating_sub(begun.elapsed());

@@ -193,19 +193,19 @@ fn seconds(t_ns: u64) -> f64 {
 /// Keeps the first, lowest, highest and last point of each column of one unit, so no spike is lost
 /// regardless of the number of points in the column. Drops points in the middle of a level stretch.
 fn decimate(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
-    let mut kept: Vec<(f64, f64)> = Vec::new();
+    let mut decimated: Vec<(f64, f64)> = Vec::new();
     let mut column: Vec<(f64, f64)> = Vec::new();
     for point in points {
         if column.first().is_some_and(|first| first.0.floor() != point.0.floor()) {
-            flush(&mut column, &mut kept);
+            flush(&mut column, &mut decimated);
         }
         column.push(point);
     }
-    flush(&mut column, &mut kept);
-    kept
+    flush(&mut column, &mut decimated);
+    decimated
 }
 
-fn flush(column: &mut Vec<(f64, f64)>, kept: &mut Vec<(f64, f64)>) {
+fn flush(column: &mut Vec<(f64, f64)>, decimated: &mut Vec<(f64, f64)>) {
     let by_y = |a: &usize, b: &usize| column[*a].1.total_cmp(&column[*b].1);
     let (lowest, highest) = ((0..column.len()).min_by(by_y), (0..column.len()).max_by(by_y));
     let mut indices = [Some(0), lowest, highest, column.len().checked_sub(1)];
@@ -216,13 +216,13 @@ fn flush(column: &mut Vec<(f64, f64)>, kept: &mut Vec<(f64, f64)>) {
             continue;
         }
         let point = column[index];
-        if let [.., before, between] = kept[..]
+        if let [.., before, between] = decimated[..]
             && before.1 == point.1
             && between.1 == point.1
         {
-            kept.pop();
+            decimated.pop();
         }
-        kept.push(point);
+        decimated.push(point);
     }
     column.clear();
 }
@@ -234,10 +234,10 @@ mod tests {
     #[test]
     fn keeps_a_single_spike_among_many_points() {
         let spiky = (0..100_000).map(|n| (f64::from(n) / 1_000.0, if n == 51_234 { 80.0 } else { 10.0 }));
-        let kept = decimate(spiky);
-        assert!(kept.contains(&(51.234, 80.0)));
-        assert!(kept.len() < 10, "level stretches need only their ends");
-        assert_eq!((kept[0].0, kept[kept.len() - 1].0), (0.0, 99.999));
+        let decimated = decimate(spiky);
+        assert!(decimated.contains(&(51.234, 80.0)));
+        assert!(decimated.len() < 10, "level stretches need only their ends");
+        assert_eq!((decimated[0].0, decimated[decimated.len() - 1].0), (0.0, 99.999));
     }
 
     #[test]

@@ -170,11 +170,11 @@ mod tests {
     #[test]
     fn cpu_time_at_tick_is_at_most_thread_time() {
         let thread = rustix::thread::gettid().as_raw_pid();
-        let Some(told) = cpu_time_at_tick(std::process::id() as i32, thread as u32) else {
+        let Some(cpu_time) = cpu_time_at_tick(std::process::id() as i32, thread as u32) else {
             return test_skip::skip(test_skip::Need::System("schedstat"), "CPU time of a thread");
         };
         let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        assert!(told <= now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64);
+        assert!(cpu_time <= now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64);
         assert_eq!(cpu_time_at_tick(std::process::id() as i32, 0), None);
     }
 

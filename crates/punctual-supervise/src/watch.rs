@@ -79,9 +79,9 @@ impl Default for Settings {
 /// Returns the last exit status.
 ///
 /// `stop` is a signal that the supervisor has received, or 0; a signal handler may set it. The app
-/// is then asked to stop, and is not restarted. `tell` is called from this thread, which becomes a
-/// real-time thread, if permitted, and leaves the CPUs of the app; both are reverted at the end of
-/// this call. The started process is an ordinary process.
+/// is then asked to stop, and is not restarted. `on_event` is called from this thread, which
+/// becomes a real-time thread, if permitted, and leaves the CPUs of the app; both are reverted at
+/// the end of this call. The started process is an ordinary process.
 ///
 /// # Errors
 /// The command cannot be started, or memory cannot be shared with it. Any other failure is reported
@@ -90,12 +90,12 @@ pub fn supervise(
     make: &dyn Fn() -> io::Result<Command>,
     settings: &Settings,
     stop: &AtomicI32,
-    tell: &mut dyn FnMut(Event),
+    on_event: &mut dyn FnMut(Event),
 ) -> Result<ExitStatus, SuperviseError> {
-    let mut place = Place::take(settings, tell)?;
+    let mut place = Place::take(settings, on_event)?;
     let state = StateDirectory::new();
     if let Err(error) = &state {
-        tell(Event::Lacks {
+        on_event(Event::Lacks {
             what: format!(
                 "no shared memory, so the state that the app keeps for its next start is lost: {error}"
             ),
@@ -106,10 +106,10 @@ pub fn supervise(
         BackOff::new(settings.restart, settings.pause, settings.longest_pause, settings.attempts);
     loop {
         let begun = Instant::now();
-        let status = Run::start(make, settings, state, &mut place, tell)?.watch(stop)?;
+        let status = Run::start(make, settings, state, &mut place, on_event)?.watch(stop)?;
         let pause = back_off.pause(status.success(), begun.elapsed());
         let (Some(pause), 0) = (pause, stop.load(Ordering::Relaxed)) else { return Ok(status) };
-        tell(Event::Restarts { after: pause });
+        on_event(Event::Restarts { after: pause });
         let until = Instant::now() + pause;
         while Instant::now() < until {
             if stop.load(Ordering::Relaxed) != 0 {
@@ -131,7 +131,7 @@ struct Place {
 const OOM: &str = "/proc/self/oom_score_adj";
 
 impl Place {
-    fn take(settings: &Settings, tell: &mut dyn FnMut(Event)) -> Result<Self, SuperviseError> {
+    fn take(settings: &Settings, on_event: &mut dyn FnMut(Event)) -> Result<Self, SuperviseError> {
         let cpus = sched_getaffinity(None).map_err(|error| SuperviseError::System {
             attempt: "reading the CPU affinity",
             error: error.into(),
@@ -140,7 +140,7 @@ impl Place {
         let oom = fs::read_to_string(OOM).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
         let mut place = Self { cpus, policy, priority: 0, oom };
         if let Err(error) = place.raise(settings.priority) {
-            tell(Event::Lacks {
+            on_event(Event::Lacks {
                 what: format!(
                     "the supervisor has no real-time priority ({error}), so a real-time app can starve it: \
                      run it as root, or with an rtprio limit"
@@ -165,19 +165,21 @@ impl Place {
     }
 
     /// Leaves the app's CPUs, and raises the priority above the app's.
-    fn beside(&mut self, app: &App, tell: &mut dyn FnMut(Event)) {
+    fn beside(&mut self, app: &App, on_event: &mut dyn FnMut(Event)) {
         let mut others = self.cpus;
         app.cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU).for_each(|&cpu| others.unset(cpu));
         if others.count() == 0 {
-            tell(Event::Lacks {
+            on_event(Event::Lacks {
                 what: "the supervisor shares a CPU with the app, since no other is available".into(),
             });
         } else if let Err(error) = sched_setaffinity(None, &others) {
-            tell(Event::Lacks { what: format!("the supervisor cannot leave the CPUs of the app: {error}") });
+            on_event(Event::Lacks {
+                what: format!("the supervisor cannot leave the CPUs of the app: {error}"),
+            });
         }
         let above = u8::try_from(app.priority.saturating_add(1).min(99)).unwrap_or(99);
         if self.priority > 0 && self.raise(above).is_err() {
-            tell(Event::Lacks {
+            on_event(Event::Lacks {
                 what: format!("the supervisor cannot have priority {above}, above the app's"),
             });
         }
@@ -205,7 +207,7 @@ fn now() -> u64 {
 struct Run<'a> {
     settings: &'a Settings,
     place: &'a mut Place,
-    tell: &'a mut dyn FnMut(Event),
+    on_event: &'a mut dyn FnMut(Event),
     memory: Memory,
     process: Process,
     snapshots: Snapshots,
@@ -218,7 +220,7 @@ struct Run<'a> {
     reported: BTreeMap<usize, u64>,
     displaced: BTreeMap<usize, u64>,
     /// By task, the time of the last report of a preempted job.
-    told: BTreeMap<u32, Instant>,
+    warned: BTreeMap<u32, Instant>,
     first_readings: FirstReadings,
     /// `true` if an unknown CPU time was reported.
     reported_unknown: bool,
@@ -228,7 +230,7 @@ struct Run<'a> {
     faulted: bool,
     /// The time at which the process was found stopped, and the time of the last check.
     stopped: Option<Instant>,
-    looked: Instant,
+    last_check: Instant,
     memory_kills: Option<u64>,
 }
 
@@ -238,7 +240,7 @@ impl<'a> Run<'a> {
         settings: &'a Settings,
         state: Option<&Path>,
         place: &'a mut Place,
-        tell: &'a mut dyn FnMut(Event),
+        on_event: &'a mut dyn FnMut(Event),
     ) -> Result<Self, SuperviseError> {
         let memory = Memory::new()
             .map_err(|error| SuperviseError::System { attempt: "creating shared memory", error })?;
@@ -257,11 +259,11 @@ impl<'a> Run<'a> {
         let program = command.get_program().to_string_lossy().into_owned();
         let process = Process::start(command, &memory, cpus, place.oom)
             .map_err(|error| SuperviseError::Start { program, error })?;
-        tell(Event::Started { process: process.id() });
+        on_event(Event::Started { process: process.id() });
         Ok(Self {
             settings,
             place,
-            tell,
+            on_event,
             snapshots: Snapshots::new(&settings.snapshots, process.id()),
             memory,
             process,
@@ -271,14 +273,14 @@ impl<'a> Run<'a> {
             interval: MAX_INTERVAL,
             reported: BTreeMap::new(),
             displaced: BTreeMap::new(),
-            told: BTreeMap::new(),
+            warned: BTreeMap::new(),
             first_readings: FirstReadings::default(),
             reported_unknown: false,
             ending: None,
             killed: false,
             faulted: false,
             stopped: None,
-            looked: Instant::now(),
+            last_check: Instant::now(),
             memory_kills,
         })
     }
@@ -306,12 +308,12 @@ impl<'a> Run<'a> {
         };
         for writer in std::mem::take(&mut self.writers) {
             if let Ok(Err(error)) = writer.join() {
-                (self.tell)(Event::Lacks { what: format!("a stack could not be written: {error}") });
+                (self.on_event)(Event::Lacks { what: format!("a stack could not be written: {error}") });
             }
         }
         let more = child::killed_for_memory() > self.memory_kills;
         let out_of_memory = status.signal() == Some(libc::SIGKILL) && !self.killed && more;
-        (self.tell)(Event::Ended { status, out_of_memory });
+        (self.on_event)(Event::Ended { status, out_of_memory });
         Ok(status)
     }
 
@@ -325,7 +327,7 @@ impl<'a> Run<'a> {
         let Some(app) = &self.app else { return };
         if !self.process.is_ancestor_of(app.process) {
             let what = "its process ID is wrong, so it is not supervised".into();
-            (self.tell)(Event::Lacks { what });
+            (self.on_event)(Event::Lacks { what });
             (self.app, self.impostor) = (None, true);
             return;
         }
@@ -333,9 +335,9 @@ impl<'a> Run<'a> {
         if let Some(shortest) = budgets.min() {
             self.interval = Duration::from_nanos(shortest / 8).clamp(MIN_INTERVAL, MAX_INTERVAL);
         }
-        self.place.beside(app, self.tell);
+        self.place.beside(app, self.on_event);
         let with = app.tasks.iter().filter(|task| task.budget.is_some()).map(|task| task.name.clone());
-        (self.tell)(Event::Watches {
+        (self.on_event)(Event::Watches {
             app: app.name.clone(),
             budgets: with.collect(),
             interval: self.interval,
@@ -397,20 +399,22 @@ impl<'a> Run<'a> {
                     let what = format!(
                         "the CPU time of {name} is unknown, and its budget is not enforced meanwhile"
                     );
-                    (self.tell)(Event::Lacks { what });
+                    (self.on_event)(Event::Lacks { what });
                 }
                 continue;
             };
             let executed = Duration::from_nanos(cpu);
             if cpu <= budget {
                 let is_new = self.displaced.insert(job.level.index, number) != Some(number);
-                let told =
-                    self.told.get(&job.running.task).is_some_and(|told| told.elapsed() < DISPLACED_INTERVAL);
-                if is_new && !told {
-                    self.told.insert(job.running.task, Instant::now());
+                let warned = self
+                    .warned
+                    .get(&job.running.task)
+                    .is_some_and(|warned| warned.elapsed() < DISPLACED_INTERVAL);
+                if is_new && !warned {
+                    self.warned.insert(job.running.task, Instant::now());
                     let state = snapshot::whereabouts(app.process, job.running.thread);
                     let budget = budget_time;
-                    (self.tell)(Event::Displaced { task: name, level, executed, elapsed, budget, state });
+                    (self.on_event)(Event::Displaced { task: name, level, executed, elapsed, budget, state });
                 }
                 continue;
             }
@@ -431,7 +435,15 @@ impl<'a> Run<'a> {
             }
             let snapshot = self.write(scene);
             let budget = budget_time;
-            (self.tell)(Event::OverBudget { task: name, level, executed, elapsed, budget, action, snapshot });
+            (self.on_event)(Event::OverBudget {
+                task: name,
+                level,
+                executed,
+                elapsed,
+                budget,
+                action,
+                snapshot,
+            });
         }
     }
 
@@ -448,7 +460,7 @@ impl<'a> Run<'a> {
         let scene = self.scene(&app, &jobs, thread, Some(context), what);
         self.memory.seen();
         let snapshot = self.write(scene);
-        (self.tell)(Event::Crash { signal, task, thread, snapshot });
+        (self.on_event)(Event::Crash { signal, task, thread, snapshot });
     }
 
     /// Returns a snapshot of the app. Stops the thread for a moment.
@@ -473,29 +485,31 @@ impl<'a> Run<'a> {
             Ok(None) => None,
             Err(error) => {
                 let directory = self.settings.snapshots.display();
-                (self.tell)(Event::Lacks { what: format!("no stack is written to {directory}: {error}") });
+                (self.on_event)(Event::Lacks {
+                    what: format!("no stack is written to {directory}: {error}"),
+                });
                 None
             }
         }
     }
 
     fn check_if_stopped(&mut self) {
-        if self.looked.elapsed() < STOPPED {
+        if self.last_check.elapsed() < STOPPED {
             return;
         }
-        self.looked = Instant::now();
+        self.last_check = Instant::now();
         let process = self.app.as_ref().map_or(self.process.id() as i32, |app| app.process);
         match (child::is_stopped(process), self.stopped) {
             (true, None) => {
                 self.stopped = Some(Instant::now());
-                (self.tell)(Event::Paused);
+                (self.on_event)(Event::Paused);
             }
             (true, Some(since)) if since.elapsed() > self.settings.stopped => {
                 self.kill("it was stopped by a signal, and not continued in time".into());
             }
             (false, Some(_)) => {
                 self.stopped = None;
-                (self.tell)(Event::Continued);
+                (self.on_event)(Event::Continued);
             }
             (true, Some(_)) | (false, None) => {}
         }
@@ -511,7 +525,7 @@ impl<'a> Run<'a> {
 
     fn kill(&mut self, why: String) {
         if !self.killed {
-            (self.tell)(Event::Kills { why });
+            (self.on_event)(Event::Kills { why });
             self.kill_at_once();
         }
     }

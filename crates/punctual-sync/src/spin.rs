@@ -12,13 +12,13 @@ pub(crate) fn within(limit: Duration) -> impl FnMut() -> bool {
 }
 
 fn within_by(mut clock: impl FnMut() -> Instant, limit: Duration) -> impl FnMut() -> bool {
-    let (mut looks, mut end) = (0_u32, None);
+    let (mut polls, mut end) = (0_u32, None);
     move || {
         if limit.is_zero() {
             return false;
         }
-        looks = looks.wrapping_add(1);
-        if looks % CHECKS_PER_CLOCK_READ != 0 {
+        polls = polls.wrapping_add(1);
+        if polls % CHECKS_PER_CLOCK_READ != 0 {
             return true;
         }
         let now = clock().as_ticks();
@@ -49,11 +49,11 @@ mod tests {
             },
             Duration::from_ticks(20),
         );
-        let mut looks = 0;
+        let mut polls = 0;
         while go_on() {
-            looks += 1;
+            polls += 1;
         }
-        assert_eq!(looks, 3 * CHECKS_PER_CLOCK_READ - 1, "three readings of the clock");
+        assert_eq!(polls, 3 * CHECKS_PER_CLOCK_READ - 1, "three readings of the clock");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 #![cfg(not(loom))]
 
 mod support {
-    pub(crate) mod looks;
+    pub(crate) mod polls;
     pub(crate) mod steps;
 }
 
@@ -14,7 +14,7 @@ use punctual_sync::shared::{
     TicketLockError,
 };
 use punctual_sync::{Duration, Instant, now};
-use support::looks::looks;
+use support::polls::polls;
 use support::steps::{Child, Killed, end_of, in_shared_memory, kill_at_every_step, start_asleep};
 
 /// Long before.
@@ -29,8 +29,8 @@ fn late() -> Instant {
 /// An event that happens at all has happened by then, on the slowest machine. With a seeded bug it
 /// may never happen; the environment then sets a shorter wait.
 fn soon() -> Instant {
-    let patience = std::env::var("PUNCTUAL_TEST_PATIENCE").ok().and_then(|seconds| seconds.parse().ok());
-    now() + Duration::from_secs(patience.unwrap_or(60))
+    let timeout = std::env::var("PUNCTUAL_TEST_TIMEOUT").ok().and_then(|seconds| seconds.parse().ok());
+    now() + Duration::from_secs(timeout.unwrap_or(60))
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn set_flag_wakes_waiter() {
             }
             assert_eq!(end_of(waiting), Ok(()));
             flag.clear();
-            assert!(flag.spin_while(looks(0)).is_err());
+            assert!(flag.spin_while(polls(0)).is_err());
         },
     );
 }
@@ -193,7 +193,7 @@ fn barrier_reports_peer_killed_before_arrival() {
     kill_at_every_step::<Barrier, _>(
         || 2,
         // Arrives before, so that it is not a newcomer, which would check the peers at once.
-        |barrier| assert_eq!(barrier.spin_while(looks(0)), Err(BarrierError::TimedOut)),
+        |barrier| assert_eq!(barrier.spin_while(polls(0)), Err(BarrierError::TimedOut)),
         |barrier| {
             let _ = barrier.wait();
         },
@@ -201,7 +201,7 @@ fn barrier_reports_peer_killed_before_arrival() {
             assert!(killed != Killed::Asleep || barrier.arrived() == 1);
             let passed = if barrier.arrived() == 1 {
                 // It did arrive, so this phase is over. In the next one no other member arrives.
-                assert_eq!(barrier.spin_while(looks(0)), Ok(true), "{killed:?}");
+                assert_eq!(barrier.spin_while(polls(0)), Ok(true), "{killed:?}");
                 assert_eq!(barrier.wait_until(soon()), Err(BarrierError::PeerDied), "{killed:?}");
                 true
             } else {
@@ -222,12 +222,12 @@ fn barrier_reports_peer_killed_after_arrival() {
         |barrier| {
             let _ = barrier.wait();
             // Arrives again, and gives up this time.
-            let _ = barrier.spin_while(looks(1));
+            let _ = barrier.spin_while(polls(1));
         },
         |barrier, waiting, killed| {
             if killed == Killed::After(0) {
                 // No process can know, and another takes its place.
-                assert_eq!(barrier.spin_while(looks(0)), Ok(true));
+                assert_eq!(barrier.spin_while(polls(0)), Ok(true));
             }
             let passed = end_of(waiting);
             assert!(matches!(passed, Ok(_) | Err(BarrierError::PeerDied)), "{killed:?}: {passed:?}");
@@ -266,24 +266,24 @@ type Pair = [u64; 2];
 
 /// Takes the lock more often than it has slots.
 fn lock_still_works(lock: &TicketLock<Pair, 2>, killed: Killed) {
-    match lock.lock_while(looks(10_000)) {
+    match lock.lock_while(polls(10_000)) {
         Ok(pair) => assert_eq!(pair[0], pair[1], "{killed:?}: half changed"),
         Err(TicketLockError::OwnerDied) => {
             assert!(lock.try_lock().is_none(), "{killed:?}: the value has not been repaired");
-            let mut pair = lock.take_over_while(looks(10_000)).unwrap();
+            let mut pair = lock.take_over_while(polls(10_000)).unwrap();
             pair[1] = pair[0];
         }
         Err(error) => panic!("{killed:?}: {error}"),
     }
     for _ in 0..5 {
-        let mut pair = lock.lock_while(looks(10_000)).unwrap_or_else(|error| panic!("{killed:?}: {error}"));
+        let mut pair = lock.lock_while(polls(10_000)).unwrap_or_else(|error| panic!("{killed:?}: {error}"));
         *pair = pair.map(|word| word + 1);
     }
     assert!(lock.try_lock().is_some(), "{killed:?}");
 }
 
 fn change(lock: &TicketLock<Pair, 2>, turns: u32) {
-    if let Ok(mut pair) = lock.lock_while(looks(turns)) {
+    if let Ok(mut pair) = lock.lock_while(polls(turns)) {
         pair[0] += 1;
         pair[1] += 1;
     }
@@ -310,14 +310,14 @@ fn ticket_drawn_before_recovery_is_kept() {
         || [0; 2],
         |_| (),
         |lock| {
-            let held = lock.lock_while(looks(0)).unwrap();
+            let held = lock.lock_while(polls(0)).unwrap();
             // Gives up.
-            let _ = lock.lock_while(looks(1)).map(drop);
+            let _ = lock.lock_while(polls(1)).map(drop);
             drop(held);
         },
         |lock, (), killed| {
-            let locked = match lock.lock_while(looks(1_000)) {
-                Err(TicketLockError::OwnerDied) => lock.take_over_while(looks(1_000)),
+            let locked = match lock.lock_while(polls(1_000)) {
+                Err(TicketLockError::OwnerDied) => lock.take_over_while(polls(1_000)),
                 locked => locked,
             };
             let locked = locked.unwrap_or_else(|error| panic!("{killed:?}: {error}"));
@@ -332,7 +332,7 @@ fn ticket_drawn_before_recovery_is_kept() {
 fn skips_dead_ticket() {
     kill_at_every_step::<TicketLock<Pair, 2>, _>(
         || [0; 2],
-        |lock| lock.lock_while(looks(0)).unwrap(),
+        |lock| lock.lock_while(polls(0)).unwrap(),
         // Gives up.
         |lock| change(lock, 3),
         |lock, held, killed| {
@@ -349,15 +349,15 @@ fn hands_lock_past_dead_waiters() {
         || [0; 2],
         |_| (),
         |lock| {
-            let held = lock.lock_while(looks(0)).unwrap();
-            let _ = lock.lock_while(looks(1)).map(drop);
-            let _ = lock.lock_while(looks(1)).map(drop);
+            let held = lock.lock_while(polls(0)).unwrap();
+            let _ = lock.lock_while(polls(1)).map(drop);
+            let _ = lock.lock_while(polls(1)).map(drop);
             drop(held);
         },
         |lock, (), killed| {
             for _ in 0..6 {
-                match lock.lock_while(looks(1_000)) {
-                    Err(TicketLockError::OwnerDied) => drop(lock.take_over_while(looks(1_000)).unwrap()),
+                match lock.lock_while(polls(1_000)) {
+                    Err(TicketLockError::OwnerDied) => drop(lock.take_over_while(polls(1_000)).unwrap()),
                     locked => drop(locked.unwrap_or_else(|error| panic!("{killed:?}: {error}"))),
                 }
             }
@@ -371,12 +371,12 @@ fn lock_survives_death_during_recovery() {
     kill_at_every_step::<TicketLock<Pair, 2>, _>(
         || [0; 2],
         |lock| {
-            let holder = Child::fork(|| std::mem::forget(lock.lock_while(looks(0))));
+            let holder = Child::fork(|| std::mem::forget(lock.lock_while(polls(0))));
             let Some(holder) = holder else { return };
             holder.run();
             // It waits behind the holder, and dies as well.
             let waiter = Child::fork(|| {
-                let _ = lock.lock_while(looks(u32::MAX));
+                let _ = lock.lock_while(polls(u32::MAX));
             });
             let waiter = waiter.expect("the first process could be traced");
             waiter.start();
@@ -387,7 +387,7 @@ fn lock_survives_death_during_recovery() {
             waiter.kill();
         },
         |lock| {
-            let _ = lock.take_over_while(looks(1)).map(|mut pair| {
+            let _ = lock.take_over_while(polls(1)).map(|mut pair| {
                 pair[0] += 1;
                 pair[1] += 1;
             });
@@ -405,7 +405,7 @@ fn lock_survives_many_processes() {
         child.run();
         child.kill();
     }
-    assert_eq!(*lock.lock_while(looks(10)).unwrap(), [40; 2]);
+    assert_eq!(*lock.lock_while(polls(10)).unwrap(), [40; 2]);
 }
 
 /// Checks that all units of a semaphore with one unit are accounted for: it can be acquired once,

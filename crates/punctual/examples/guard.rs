@@ -17,8 +17,8 @@ fn main() -> Result<(), StartError> {
         for finding in &task.findings {
             println!("{}: {} × {}", task.name, finding.count, finding.call);
             // The whole stack is in the report that `println!("{report}")` prints.
-            let told = finding.stack.iter().any(|frame| frame.contains("push"));
-            println!("the stack names `push`: {told}");
+            let is_named = finding.stack.iter().any(|frame| frame.contains("push"));
+            println!("the stack names `push`: {is_named}");
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use punctual::{Config, Duration, StartError};
 /// Name, period and execution time in ms, highest level first.
 const TASKS: [(&str, u64, u64); 3] = [("fast", 10, 3), ("medium", 20, 5), ("slow", 40, 8)];
 
-fn analysed(number: usize) -> u64 {
+fn analyzed(number: usize) -> u64 {
     let own = TASKS[number].2;
     let mut response = own;
     loop {
@@ -30,8 +30,8 @@ fn main() -> Result<(), StartError> {
     for (number, (name, ..)) in TASKS.iter().enumerate() {
         let task = report.task(name).expect("every task is reported");
         let simulated = task.response.max / 1_000_000;
-        println!("{name}: analysed {} ms, simulated {simulated} ms", analysed(number));
-        assert_eq!(simulated, analysed(number));
+        println!("{name}: analyzed {} ms, simulated {simulated} ms", analyzed(number));
+        assert_eq!(simulated, analyzed(number));
         assert_eq!(task.misses, 0);
     }
     Ok(())

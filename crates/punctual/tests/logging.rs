@@ -49,15 +49,15 @@ impl Log for Logger {
         let at = record.key_values().get("at_ns".into()).and_then(|at| at.to_u64());
         let thread = std::thread::current().name().unwrap_or_default().to_owned();
         assert!((text.as_str(), thread.as_str()) != ("panic", "punctual-log"), "a logger that panics");
-        let said = Output { text, level: record.level(), target: record.target().into(), at, thread };
-        self.0.lock().unwrap().push(said);
+        let printed = Output { text, level: record.level(), target: record.target().into(), at, thread };
+        self.0.lock().unwrap().push(printed);
     }
 
     fn flush(&self) {}
 }
 
 /// Runs one app at a time, with this logger, and returns the records.
-fn said(run: impl FnOnce()) -> Vec<Output> {
+fn printed(run: impl FnOnce()) -> Vec<Output> {
     let _one = test_skip::alone();
     let _ = log::set_logger(&LOGGER);
     log::set_max_level(LevelFilter::Info);
@@ -118,53 +118,57 @@ fn never() -> u32 {
 const BURST: usize = 3_000;
 
 /// Checks the records of the app, in this order, and returns the number of lost ones.
-fn check(said: &[Output]) -> usize {
-    let texts = |level| said.iter().filter(move |said| said.level == level && said.target != "punctual");
-    let beats: Vec<&str> = texts(Level::Info).map(|said| said.text.as_str()).take(10).collect();
+fn check(printed: &[Output]) -> usize {
+    let texts =
+        |level| printed.iter().filter(move |printed| printed.level == level && printed.target != "punctual");
+    let beats: Vec<&str> = texts(Level::Info).map(|printed| printed.text.as_str()).take(10).collect();
     let expected: Vec<String> =
         (0..10).map(|number| format!("beat {number}, {:.1}", 0.25 * f64::from(number))).collect();
     assert_eq!(beats, expected);
-    let bursts: Vec<usize> =
-        texts(Level::Warn).map(|said| said.text.strip_prefix("burst ").unwrap().parse().unwrap()).collect();
+    let bursts: Vec<usize> = texts(Level::Warn)
+        .map(|printed| printed.text.strip_prefix("burst ").unwrap().parse().unwrap())
+        .collect();
     assert!(bursts.is_sorted() && bursts.len() <= BURST);
-    let times: Vec<u64> = texts(Level::Info).map(|said| said.at.expect("it says when")).collect();
+    let times: Vec<u64> = texts(Level::Info).map(|printed| printed.at.expect("it says when")).collect();
     assert!(times.is_sorted() && times[0] < times[9], "{times:?}");
     BURST - bursts.len()
 }
 
 #[test]
 fn helper_writes_log_records_and_losses() {
-    let said = said(|| drop(app::run(Config::new()).expect("it can be started")));
-    let lost = check(&said);
-    let about_lost =
-        |said: &&Output| said.target == "punctual" && said.text.contains("records of jobs were lost");
-    let told = said.iter().filter(about_lost);
-    let told: usize = told.map(|said| said.text.split(' ').next().unwrap().parse::<usize>().unwrap()).sum();
-    assert_eq!(told, lost);
-    let by_jobs = said.iter().filter(|said| said.thread.contains("level")).count();
+    let printed = printed(|| drop(app::run(Config::new()).expect("it can be started")));
+    let lost = check(&printed);
+    let about_lost = |printed: &&Output| {
+        printed.target == "punctual" && printed.text.contains("records of jobs were lost")
+    };
+    let reported = printed.iter().filter(about_lost);
+    let reported: usize =
+        reported.map(|printed| printed.text.split(' ').next().unwrap().parse::<usize>().unwrap()).sum();
+    assert_eq!(reported, lost);
+    let by_jobs = printed.iter().filter(|printed| printed.thread.contains("level")).count();
     assert_eq!(by_jobs, 0, "the logger was called by threads of jobs");
 }
 
 #[test]
 fn virtual_time_writes_at_once_and_loses_nothing() {
-    let said = said(|| {
+    let printed = printed(|| {
         IS_VIRTUAL.store(true, Ordering::Relaxed);
         let ended = app::run(Config::new().virtual_time());
         IS_VIRTUAL.store(false, Ordering::Relaxed);
         drop(ended.expect("it can be started"));
     });
-    assert_eq!(check(&said), 0);
-    let last = said.iter().rfind(|said| said.level == Level::Info).unwrap();
+    assert_eq!(check(&printed), 0);
+    let last = printed.iter().rfind(|printed| printed.level == Level::Info).unwrap();
     assert!(last.at.is_some_and(|at| at % 1_000_000 == 0), "virtual time: {last:?}");
 }
 
 #[test]
 fn other_threads_write_directly() {
-    let said = said(|| {
+    let printed = printed(|| {
         punctual::log!(Info, "{} and {}", 1, 2,);
         punctual::log!(Info, "none");
         assert_eq!(LOGGER.0.lock().unwrap().len(), 2);
     });
-    assert_eq!(said[0].text, "1 and 2");
-    assert_eq!(said[0].target, "logging");
+    assert_eq!(printed[0].text, "1 and 2");
+    assert_eq!(printed[0].target, "logging");
 }

@@ -10,7 +10,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 use gimbal::client::LinkCounters;
-use gimbal::output::say;
+use gimbal::output::print_line;
 use gimbal::plant::{AxisParameters, GIMBAL};
 use gimbal::reference;
 use gimbal::report::{
@@ -25,7 +25,7 @@ const LENGTH_NS: u64 = 10_000_000_000;
 fn main() -> ExitCode {
     let mut paths = std::env::args_os().skip(1);
     let Some(html) = paths.next() else {
-        say(format_args!("usage: sample_report FILE.html [FILE.json]"));
+        print_line(format_args!("usage: sample_report FILE.html [FILE.json]"));
         return ExitCode::from(2);
     };
     let summary = sample();
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(format_args!("sample_report: {error}"));
+            print_line(format_args!("sample_report: {error}"));
             ExitCode::FAILURE
         }
     }

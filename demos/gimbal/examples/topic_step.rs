@@ -18,7 +18,7 @@ use std::ops::RangeInclusive;
 use std::process::ExitCode;
 
 use gimbal::encoder::RESOLUTION_RAD;
-use gimbal::output::say;
+use gimbal::output::print_line;
 use gimbal::plant::GIMBAL;
 use gimbal::reference;
 use gimbal::setpoints::Timeline;
@@ -41,14 +41,14 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 fn main() -> ExitCode {
     let paths: Vec<OsString> = std::env::args_os().skip(1).collect();
     let [recording, page] = &*paths else {
-        say(format_args!("usage: topic_step RUN.mcap STEP.html"));
+        print_line(format_args!("usage: topic_step RUN.mcap STEP.html"));
         return ExitCode::from(2);
     };
     let drawn = std::fs::read(recording).map_err(|error| error.to_string()).and_then(|bytes| draw(&bytes));
     match drawn.and_then(|html| std::fs::write(page, html).map_err(|error| error.to_string())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(format_args!("topic_step: {error}"));
+            print_line(format_args!("topic_step: {error}"));
             ExitCode::FAILURE
         }
     }

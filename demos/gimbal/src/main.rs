@@ -15,6 +15,6 @@ use gimbal::program;
 fn main() -> ExitCode {
     match Args::try_parse() {
         Ok(args) => program::run(&args),
-        Err(message) => program::tell(&message),
+        Err(message) => program::print_message(&message),
     }
 }

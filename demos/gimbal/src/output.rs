@@ -24,6 +24,6 @@ pub fn finish(written: io::Result<()>) -> io::Result<()> {
 }
 
 /// Prints a line to standard error and ignores errors.
-pub fn say(line: fmt::Arguments<'_>) {
+pub fn print_line(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -10,7 +10,7 @@ use crate::bus;
 use crate::cli::Args;
 use crate::controller::{self, Outcome, Setpoints};
 use crate::log::Recorder;
-use crate::output::{self, say};
+use crate::output::{self, print_line};
 use crate::plant::GIMBAL;
 use crate::report::{StepResponse, to_html, to_json};
 use crate::setpoints::{LineParser, Timeline, read_file};
@@ -33,18 +33,18 @@ pub fn run(args: &Args) -> ExitCode {
     match try_run(args) {
         Ok(code) => code,
         Err(Failure { code, message }) => {
-            say(format_args!("gimbal: {message}"));
+            print_line(format_args!("gimbal: {message}"));
             code.into()
         }
     }
 }
 
 /// Prints the error in the command line, or the requested help or version. Returns the exit code.
-pub fn tell(message: &clap::Error) -> ExitCode {
+pub fn print_message(message: &clap::Error) -> ExitCode {
     let printed = output::finish(message.print());
     match printed {
         Err(error) if !message.use_stderr() => {
-            say(format_args!("gimbal: standard output: {error}"));
+            print_line(format_args!("gimbal: standard output: {error}"));
             ExitCode::FAILURE
         }
         _ => u8::try_from(message.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from),
@@ -162,7 +162,7 @@ fn bind(address: SocketAddr) -> Result<UdpSocket, Failure> {
     let socket = UdpSocket::bind(address)
         .map_err(|error| Failure::other(format!("--udp: {address}: {error}; {advice}")))?;
     let address = socket.local_addr().map_err(Failure::other)?;
-    say(format_args!("gimbal: listening for setpoints at {address}"));
+    print_line(format_args!("gimbal: listening for setpoints at {address}"));
     Ok(socket)
 }
 
@@ -173,19 +173,19 @@ fn steer_from_stdin() {
     for line in std::io::stdin().lock().split(b'\n') {
         let parsed = match line {
             Ok(line) => parser.parse(&line),
-            Err(error) => return say(format_args!("gimbal: standard input: {error}")),
+            Err(error) => return print_line(format_args!("gimbal: standard input: {error}")),
         };
         match parsed {
             Ok(None) => {}
             Ok(Some(setpoint)) => {
                 if !controller::steer(setpoint.time_s, setpoint.angles_rad) {
-                    say(format_args!(
+                    print_line(format_args!(
                         "gimbal: a setpoint was dropped: 64 are already waiting, or the run has ended"
                     ));
                 }
             }
             // The gimbal keeps its position; the next line may be valid.
-            Err(error) => say(format_args!("gimbal: {error}")),
+            Err(error) => print_line(format_args!("gimbal: {error}")),
         }
     }
 }
@@ -205,7 +205,9 @@ fn as_recorded(recorder: &Recorder) -> Timeline {
 
 fn announce(seconds: f64) {
     if std::io::stderr().is_terminal() {
-        say(format_args!("gimbal: controlling two axes at 10 kHz for {seconds} s; Ctrl-C ends it early"));
+        print_line(format_args!(
+            "gimbal: controlling two axes at 10 kHz for {seconds} s; Ctrl-C ends it early"
+        ));
     }
 }
 
@@ -242,7 +244,7 @@ fn finish(
     }
     let printed = output::print(&text);
     if let Err(error) = &printed {
-        say(format_args!("gimbal: standard output: {error}; the output is incomplete"));
+        print_line(format_args!("gimbal: standard output: {error}; the output is incomplete"));
     }
     let is_incomplete = |topics: &Result<_, _>| !topics.as_ref().is_ok_and(Carried::is_complete);
     let record = outcome.record.as_ref();

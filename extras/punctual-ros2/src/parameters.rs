@@ -168,13 +168,13 @@ impl Making<'_> {
         Q: Message + Clone + Send + Sync + 'static,
         A: Message + Send + Sync + 'static,
     {
-        let said = |error: &dyn fmt::Display| format!("the service {name}: {error}");
+        let printed = |error: &dyn fmt::Display| format!("the service {name}: {error}");
         let full = self.arguments.service(&format!("{}/{name}", self.node.fully_qualified_name()));
-        let full = Name::parse(&full).map_err(|error| said(&error))?;
+        let full = Name::parse(&full).map_err(|error| printed(&error))?;
         let kind = ServiceTypeName::new("rcl_interfaces", kind);
         let server =
             self.node.create_server::<Q, A>(self.mapping, &full, &kind, service_qos(), service_qos());
-        let server = server.map_err(|error| said(&error))?;
+        let server = server.map_err(|error| printed(&error))?;
         self.answering.push(Box::pin(serve(server, self.access.clone(), answer)));
         Ok(())
     }

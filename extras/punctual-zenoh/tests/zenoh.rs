@@ -317,13 +317,13 @@ impl Peer {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it is there");
         let stdin = child.stdin.take().expect("it is piped");
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
-        let (tell, seen) = channel();
+        let (sender, seen) = channel();
         thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
                 // The test harness prints lines, too.
                 if let Some((number, rest)) = line.split_once(' ')
                     && let Ok(number) = number.parse()
-                    && tell.send((number, rest.to_owned())).is_err()
+                    && sender.send((number, rest.to_owned())).is_err()
                 {
                     return;
                 }

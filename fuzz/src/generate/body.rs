@@ -45,7 +45,7 @@ fn step(text: &mut Text, place: Place<'_>, step: &Step) {
         Step::Use(number, inner) => {
             nested(text, format!("cx.shared.r{number}.visit({part}, 0, || {{"), "});".to_owned(), inner);
         }
-        Step::Look(number) => text.line(format_args!("cx.shared.r{number}.look();")),
+        Step::Inspect(number) => text.line(format_args!("cx.shared.r{number}.inspect();")),
         Step::Local(inner) => {
             nested(text, format!("cx.local.l{}.visit(0, 0, || {{", local.local), "});".to_owned(), inner);
         }

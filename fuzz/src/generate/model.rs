@@ -142,7 +142,7 @@ pub(crate) enum Step {
     /// Uses a resource without a lock.
     Use(usize, Vec<Step>),
     /// Reads a resource that is shared by `&`.
-    Look(usize),
+    Inspect(usize),
     /// Uses the local resource, and the one declared in place.
     Local(Vec<Step>),
     InPlace(Vec<Step>),

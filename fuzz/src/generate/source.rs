@@ -298,7 +298,7 @@ fn hook(text: &mut Text, model: &Model) {
         text.line("let mut job = Job::of(Role::Hook);");
         for (number, resource) in model.resources.iter().enumerate().filter(|(_, resource)| resource.hook) {
             text.line(match resource.access {
-                Access::ByReference => format!("cx.shared.r{number}.look();"),
+                Access::ByReference => format!("cx.shared.r{number}.inspect();"),
                 _ => format!("cx.shared.r{number}.visit(0, 0, || {within});"),
             });
         }

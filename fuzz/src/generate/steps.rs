@@ -77,7 +77,7 @@ impl<'a> Steps<'a> {
     fn with_resource(&mut self, depth: u32) -> Step {
         let chosen = *self.random.pick(&self.free);
         match self.model.resources[chosen].access {
-            Access::ByReference => return Step::Look(chosen),
+            Access::ByReference => return Step::Inspect(chosen),
             Access::LockFree => {
                 self.free.retain(|&resource| resource != chosen);
                 let within = self.some(depth + 1);

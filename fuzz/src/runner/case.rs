@@ -101,10 +101,10 @@ impl Case {
             &self.script.to_string(),
         ];
         command.args(words).env_clear().current_dir("/").stdin(Stdio::null());
-        let said = || output.try_clone().map_err(failed("a file for the output"));
-        command.stdout(said()?);
+        let printed = || output.try_clone().map_err(failed("a file for the output"));
+        command.stdout(printed()?);
         match self.script.deaf {
-            0 => command.stderr(said()?),
+            0 => command.stderr(printed()?),
             _ => command.stderr(File::create("/dev/full").map_err(failed("/dev/full"))?),
         };
         if !self.privileged {

@@ -44,7 +44,7 @@ pub(super) fn wait(child: &mut Child) -> std::io::Result<End> {
         }
         let now = Instant::now();
         if now >= next {
-            waits.look(Path::new(&directory), now - last);
+            waits.inspect(Path::new(&directory), now - last);
             (last, next) = (now, now + CHECK_INTERVAL);
         }
         if now >= begun + LIMIT {
@@ -72,7 +72,7 @@ struct Waits {
 
 impl Waits {
     /// Reads the state of all threads; `since` is the time since the previous call.
-    fn look(&mut self, directory: &Path, since: Duration) {
+    fn inspect(&mut self, directory: &Path, since: Duration) {
         for task in fs::read_dir(directory).into_iter().flatten().flatten() {
             let Some(number) = task.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
             let read = |name| fs::read_to_string(task.path().join(name)).ok();
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(times(""), None);
         assert_eq!(state("12 (level) 3) D 1 2"), 'D');
         let mut waits = Waits::default();
-        waits.look(Path::new("/proc/self/task"), CHECK_INTERVAL);
+        waits.inspect(Path::new("/proc/self/task"), CHECK_INTERVAL);
         assert!(!waits.of_threads.is_empty());
     }
 }

@@ -30,7 +30,7 @@ const USAGE: &str = "cycles|exchange IMAGE CPU TIMES, as in cycles periodic 2 10
 const LOOKS: u64 = 500_000_000;
 
 /// The time for which the host of an emulated machine may stall.
-const OPTIONS: Options = Options { patience: Duration::from_secs(30), grace: Duration::from_secs(10) };
+const OPTIONS: Options = Options { timeout: Duration::from_secs(30), grace: Duration::from_secs(10) };
 
 fn main() -> Result {
     let mut words = env::args().skip(1);
@@ -105,7 +105,7 @@ fn cycles(image: &Image, cpu: usize, times: usize) -> Result {
 fn compare(image: &Image, cpu: usize, rounds: usize) -> Result {
     let mut system = System { store: Store::system(), settings: Live::system(), journal: None };
     pin((cpu + 1) % thread::available_parallelism()?.get())?;
-    let (mut between, mut beyond) = (Vec::new(), Vec::new());
+    let (mut between, mut linux_to_bare) = (Vec::new(), Vec::new());
     // Alternating, so that disturbances of this machine affect both.
     for _ in 0..3 {
         linux(cpu, rounds, &mut between)?;
@@ -113,11 +113,11 @@ fn compare(image: &Image, cpu: usize, rounds: usize) -> Result {
         // SAFETY: the memory is mapped as long as the device exists, is zero since the device was
         // opened anew, and both sides access it only by this type.
         let exchange = unsafe { &*device.memory().cast::<Exchange>() };
-        ask(exchange, rounds, &mut beyond)?;
+        ask(exchange, rounds, &mut linux_to_bare)?;
         system.stop(device)?;
     }
     println!("two CPUs of Linux: {}", summary(&mut between));
-    println!("Linux and a CPU without: {}", summary(&mut beyond));
+    println!("Linux and a CPU without: {}", summary(&mut linux_to_bare));
     Ok(())
 }
 

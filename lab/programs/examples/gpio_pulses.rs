@@ -21,7 +21,7 @@ use punctual_lab::{Result, end, word};
 const USAGE: &str = "CHIP OUT IN COUNT PERIOD_US, as in /dev/gpiochip0 17 27 100 1000";
 
 /// Answers that take longer count as missing.
-const PATIENCE: Duration = Duration::from_secs(1);
+const EDGE_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn main() -> Result {
     let mut words = env::args().skip(1);
@@ -45,7 +45,7 @@ fn main() -> Result {
         sleep_until(next)?;
         let sent = now_ns();
         line.set_value(output, Value::Active)?;
-        if answers.wait_edge_event(PATIENCE)? {
+        if answers.wait_edge_event(EDGE_TIMEOUT)? {
             latencies.push(answers.read_edge_event()?.timestamp_ns.saturating_sub(sent));
         } else {
             missing += 1;

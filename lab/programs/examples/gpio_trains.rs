@@ -21,7 +21,7 @@ const USAGE: &str = "COUNT PERIOD_US..., as in 4096 20 40 160 1000 2000";
 const DEVICE: &str = "/dev/punctual-pulses";
 
 /// The time limit for the answers to the last pulses.
-const PATIENCE: Duration = Duration::from_millis(500);
+const EDGE_TIMEOUT: Duration = Duration::from_millis(500);
 
 fn main() -> Result {
     let mut words = env::args().skip(1).peekable();
@@ -50,7 +50,7 @@ impl Train {
         let mut device = File::options().read(true).write(true).open(DEVICE)?;
         let period_ns = u64::from(period_us) * 1000;
         device.write_all(format!("{period_ns} {count}").as_bytes())?;
-        thread::sleep(PATIENCE);
+        thread::sleep(EDGE_TIMEOUT);
         // From the start: the write moved no offset.
         let mut bytes = Vec::new();
         device.read_to_end(&mut bytes)?;

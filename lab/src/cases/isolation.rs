@@ -53,11 +53,11 @@ fn partitioned(program: &Path) -> Case {
         program = in_guest(program)
     );
     let judge = |outcome: &Outcome| {
-        let said = |line: &str| outcome.stdout.lines().filter(|&other| other == line).count();
-        demand(outcome, said("isolated") == 2, "a partition is not valid")?;
-        demand(outcome, said("inside 0") == 1, "inside it did not run")?;
-        demand(outcome, said("outside 0") == 1, "outside it did not run")?;
-        demand(outcome, said("alone 2") == 1, "with one CPU it was not refused")?;
+        let printed = |line: &str| outcome.stdout.lines().filter(|&other| other == line).count();
+        demand(outcome, printed("isolated") == 2, "a partition is not valid")?;
+        demand(outcome, printed("inside 0") == 1, "inside it did not run")?;
+        demand(outcome, printed("outside 0") == 1, "outside it did not run")?;
+        demand(outcome, printed("alone 2") == 1, "with one CPU it was not refused")?;
         let parts = outcome.stderr.split_once("outside\n").zip(outcome.stderr.split_once("alone\n"));
         let Some(((inside, _), (outside, alone))) = parts else {
             return demand(outcome, false, "its reports are missing");
@@ -192,7 +192,7 @@ fn was_given_back(outcome: &Outcome) -> Result {
     demand(outcome, lines.get(2) == Some(&"0 interrupts"), "the CPU has interrupts of devices")?;
     demand(outcome, lines.contains(&"ended 7"), "the command's status was lost")?;
     demand(outcome, lines.contains(&"crashed 139"), "the crash was lost")?;
-    let count = |line: &str| lines.iter().filter(|&&said| said == line).count();
+    let count = |line: &str| lines.iter().filter(|&&printed| printed == line).count();
     let same = [count("ended same"), count("crashed same"), count("killed same")];
     demand(outcome, same == [1, 1, KILLS], "a setting was not restored")?;
     let left = outcome.stderr.matches("given back first").count();
@@ -272,7 +272,7 @@ mod tests {
         let case = ticks();
         let good = "1\n1\n750\n6\n";
         rejects(&case.judge, good, &[("6\n", "700\n"), ("750", "6"), ("1\n", "(null)\n"), ("6\n", "")]);
-        assert_eq!(case.said(&outcome(good, "")).unwrap(), "6 ticks in 3 s, 750 on the other CPU");
+        assert_eq!(case.printed(&outcome(good, "")).unwrap(), "6 ticks in 3 s, 750 on the other CPU");
     }
 
     #[test]

@@ -146,7 +146,7 @@ impl Case {
     }
 
     /// Returns the figure to print, which may be empty.
-    pub(crate) fn said(&self, outcome: &Outcome) -> Result<String> {
+    pub(crate) fn printed(&self, outcome: &Outcome) -> Result<String> {
         self.figure.as_ref().map_or(Ok(String::new()), |figure| figure(outcome))
     }
 }

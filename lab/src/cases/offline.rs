@@ -149,23 +149,27 @@ fn command() -> Case {
 
 /// Checks the output of [`command`].
 fn ran(outcome: &Outcome) -> Result {
-    let said = |text: &str| outcome.stdout.lines().filter(|line| line.contains(text)).count();
-    demand(outcome, said("meanwhile 0-1") == 1, "Linux had the CPU")?;
-    demand(outcome, said("kept away") == 1, "Linux took it back while the program ran")?;
-    demand(outcome, said("second 2") == 1, "a second program was not refused")?;
-    demand(outcome, said("ended 0") == 1 && said("safe after") == 1, "it did not shut down")?;
+    let printed = |text: &str| outcome.stdout.lines().filter(|line| line.contains(text)).count();
+    demand(outcome, printed("meanwhile 0-1") == 1, "Linux had the CPU")?;
+    demand(outcome, printed("kept away") == 1, "Linux took it back while the program ran")?;
+    demand(outcome, printed("second 2") == 1, "a second program was not refused")?;
+    demand(outcome, printed("ended 0") == 1 && printed("safe after") == 1, "it did not shut down")?;
     let ticks = outcome
         .stdout
         .lines()
         .find_map(|line| line.split_once("safe after ")?.1.split(' ').next()?.parse().ok());
     demand(outcome, ticks.is_some_and(|ticks: u32| ticks > 0), "its task did not run")?;
-    demand(outcome, said("fault 101") == 1 && said("data abort") == 1, "a fault was not said")?;
-    demand(outcome, said("stuck 101") == 1 && said("did not within") == 1, "a job without an end went on")?;
-    demand(outcome, said("nothing is taken") == 1, "after a kill something is left")?;
-    demand(outcome, said("refused 2") == 4, "something was not refused")?;
-    demand(outcome, said("CPU 0 stays with Linux") == 1, "CPU 0 was not refused as such")?;
-    demand(outcome, said("CPU 7 does not exist") == 1, "a CPU that is not there was not refused as such")?;
-    demand(outcome, said("modprobe punctual_cpu") == 1, "a missing module was not named")
+    demand(outcome, printed("fault 101") == 1 && printed("data abort") == 1, "a fault was not said")?;
+    demand(
+        outcome,
+        printed("stuck 101") == 1 && printed("did not within") == 1,
+        "a job without an end went on",
+    )?;
+    demand(outcome, printed("nothing is taken") == 1, "after a kill something is left")?;
+    demand(outcome, printed("refused 2") == 4, "something was not refused")?;
+    demand(outcome, printed("CPU 0 stays with Linux") == 1, "CPU 0 was not refused as such")?;
+    demand(outcome, printed("CPU 7 does not exist") == 1, "a CPU that is not there was not refused as such")?;
+    demand(outcome, printed("modprobe punctual_cpu") == 1, "a missing module was not named")
 }
 
 /// A program on the CPU and one on Linux: every end and fault of one ends the other one as well,
@@ -212,17 +216,17 @@ fn other() -> Case {
         linux = in_guest(&linux),
     );
     let judge = |outcome: &Outcome| {
-        let said = |text: &str| outcome.stdout.lines().any(|line| line.contains(text));
-        demand(outcome, said("memory of Linux is refused"), "memory of Linux was taken")?;
+        let printed = |text: &str| outcome.stdout.lines().any(|line| line.contains(text));
+        demand(outcome, printed("memory of Linux is refused"), "memory of Linux was taken")?;
         let place = format!("by SMC, 2 MB at {KEPT_AT:#x}");
-        demand(outcome, said("GICv2,") && said(&place), "it is not the other machine")?;
+        demand(outcome, printed("GICv2,") && printed(&place), "it is not the other machine")?;
         for line in [
             "ends 0, safe 1, ui 1",
             "other-ends 0, safe 1, ui 1",
             "other-panics 101, safe 0, ui 1",
             "other-faults 101, safe 0, ui 1",
         ] {
-            demand(outcome, outcome.stdout.lines().any(|said| said == line), line)?;
+            demand(outcome, outcome.stdout.lines().any(|printed| printed == line), line)?;
         }
         Ok(())
     };
@@ -248,7 +252,7 @@ fn gimbal() -> Case {
             let line = outcome.stdout.lines().find_map(|line| line.strip_prefix(before)?.split_once(after));
             line.and_then(|(number, _)| number.parse::<u32>().ok()).unwrap_or(0)
         };
-        let said = |text: &str| outcome.stdout.lines().any(|line| line.contains(text));
+        let printed = |text: &str| outcome.stdout.lines().any(|line| line.contains(text));
         let recorded = number("ui: ", " periods recorded");
         demand(
             outcome,
@@ -260,7 +264,7 @@ fn gimbal() -> Case {
             number("control: ", " exchanges, of which failed: 0; off: true") > 0,
             "its bus failed",
         )?;
-        demand(outcome, said("rad of 0.500, tilt at"), "the setpoints did not come across")?;
+        demand(outcome, printed("rad of 0.500, tilt at"), "the setpoints did not come across")?;
         for task in ["current", "sample", "position", "setpoint", "recording"] {
             let row = outcome.stdout.lines().any(|line| line.split_whitespace().next() == Some(task));
             demand(outcome, row, &format!("the reports lack `{task}`"))?;
@@ -276,7 +280,7 @@ fn gimbal() -> Case {
 
 /// Checks the output of [`pair`].
 fn ended_together(outcome: &Outcome) -> Result {
-    let said = |text: &str| outcome.stdout.lines().filter(|line| line.contains(text)).count();
+    let printed = |text: &str| outcome.stdout.lines().filter(|line| line.contains(text)).count();
     for (how, what) in [
         ("ends 0, safe 1, ui 1", "an end on Linux"),
         ("other-ends 0, safe 1, ui 1", "an end on the other CPU"),
@@ -289,15 +293,19 @@ fn ended_together(outcome: &Outcome) -> Result {
     ] {
         demand(outcome, outcome.stdout.lines().any(|line| line == how), what)?;
     }
-    demand(outcome, said("the level is 0.") > 0, "the wanted level did not reach the controller")?;
+    demand(outcome, printed("the level is 0.") > 0, "the wanted level did not reach the controller")?;
     for task in ["control ", "rung ", "watch ", "show "] {
         let row = outcome.stdout.lines().any(|line| line.starts_with(task));
         demand(outcome, row, &format!("the reports lack `{task}`"))?;
     }
-    demand(outcome, said("the user interface is silent") == 1, "a stall on Linux was not detected")?;
-    demand(outcome, said("the controller is silent") == 1, "a stall on the other CPU was not detected")?;
-    demand(outcome, said("nothing is taken") == 1, "after a kill something is left")?;
-    demand(outcome, said("alone 1") == 1 && said("no program 2") == 1, "a program alone was not refused")
+    demand(outcome, printed("the user interface is silent") == 1, "a stall on Linux was not detected")?;
+    demand(outcome, printed("the controller is silent") == 1, "a stall on the other CPU was not detected")?;
+    demand(outcome, printed("nothing is taken") == 1, "after a kill something is left")?;
+    demand(
+        outcome,
+        printed("alone 1") == 1 && printed("no program 2") == 1,
+        "a program alone was not refused",
+    )
 }
 
 /// A CPU is taken and returned many times.

@@ -46,7 +46,7 @@ fn rules(bench: &Path) -> Case {
     let script = format!(
         "setsid {} --pipe -g 1 -f 4 -l 100000000 >/dev/null 2>&1 &
         load=$!
-        {bench_in_guest} bench behaviour --quick --json=rules.json >&2
+        {bench_in_guest} bench behavior --quick --json=rules.json >&2
         status=$?
         kill -9 -$load && echo loaded >&2
         cat rules.json
@@ -149,6 +149,6 @@ mod tests {
         let run =
             serde_json::json!({ "machine": { "kernel": "6.12" }, "suites": [{ "rows": rows }] }).to_string();
         rejects(&case.judge, &run, &[("cyclictest/load", "other/load")]);
-        assert!(case.said(&outcome(&run, "")).unwrap().ends_with("1.50 × idle, 0.50 × load"));
+        assert!(case.printed(&outcome(&run, "")).unwrap().ends_with("1.50 × idle, 0.50 × load"));
     }
 }

@@ -212,8 +212,8 @@ fn all_counted(outcome: &Outcome) -> Result<Vec<Train>> {
         |train: &Train| train.sent == TRAIN && train.answered + train.missed == TRAIN && train.answered > 0;
     demand(outcome, trains.iter().all(whole), "pulses are unaccounted for")?;
     let answered: u64 = trains.iter().map(|train| train.answered).sum();
-    let said = outcome.stdout.lines().next_back().and_then(|line| line.parse().ok());
-    demand(outcome, said == Some(answered), "the responder has answered other edges")?;
+    let printed = outcome.stdout.lines().next_back().and_then(|line| line.parse().ok());
+    demand(outcome, printed == Some(answered), "the responder has answered other edges")?;
     Ok(trains)
 }
 
@@ -229,11 +229,11 @@ fn sleeping_chip() -> Case {
         insmod {pulses} {lines} 2>/dev/null && echo loaded
         insmod {responder} form=threaded in_chip=no-such-chip 2>/dev/null && echo loaded
         # busybox's insmod tries twice.
-        dmesg | grep -o 'punctual_[a-z]*: chip lab-sim may sleep\\|no line 1 of a chip labelled no-such-chip' | sort -u
+        dmesg | grep -o 'punctual_[a-z]*: chip lab-sim may sleep\\|no line 1 of a chip labeled no-such-chip' | sort -u
         {REMOVED}"
     );
     let judge = |outcome: &Outcome| {
-        let expected = "no line 1 of a chip labelled no-such-chip\n\
+        let expected = "no line 1 of a chip labeled no-such-chip\n\
                         punctual_pulses: chip lab-sim may sleep\n\
                         punctual_responder: chip lab-sim may sleep\n";
         demand(outcome, outcome.stdout == expected, "it was not refused")
@@ -257,7 +257,7 @@ mod tests {
 
     /// Returns the output for trains if `missed` pulses of each are missed, and the time between
     /// two answers is off by that many ns.
-    fn said(missed: [u64; 5], off_ns: u64) -> String {
+    fn printed(missed: [u64; 5], off_ns: u64) -> String {
         let line = |(period, missed): (u64, u64)| {
             let ns = period * 1000;
             format!(
@@ -276,18 +276,18 @@ mod tests {
     fn rejects_missed_pulse() {
         let judge = |form| answered_in_time(form, Path::new("/x"), Path::new("/y")).judge;
         let (hard, task) = (judge(Form::Hard), judge(Form::Task));
-        hard(&outcome(&said([0; 5], 900), "")).unwrap();
-        let fast = outcome(&said([300, 200, 0, 0, 0], 900), "");
+        hard(&outcome(&printed([0; 5], 900), "")).unwrap();
+        let fast = outcome(&printed([300, 200, 0, 0, 0], 900), "");
         task(&fast).unwrap();
         assert!(hard(&fast).is_err());
-        for wrong in [said([0, 0, 1, 0, 0], 900), said([0; 5], 17_000)] {
+        for wrong in [printed([0, 0, 1, 0, 0], 900), printed([0; 5], 17_000)] {
             assert!(task(&outcome(&wrong, "")).is_err());
         }
     }
 
     #[test]
     fn accounts_for_every_pulse() {
-        let good = said([499, 0, 0, 0, 7], 900);
+        let good = printed([499, 0, 0, 0, 7], 900);
         rejects(
             counted_all(Form::Task, Path::new("/x"), Path::new("/y")).judge,
             &good,
@@ -295,7 +295,7 @@ mod tests {
                 ("1994\n", "1995\n"),
                 ("1994\n", ""),
                 ("7 missed", "6 missed"),
-                (&good, &said([500, 0, 0, 0, 0], 900)),
+                (&good, &printed([500, 0, 0, 0, 0], 900)),
                 (&good, "0\n"),
             ],
         );

@@ -151,7 +151,7 @@ fn misbehaves(punctual: &Path, app: &Path) -> Case {
 }
 
 /// Returns the output with times, in s.
-fn said(outcome: &Outcome) -> Vec<(f64, &str)> {
+fn printed(outcome: &Outcome) -> Vec<(f64, &str)> {
     let line = |line: &'_ str| -> Option<(f64, usize)> {
         let (time, _) = line.split_once(' ')?;
         Some((time.parse().ok()?, time.len() + 1))
@@ -166,7 +166,7 @@ fn had_run(line: &str) -> Option<u32> {
 }
 
 fn ended_as_declared(outcome: &Outcome) -> Result {
-    let lines = said(outcome);
+    let lines = printed(outcome);
     for mistake in &MISTAKES {
         let begins = format!("mistake {}", mistake.name);
         let lines = lines.iter().skip_while(|(_, line)| *line != begins).skip(1);

@@ -41,8 +41,8 @@ fn tests(name: &str, on: &'static [Setup], before: &str, program: &Path, filter:
 /// Every test ran and passed without omissions.
 fn all_passed(outcome: &Outcome) -> Result {
     demand(outcome, outcome.end == End::Exited(0), "a test failed")?;
-    let said = |text| outcome.stdout.contains(text) || outcome.stderr.contains(text);
-    demand(outcome, !said("SKIPPED"), "a test was skipped")?;
+    let printed = |text| outcome.stdout.contains(text) || outcome.stderr.contains(text);
+    demand(outcome, !printed("SKIPPED"), "a test was skipped")?;
     demand(outcome, passed(outcome) > 0, "no test ran")
 }
 
@@ -290,14 +290,15 @@ mod tests {
                 "load: B: off by at most {ns} ns ({percent:.2} %), in the median 1 ns (0.00 %), of {rounds} rounds\n"
             )
         };
-        let said = |last: &str| outcome(PASSED, &(line(24_000, 1.2, 20).repeat(WORKLOAD_TIMES - 1) + last));
-        judge(&said(&line(19_000, 17.0, 20))).unwrap();
-        judge(&said(&line(90_000, 8.0, 20))).unwrap();
+        let printed =
+            |last: &str| outcome(PASSED, &(line(24_000, 1.2, 20).repeat(WORKLOAD_TIMES - 1) + last));
+        judge(&printed(&line(19_000, 17.0, 20))).unwrap();
+        judge(&printed(&line(90_000, 8.0, 20))).unwrap();
         for bad in [line(21_000, 8.1, 20), line(1, 0.0, 19), String::new()] {
-            assert!(judge(&said(&bad)).is_err(), "{bad}");
+            assert!(judge(&printed(&bad)).is_err(), "{bad}");
         }
         let repeated =
             format!("{}load: attempt 1: of 20 complete rounds 3 of 20 times agree\n", line(1, 0.0, 20));
-        assert!(judge(&said(&repeated)).is_err());
+        assert!(judge(&printed(&repeated)).is_err());
     }
 }

@@ -139,8 +139,8 @@ fn answered(outcome: &Outcome, what: &str) -> Result {
 }
 
 fn latency(outcome: &Outcome) -> Result<&str> {
-    let said = outcome.stdout.lines().find_map(|line| line.strip_prefix("latency: "));
-    said.ok_or_else(|| format!("it said no latency\n{}{}", outcome.stdout, outcome.stderr).into())
+    let printed = outcome.stdout.lines().find_map(|line| line.strip_prefix("latency: "));
+    printed.ok_or_else(|| format!("it said no latency\n{}{}", outcome.stdout, outcome.stderr).into())
 }
 
 #[cfg(test)]
@@ -164,8 +164,8 @@ mod tests {
     fn rejects_refusal_without_reason() {
         let judge = refusals(Path::new("/x"), Path::new("/y")).judge;
         let why = "driver_override\ncalled `punctual-parallel`\ncalled `punctual-parallel`\n";
-        let said = |changed: &Outcome| judge(&outcome(&changed.stdout, why));
-        rejects(said, "x\n1\n1\n1\n", &[("1\n1\n1\n", "1\n1\n1\nboth\n")]);
+        let printed = |changed: &Outcome| judge(&outcome(&changed.stdout, why));
+        rejects(printed, "x\n1\n1\n1\n", &[("1\n1\n1\n", "1\n1\n1\nboth\n")]);
         assert!(judge(&outcome("x\n1\n1\n1\n", "")).is_err());
     }
 }

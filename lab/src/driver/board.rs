@@ -54,12 +54,12 @@ impl<'a> Board<'a> {
             system: String::new(),
             cpus: 0,
         };
-        let said = board.ask(
+        let printed = board.ask(
             "set -e; umask 077; directory=$(mktemp -d ${TMPDIR:-/tmp}/punctual-lab-XXXXXX); \
              mkdir $directory/bin $directory/results $directory/tmp; \
              echo $directory; uname -srm; nproc",
         )?;
-        let mut lines = said.lines();
+        let mut lines = printed.lines();
         let mut next = || lines.next().unwrap_or_default().trim().to_owned();
         let directory = next();
         board.system = next();
@@ -70,7 +70,7 @@ impl<'a> Board<'a> {
             && directory.contains("/punctual-lab-")
             && directory.chars().all(is_plain))
         {
-            return Err(format!("{host} does not answer like a Linux machine: {said}").into());
+            return Err(format!("{host} does not answer like a Linux machine: {printed}").into());
         }
         board.directory = directory;
         Ok(board)

@@ -72,7 +72,7 @@ impl Console {
         let text = self.text();
         let line = text.lines().find(|line| signs.iter().any(|sign| line.contains(sign)))?;
         // Without the time in brackets.
-        Some(line.rsplit_once("] ").map_or(line, |(_, said)| said).trim().to_owned())
+        Some(line.rsplit_once("] ").map_or(line, |(_, printed)| printed).trim().to_owned())
     }
 }
 

@@ -144,8 +144,8 @@ fn no_status(console: &Console, exit: Option<ExitStatus>, complaints: &Path, mem
         return format!("the guest's kernel panicked: {line}\n{tail}");
     }
     let exit = exit.map_or("was stopped".to_owned(), |exit| format!("ended with {exit}"));
-    let said = fs::read_to_string(complaints).unwrap_or_default();
-    format!("the guest handed back no status; QEMU {exit} {}\n{tail}", said.trim())
+    let printed = fs::read_to_string(complaints).unwrap_or_default();
+    format!("the guest handed back no status; QEMU {exit} {}\n{tail}", printed.trim())
 }
 
 /// A QEMU process that does not outlive its owner.
@@ -265,17 +265,17 @@ mod tests {
 
     #[test]
     fn error_explains_missing_status() {
-        let said = |text: &str| {
+        let printed = |text: &str| {
             let mut console = Console::default();
             console.append(text.as_bytes());
             no_status(&console, None, Path::new("/nonexistent"), 64)
         };
         assert!(
-            said("[1] Kernel panic - not syncing: x\n")
+            printed("[1] Kernel panic - not syncing: x\n")
                 .starts_with("the guest's kernel panicked: Kernel panic")
         );
         let both = "[1] Out of memory and no killable processes\n[1] Kernel panic - not syncing: y\n";
-        assert!(said(both).starts_with("the guest ran out of its 64 MB of memory (--memory)"));
-        assert!(said("hm\n").contains("no status"));
+        assert!(printed(both).starts_with("the guest ran out of its 64 MB of memory (--memory)"));
+        assert!(printed("hm\n").contains("no status"));
     }
 }

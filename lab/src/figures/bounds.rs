@@ -26,12 +26,12 @@ const PEERS: Bounds = Bounds { within: 0.1, slack: SLACK, upwards: false };
 pub(crate) struct Deviation {
     /// The row, or both rows of a difference.
     pub(crate) row: String,
-    said: String,
+    printed: String,
 }
 
 impl fmt::Display for Deviation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.row, self.said)
+        write!(f, "{}{}", self.row, self.printed)
     }
 }
 
@@ -72,7 +72,8 @@ impl Figures {
         let mut deviations = Vec::new();
         let exact = self.kernel == found.kernel;
         let step = if self.kernel.ends_with("arm64") { STEP_OF_ARM64 } else { 0.0 };
-        let mut add = |row: &str, said: String| deviations.push(Deviation { row: row.to_owned(), said });
+        let mut add =
+            |row: &str, printed: String| deviations.push(Deviation { row: row.to_owned(), printed });
         for (id, expected) in &self.rows {
             let Some(now) = found.of(id) else {
                 if whole {
@@ -116,7 +117,7 @@ impl Figures {
         }
         let added = found.rows.iter().filter(|(id, _)| self.of(id).is_none());
         deviations.extend(
-            added.map(|(id, _)| Deviation { row: id.clone(), said: ": it is not in the file".to_owned() }),
+            added.map(|(id, _)| Deviation { row: id.clone(), printed: ": it is not in the file".to_owned() }),
         );
         deviations
     }
@@ -225,7 +226,7 @@ mod tests {
         }
     }
 
-    fn said(before: &[(&str, [f64; 5])], now: &[(&str, [f64; 5])]) -> Vec<String> {
+    fn printed(before: &[(&str, [f64; 5])], now: &[(&str, [f64; 5])]) -> Vec<String> {
         let deviations = figures(before).deviations(&figures(now), true);
         deviations.iter().map(Deviation::to_string).collect()
     }
@@ -235,11 +236,11 @@ mod tests {
     #[test]
     fn lets_three_hundredths_and_four_instructions_pass() {
         let before = [(LOCK, [1000.0; 5])];
-        assert!(said(&before, &[(LOCK, [1034.0; 5])]).is_empty());
-        assert!(said(&before, &[(LOCK, [966.0; 5])]).is_empty());
-        let longer = said(&before, &[(LOCK, [1000.0, 1000.0, 1000.0, 1035.0, 1035.0])]);
+        assert!(printed(&before, &[(LOCK, [1034.0; 5])]).is_empty());
+        assert!(printed(&before, &[(LOCK, [966.0; 5])]).is_empty());
+        let longer = printed(&before, &[(LOCK, [1000.0, 1000.0, 1000.0, 1035.0, 1035.0])]);
         assert_eq!(longer, ["rtos/lock/punctual, mean: 1000, now 1035, +3.5 %"]);
-        assert_eq!(said(&before, &[(LOCK, [965.0; 5])]).len(), 4, "a shorter path is another path");
+        assert_eq!(printed(&before, &[(LOCK, [965.0; 5])]).len(), 4, "a shorter path is another path");
     }
 
     #[test]
@@ -254,17 +255,17 @@ mod tests {
     #[test]
     fn detects_maximum_beyond_a_tick() {
         let with_maximum = |max| [(LOCK, [1000.0, 1000.0, 1000.0, 1000.0, max])];
-        assert!(said(&with_maximum(1000.0), &with_maximum(21_999.0)).is_empty());
-        assert_eq!(said(&with_maximum(1000.0), &with_maximum(22_001.0)).len(), 1);
-        assert!(said(&with_maximum(22_000.0), &with_maximum(1000.0)).is_empty());
+        assert!(printed(&with_maximum(1000.0), &with_maximum(21_999.0)).is_empty());
+        assert_eq!(printed(&with_maximum(1000.0), &with_maximum(22_001.0)).len(), 1);
+        assert!(printed(&with_maximum(22_000.0), &with_maximum(1000.0)).is_empty());
     }
 
     #[test]
     fn treats_p99_of_few_samples_as_maximum() {
         let with_p99 = |row, p99| [(row, [1000.0, 1000.0, p99, 1000.0, p99])];
         let few = "latency/inversion/punctual/load";
-        assert!(said(&with_p99(few, 1000.0), &with_p99(few, 21_999.0)).is_empty());
-        assert_eq!(said(&with_p99(LOCK, 1000.0), &with_p99(LOCK, 1035.0)).len(), 1);
+        assert!(printed(&with_p99(few, 1000.0), &with_p99(few, 21_999.0)).is_empty());
+        assert_eq!(printed(&with_p99(LOCK, 1000.0), &with_p99(LOCK, 1035.0)).len(), 1);
     }
 
     #[test]
@@ -272,18 +273,18 @@ mod tests {
         let (ours, peer) = ("latency/instant/punctual/idle", "latency/instant/posix/idle");
         let rows = |ours_now, peer_now| [(ours, [ours_now; 5]), (peer, [peer_now; 5])];
         // Both by 2.5 %, as if the kernel's part has grown.
-        assert!(said(&rows(4000.0, 3900.0), &rows(4100.0, 3997.0)).is_empty());
-        let grown = said(&rows(4000.0, 3900.0), &rows(4100.0, 3900.0));
+        assert!(printed(&rows(4000.0, 3900.0), &rows(4100.0, 3997.0)).is_empty());
+        let grown = printed(&rows(4000.0, 3900.0), &rows(4100.0, 3900.0));
         assert!(grown.contains(&format!("{ours} - posix, median: 100, now 200")), "{grown:?}");
         // For a peer the tolerance is larger, but limited.
-        assert_eq!(said(&rows(4000.0, 3900.0), &rows(4000.0, 4600.0)).len(), 4);
+        assert_eq!(printed(&rows(4000.0, 3900.0), &rows(4000.0, 4600.0)).len(), 4);
     }
 
     #[test]
     fn misses_no_row() {
         let one = [(LOCK, [10.0; 5])];
-        assert_eq!(said(&one, &[]), ["rtos/lock/punctual: no longer measured"]);
-        assert_eq!(said(&[], &one), ["rtos/lock/punctual: it is not in the file"]);
+        assert_eq!(printed(&one, &[]), ["rtos/lock/punctual: no longer measured"]);
+        assert_eq!(printed(&[], &one), ["rtos/lock/punctual: it is not in the file"]);
         assert!(figures(&one).deviations(&figures(&[]), false).is_empty());
     }
 

@@ -158,8 +158,8 @@ impl Measurement {
         };
         let ended = guest.run(&job, &mut sink, &|_| Ok(()))?;
         if ended.status != 0 {
-            let said = String::from_utf8_lossy(&stderr);
-            return Err(format!("the measurement ended with status {}\n{said}", ended.status).into());
+            let printed = String::from_utf8_lossy(&stderr);
+            return Err(format!("the measurement ended with status {}\n{printed}", ended.status).into());
         }
         Figures::measured(&String::from_utf8_lossy(&stdout))
     }

@@ -64,8 +64,8 @@ pub(crate) fn get(kernel: &Kernel, interrupt: &Interrupt) -> Result<Vec<(String,
             parts.push([name(&file).as_bytes(), b"\0", text.as_slice()].concat());
         }
     }
-    let kept = kernel.directory().join(format!("modules-{}", key(parts.iter().map(Vec::as_slice))));
-    if !kept.is_dir() {
+    let cached = kernel.directory().join(format!("modules-{}", key(parts.iter().map(Vec::as_slice))));
+    if !cached.is_dir() {
         tools::require_modules()?;
         let work = Workdir::new()?;
         let ready = work.path().join("ready");
@@ -74,13 +74,13 @@ pub(crate) fn get(kernel: &Kernel, interrupt: &Interrupt) -> Result<Vec<(String,
             compile(&tree, kernel.arch, &files(directory)?, work.path(), &ready, interrupt)
                 .map_err(|error| about("cannot build the modules", error))?;
         }
-        if let Err(error) = fs::rename(&ready, &kept)
-            && !kept.is_dir()
+        if let Err(error) = fs::rename(&ready, &cached)
+            && !cached.is_dir()
         {
-            return Err(at(&kept)(error).into());
+            return Err(at(&cached)(error).into());
         }
     }
-    let built = names(&sources)?.into_iter().map(|name| (name.clone(), kept.join(format!("{name}.ko"))));
+    let built = names(&sources)?.into_iter().map(|name| (name.clone(), cached.join(format!("{name}.ko"))));
     // `Kbuild` skips modules that this kernel does not support.
     Ok(built.filter(|(_, file)| file.exists()).collect())
 }

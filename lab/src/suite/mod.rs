@@ -187,7 +187,7 @@ fn board(host: &str, selection: &Selection) -> Result<i32> {
         if let End::Exited(status) = outcome.end {
             outcome.end = shell_end(status);
         }
-        let verdict = (case.judge)(&outcome).and_then(|()| case.said(&outcome));
+        let verdict = (case.judge)(&outcome).and_then(|()| case.printed(&outcome));
         verdicts.note(host, &case.name, Some(begun.elapsed()), Some(&outcome), verdict)?;
     }
     verdicts.conclude()?;
@@ -209,7 +209,7 @@ impl Suite<'_> {
             let outcome = outcome(&ended.results, number)?;
             let took =
                 ended.cases.get(number + 1).zip(ended.cases.get(number)).map(|(end, begin)| *end - *begin);
-            let verdict = (case.judge)(&outcome).and_then(|()| case.said(&outcome));
+            let verdict = (case.judge)(&outcome).and_then(|()| case.printed(&outcome));
             verdicts.note(on.name, &case.name, took, Some(&outcome), verdict)?;
         }
         if on.counted {
@@ -238,8 +238,8 @@ impl Suite<'_> {
             if repeated {
                 Ok(format!("two {runs}, to the byte"))
             } else {
-                for (name, said) in differing {
-                    verdicts.note(on.name, &format!("{name}, again"), None, None, Err(said.into()))?;
+                for (name, printed) in differing {
+                    verdicts.note(on.name, &format!("{name}, again"), None, None, Err(printed.into()))?;
                 }
                 Err(format!("no two {runs}").into())
             }
@@ -315,9 +315,9 @@ fn differences(cases: &[&Case], once: &Ended, again: &Ended) -> Result<Vec<(Stri
     for (number, case) in cases.iter().enumerate() {
         let (once, again) = (outcome(&once.results, number)?, outcome(&again.results, number)?);
         if once.end != again.end || once.stdout != again.stdout || once.stderr != again.stderr {
-            let said =
+            let printed =
                 format!("{}{}\n--- again:\n{}{}", once.stdout, once.stderr, again.stdout, again.stderr);
-            differing.push((case.name.clone(), said));
+            differing.push((case.name.clone(), printed));
         }
     }
     let (once, again) = (once.console.counted(), again.console.counted());
@@ -434,7 +434,7 @@ mod tests {
         let case = Case::new("the kernel's `x` $y", &[], "exit".to_owned(), None, |_| Ok(()));
         let (_, suite) = job(&[&case]).scripts.pop().unwrap();
         let echo = suite.lines().find(|line| line.starts_with("echo")).unwrap().replace("/dev/console", "&1");
-        let said = std::process::Command::new("sh").args(["-c", &echo]).output_within(TEST_LIMIT).unwrap();
-        assert_eq!(String::from_utf8_lossy(&said.stdout), format!("{}{}\n", console::CASE, case.name));
+        let printed = std::process::Command::new("sh").args(["-c", &echo]).output_within(TEST_LIMIT).unwrap();
+        assert_eq!(String::from_utf8_lossy(&printed.stdout), format!("{}{}\n", console::CASE, case.name));
     }
 }

@@ -45,7 +45,7 @@ impl Verdicts {
         let took = took.map_or(String::new(), |took| format!("{:.1} s", took.as_secs_f64()));
         let line = format!("{machine:16} {case:46} {took:>7} ");
         match verdict {
-            Ok(said) => println!("{line} ok {said}"),
+            Ok(printed) => println!("{line} ok {printed}"),
             Err(error) => {
                 self.failures += 1;
                 println!("{line} FAILED: {}", shortened(&error.to_string()));
@@ -75,13 +75,13 @@ impl Verdicts {
         let directory = self.directory.join(file_name(machine));
         fs::create_dir_all(&directory).map_err(at(&directory))?;
         let file = directory.join(file_name(case)).with_extension("txt");
-        let said = outcome.map_or(String::new(), |outcome| {
+        let printed = outcome.map_or(String::new(), |outcome| {
             format!("\n--- {}\n--- stdout\n{}--- stderr\n{}", outcome.end, outcome.stdout, outcome.stderr)
         });
         // Usually the error contains the output as well, after its first line.
         let why = error.lines().next().unwrap_or_default();
         let error = if outcome.is_some_and(|outcome| error.contains(&outcome.stdout)) { why } else { error };
-        fs::write(&file, format!("{machine}: {case}\n{error}\n{said}")).map_err(at(&file))?;
+        fs::write(&file, format!("{machine}: {case}\n{error}\n{printed}")).map_err(at(&file))?;
         Ok(file)
     }
 
@@ -129,9 +129,9 @@ mod tests {
         verdicts.note("2 CPUs", "kill -9", None, Some(&outcome), Ok(String::new())).unwrap();
         verdicts.conclude().unwrap();
         verdicts.note("2 CPUs", "stress", None, Some(&outcome), Err("it failed".into())).unwrap();
-        let kept = fs::read_to_string(directory.join("2-CPUs/stress.txt")).unwrap();
+        let cached = fs::read_to_string(directory.join("2-CPUs/stress.txt")).unwrap();
         for part in ["it failed", "signal 6", "line 0\n", "line 100\n", "line 199\n", "why\n"] {
-            assert!(kept.contains(part), "no `{part}` in {kept}");
+            assert!(cached.contains(part), "no `{part}` in {cached}");
         }
         assert_eq!(fs::read_dir(directory.join("2-CPUs")).unwrap().count(), 1);
         let failed = verdicts.conclude().unwrap_err();

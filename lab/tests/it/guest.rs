@@ -115,8 +115,8 @@ fn shows_options_of_run() {
     for words in [&["--help"][..], &["-h"], &["--icount", "--help"]] {
         let ran = Ran::of(crate::lab(&["run"]).args(words));
         ran.ends_with(0, &[]);
-        let said = ran.stdout;
-        assert!(said.contains("--icount") && said.contains("--results <DIR>"), "{words:?}: {said}");
+        let printed = ran.stdout;
+        assert!(printed.contains("--icount") && printed.contains("--results <DIR>"), "{words:?}: {printed}");
     }
 }
 

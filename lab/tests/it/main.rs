@@ -42,9 +42,9 @@ impl Ran {
 
     /// Requires an exit status, and parts of standard error.
     #[track_caller]
-    fn ends_with(&self, status: i32, said: &[&str]) {
+    fn ends_with(&self, status: i32, printed: &[&str]) {
         assert_eq!(self.output.status.code(), Some(status), "{}{}", self.stdout, self.stderr);
-        for part in said {
+        for part in printed {
             assert!(self.stderr.contains(part), "no `{part}` in:\n{}", self.stderr);
         }
     }

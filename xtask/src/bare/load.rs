@@ -51,9 +51,9 @@ impl Serial {
     /// # Errors
     /// Returns an error with the path if the file does not exist or is not a serial line.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        let file = open(path).map_err(|error| said(&error))?;
-        Ok(Self::of(file.try_clone().map_err(|error| said(&error))?, file))
+        let printed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let file = open(path).map_err(|error| printed(&error))?;
+        Ok(Self::of(file.try_clone().map_err(|error| printed(&error))?, file))
     }
 
     /// Returns the board that the boot loader at the other end reports. It reports its board
@@ -66,18 +66,19 @@ impl Serial {
 
 /// Returns the board that a boot loader reports.
 fn named(line: &mut impl Line) -> Result<Board> {
-    let (begin, mut said) = (Instant::now(), String::new());
+    let (begin, mut printed) = (Instant::now(), String::new());
     loop {
         let Some(byte) = line.receive(GREETING.saturating_sub(begin.elapsed()))? else {
             return Err(
                 "no boot loader reports its board: switch it on, or name the board with --board".into()
             );
         };
-        said.push(char::from(byte));
+        printed.push(char::from(byte));
         let boards = Board::all().iter();
         // Up to the colon, because one name may be the start of another.
-        if let Some(board) =
-            boards.copied().find(|board| said.ends_with(&format!("punctual-boot on {}:", board.full_name())))
+        if let Some(board) = boards
+            .copied()
+            .find(|board| printed.ends_with(&format!("punctual-boot on {}:", board.full_name())))
         {
             return Ok(board);
         }
@@ -236,11 +237,11 @@ impl Serial {
     /// Waits for a given text.
     pub(super) fn wait_for(&mut self, expected: &str, limit: Duration) -> Result {
         let begin = Instant::now();
-        let mut said = String::new();
-        while !said.contains(expected) {
+        let mut printed = String::new();
+        while !printed.contains(expected) {
             match self.receive(limit.saturating_sub(begin.elapsed()))? {
-                Some(byte) => said.push(char::from(byte)),
-                None => return Err(format!("the output does not contain {expected:?}: {said:?}").into()),
+                Some(byte) => printed.push(char::from(byte)),
+                None => return Err(format!("the output does not contain {expected:?}: {printed:?}").into()),
             }
         }
         Ok(())
@@ -320,8 +321,8 @@ mod tests {
 
     #[test]
     fn reads_board_from_boot_loader() {
-        let heard = |said: &str| {
-            let text = format!("C{said} send an image by XMODEM\r\nC").into_bytes();
+        let heard = |printed: &str| {
+            let text = format!("C{printed} send an image by XMODEM\r\nC").into_bytes();
             let answers = text.into_iter().map(Some).collect();
             named(&mut Script { answers, sent: vec![] })
         };

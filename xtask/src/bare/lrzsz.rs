@@ -54,8 +54,8 @@ fn send(line: &Path, blocks: &[&str], file: &Path, greeting: &str) -> Result {
     sx.stdin(terminal.try_clone()?).stdout(terminal.try_clone()?).stderr(Stdio::piped());
     let ended = sx.spawn()?.output_within(LOAD_LIMIT)?;
     if !ended.status.success() {
-        let said = String::from_utf8_lossy(&ended.stderr);
-        return Err(format!("sx {blocks:?}: {}\n{said}", ended.status).into());
+        let printed = String::from_utf8_lossy(&ended.stderr);
+        return Err(format!("sx {blocks:?}: {}\n{printed}", ended.status).into());
     }
     let mut board = Serial::of(terminal.try_clone()?, terminal);
     board.wait_for("warning: no trailer", LOAD_LIMIT)?;

@@ -242,8 +242,10 @@ fn check(program: &Program, board: Board, machine: &Machine) -> Result {
     };
     let expected = with_measured(&expected, &printed);
     if let Some(difference) = diff(&expected, &printed) {
-        let said = outcome.stderr;
-        return Err(format!("other output than expected ({}):\n{difference}{said}", outcome.end).into());
+        let serial_output = outcome.stderr;
+        return Err(
+            format!("other output than expected ({}):\n{difference}{serial_output}", outcome.end).into()
+        );
     }
     match outcome.end {
         End::Exited(code) if code == program.exit => Ok(()),

@@ -90,10 +90,10 @@ fn build(mdbook: &Path) -> Result {
     command.env("MDBOOK_LOG", "warn").stdin(Stdio::null());
     let output =
         command.output_within(TOOL_LIMIT).map_err(|error| format!("{}: {error}", mdbook.display()))?;
-    let said =
+    let printed =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-    if !output.status.success() || !said.trim().is_empty() {
-        return Err(format!("{} from {command:?}, which printed:\n{said}", output.status).into());
+    if !output.status.success() || !printed.trim().is_empty() {
+        return Err(format!("{} from {command:?}, which printed:\n{printed}", output.status).into());
     }
     println!("the book is in {}", target.join("index.html").display());
     Ok(())

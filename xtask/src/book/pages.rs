@@ -175,9 +175,10 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
 /// Returns the headings of a page in the form that links use.
 fn headings(page: &str) -> impl Iterator<Item = String> {
     let spelled = |line: &str| -> String {
-        let kept = line.trim_start_matches('#').trim().chars();
-        let kept = kept.filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
-        kept.map(|letter| if letter == ' ' { '-' } else { letter.to_ascii_lowercase() }).collect()
+        let retained = line.trim_start_matches('#').trim().chars();
+        let retained =
+            retained.filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
+        retained.map(|letter| if letter == ' ' { '-' } else { letter.to_ascii_lowercase() }).collect()
     };
     page.lines().filter(|line| line.starts_with('#')).map(spelled)
 }
@@ -226,7 +227,7 @@ mod tests {
     }
 
     /// Returns the problems of a page with this text, used as the book's first chapter.
-    fn said(text: &str) -> Vec<String> {
+    fn printed(text: &str) -> Vec<String> {
         let path = cargo::root().join("docs/book/src/tutorial/1-spawn.md");
         let page = Page { root: cargo::root(), path, text: text.to_owned() };
         let mut problems = Vec::new();
@@ -240,40 +241,40 @@ mod tests {
     #[test]
     fn reports_empty_includes() {
         let examples = "../../../../crates/punctual/examples";
-        assert_eq!(said(&format!("{{{{#include {examples}/spawn.rs:app}}}}")), [""; 0]);
+        assert_eq!(printed(&format!("{{{{#include {examples}/spawn.rs:app}}}}")), [""; 0]);
         for missing in ["none.rs", "spawn.rs:none"] {
-            let said = said(&format!("{{{{#include {examples}/{missing}}}}}"));
-            assert!(said.len() == 1 && said[0].contains(missing), "{said:?}");
+            let printed = printed(&format!("{{{{#include {examples}/{missing}}}}}"));
+            assert!(printed.len() == 1 && printed[0].contains(missing), "{printed:?}");
         }
     }
 
     #[test]
     fn reports_untested_rust_listings() {
         let include = "{{#include ../../../../crates/punctual/examples/spawn.rs:app}}";
-        assert_eq!(said(&format!("```rust\n{include}\n```\n")), [""; 0]);
-        assert_eq!(said("```rust\nfn f() {}\n```\n").len(), 1);
-        assert_eq!(said(&format!("```rust\n{include}\nfn f() {{}}\n```\n")).len(), 1);
+        assert_eq!(printed(&format!("```rust\n{include}\n```\n")), [""; 0]);
+        assert_eq!(printed("```rust\nfn f() {}\n```\n").len(), 1);
+        assert_eq!(printed(&format!("```rust\n{include}\nfn f() {{}}\n```\n")).len(), 1);
     }
 
     #[test]
     fn reports_broken_links() {
         let good = "[a](2-priorities.md) [b](../porting/rtic.md#constructs)";
-        assert_eq!(said(&format!("{good} [d](https://rtic.rs)")), [""; 0]);
+        assert_eq!(printed(&format!("{good} [d](https://rtic.rs)")), [""; 0]);
         for link in ["none.md", "../porting/rtic.md#none", "#none", "../../../../README.md"] {
-            assert_eq!(said(&format!("[a]({link})")).len(), 1, "{link}");
+            assert_eq!(printed(&format!("[a]({link})")).len(), 1, "{link}");
         }
     }
 
     #[test]
     fn reports_missing_paths() {
-        assert_eq!(said("`crates/punctual/src/lib.rs`, `bare/<name>.rs`, `crates and more`"), [""; 0]);
-        assert_eq!(said("`crates/punctual/src/none.rs`").len(), 1);
+        assert_eq!(printed("`crates/punctual/src/lib.rs`, `bare/<name>.rs`, `crates and more`"), [""; 0]);
+        assert_eq!(printed("`crates/punctual/src/none.rs`").len(), 1);
     }
 
     #[test]
     fn reports_outdated_listings() {
         let golden = "crates/punctual/examples/expected/spawn.txt";
-        assert_eq!(said(&format!("<!-- listing: {golden} -->\n```text\ninit\nfoo\n```\n")), [""; 0]);
-        assert_eq!(said(&format!("<!-- listing: {golden} -->\n```text\ninit\n```\n")).len(), 1);
+        assert_eq!(printed(&format!("<!-- listing: {golden} -->\n```text\ninit\nfoo\n```\n")), [""; 0]);
+        assert_eq!(printed(&format!("<!-- listing: {golden} -->\n```text\ninit\n```\n")).len(), 1);
     }
 }

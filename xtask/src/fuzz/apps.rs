@@ -73,8 +73,8 @@ pub(super) fn run(options: &Options) -> Result {
             "1000000",
         ]);
         if let Err(error) = process::succeed(command.args(&options.words)) {
-            let kept = keep()?;
-            return Err(format!("{error}\nthe sources are in {}", kept.display()).into());
+            let saved = keep()?;
+            return Err(format!("{error}\nthe sources are in {}", saved.display()).into());
         }
         left = left.saturating_sub(begun.elapsed());
         seed += options.count;
@@ -107,13 +107,13 @@ fn compile(generator: &Path, options: &Options, first: u64) -> Result<PathBuf> {
 
 /// Copies the sources of the current batch to a directory that the next batch does not overwrite.
 fn keep() -> Result<PathBuf> {
-    let kept = cargo::target_dir().join("fuzz/failures").join(APPS);
-    fs::create_dir_all(&kept)?;
+    let saved = cargo::target_dir().join("fuzz/failures").join(APPS);
+    fs::create_dir_all(&saved)?;
     for source in fs::read_dir(package().join("src"))? {
         let source = source?.path();
-        fs::copy(&source, kept.join(source.file_name().unwrap_or_default()))?;
+        fs::copy(&source, saved.join(source.file_name().unwrap_or_default()))?;
     }
-    Ok(kept)
+    Ok(saved)
 }
 
 #[cfg(test)]

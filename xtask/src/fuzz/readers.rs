@@ -123,8 +123,8 @@ fn build(package: &str) -> Result<Vec<Artifact>> {
 fn host() -> Result<String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc).arg("-vV").stdout_within(TOOL_LIMIT)?;
-    let said = String::from_utf8(output.stdout)?;
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    let printed = String::from_utf8(output.stdout)?;
+    let host = printed.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.ok_or("`rustc -vV` does not report the machine for which it compiles")?.to_owned())
 }
 
@@ -132,14 +132,14 @@ fn host() -> Result<String> {
 /// corpus.
 fn target(package: &str, artifact: &Artifact, seconds: u32) -> Result {
     let name = &artifact.target;
-    let kept = cargo::target_dir().join("fuzz/found").join(name);
+    let saved = cargo::target_dir().join("fuzz/found").join(name);
     let failures = cargo::target_dir().join("fuzz/failures").join(name);
-    for directory in [&kept, &failures] {
+    for directory in [&saved, &failures] {
         fs::create_dir_all(directory)?;
     }
     let mut command = Command::new(&artifact.path);
     command
-        .arg(&kept)
+        .arg(&saved)
         .arg(corpus(package, name))
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-rss_limit_mb={MEMORY_MIB}"))
@@ -148,8 +148,10 @@ fn target(package: &str, artifact: &Artifact, seconds: u32) -> Result {
     let outcome = process::capture(&mut command, Duration::from_secs(seconds.into()) + GRACE)?;
     if outcome.end != End::Exited(0) {
         let lines: Vec<&str> = outcome.stderr.lines().collect();
-        let said = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
-        return Err(format!("{name}: {}; the input is in {}\n{said}", outcome.end, failures.display()).into());
+        let printed = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
+        return Err(
+            format!("{name}: {}; the input is in {}\n{printed}", outcome.end, failures.display()).into()
+        );
     }
     println!("{name}: {}", outcome.stderr.lines().last().unwrap_or_default());
     Ok(())

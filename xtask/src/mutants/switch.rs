@@ -18,13 +18,13 @@ pub(super) const REACHED: &str = "PUNCTUAL_MUTANTS_REACHED";
 pub(crate) struct Switched {
     pub(crate) text: String,
     /// The range of each mutation in the text, with its number.
-    places: Vec<(Range<usize>, usize)>,
+    positions: Vec<(Range<usize>, usize)>,
 }
 
 impl Switched {
     /// Inserts mutations into `source`. They must be sorted in the order in which they are found.
     pub(crate) fn new(source: &str, mutations: &[(usize, &Mutation)]) -> Self {
-        let mut switched = Self { text: String::new(), places: Vec::new() };
+        let mut switched = Self { text: String::new(), positions: Vec::new() };
         switched.put(source, 0..source.len(), mutations);
         switched
     }
@@ -45,7 +45,7 @@ impl Switched {
             );
             self.put(source, start..end, &rest[..inside]);
             let _ = write!(self.text, " }}{close}");
-            self.places.push((begin..self.text.len(), *number));
+            self.positions.push((begin..self.text.len(), *number));
             at = end;
             mutations = &rest[inside..];
         }
@@ -56,11 +56,11 @@ impl Switched {
     /// it, or those within.
     pub(crate) fn to_blame(&self, place: &Range<usize>) -> Vec<usize> {
         let contains = |a: &Range<usize>, b: &Range<usize>| a.start <= b.start && b.end <= a.end;
-        let around = self.places.iter().filter(|(range, _)| contains(range, place));
+        let around = self.positions.iter().filter(|(range, _)| contains(range, place));
         match around.min_by_key(|(range, _)| range.len()) {
             Some((_, number)) => vec![*number],
             None => {
-                let within = self.places.iter().filter(|(range, _)| contains(place, range));
+                let within = self.positions.iter().filter(|(range, _)| contains(place, range));
                 within.map(|(_, number)| *number).collect()
             }
         }
@@ -166,10 +166,10 @@ mod tests {
     #[test]
     fn blames_innermost_mutation() {
         let (_, switched) = switched();
-        for (range, number) in &switched.places {
+        for (range, number) in &switched.positions {
             assert_eq!(switched.to_blame(range), [*number]);
         }
         let outer = 0..switched.text.len();
-        assert_eq!(switched.to_blame(&outer).len(), switched.places.len(), "one of them it must be");
+        assert_eq!(switched.to_blame(&outer).len(), switched.positions.len(), "one of them it must be");
     }
 }

@@ -34,13 +34,13 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result {
     let metadata = cargo::metadata()?;
     let packages: Vec<&Value> = metadata["packages"].as_array().into_iter().flatten().collect();
-    let (published, kept): (Vec<&Value>, Vec<&Value>) =
+    let (published, released_with): (Vec<&Value>, Vec<&Value>) =
         packages.iter().partition(|package| is_published(package));
     // They are packaged after their dependencies, because a registry has those only then.
     let extras = cargo::metadata_of(&mut transports::in_extras())?;
     let extras = extras["packages"].as_array().into_iter().flatten().filter(|package| is_published(package));
     let all = published.iter().copied().chain(extras);
-    let faults: Vec<String> = all.flat_map(|package| faults(package, &kept)).collect();
+    let faults: Vec<String> = all.flat_map(|package| faults(package, &released_with)).collect();
     if !faults.is_empty() {
         return Err(format!("these manifests cannot be published:\n{}", faults.join("\n")).into());
     }
@@ -75,9 +75,9 @@ fn is_published(package: &Value) -> bool {
     package["publish"].as_array().is_none_or(|registries| !registries.is_empty())
 }
 
-/// Returns the defects of the manifest of a published package; `kept` are the packages that are not
-/// published.
-fn faults(package: &Value, kept: &[&Value]) -> Vec<String> {
+/// Returns the defects of the manifest of a published package; `released_with` are the packages
+/// that are not published.
+fn faults(package: &Value, released_with: &[&Value]) -> Vec<String> {
     let name = package["name"].as_str().unwrap_or_default();
     let mut faults = Vec::new();
     for key in ["description", "license", "readme", "rust_version"] {
@@ -106,7 +106,7 @@ fn faults(package: &Value, kept: &[&Value]) -> Vec<String> {
     let dependencies = package["dependencies"].as_array().into_iter().flatten();
     for dependency in dependencies.filter(|it| it["path"].is_string() && it["kind"] != "dev") {
         let on = dependency["name"].as_str().unwrap_or_default();
-        if kept.iter().any(|package| package["name"] == on) {
+        if released_with.iter().any(|package| package["name"] == on) {
             faults.push(format!("{name}: depends on {on}, which is not published"));
         }
         // Crates of one release share private items.

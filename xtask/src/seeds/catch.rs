@@ -21,7 +21,7 @@ const TEST_LIMIT: Duration = Duration::from_secs(300);
 /// The variable for the number of seconds that a test waits for an event that a seed prevents.
 /// Without the seed the event occurs within milliseconds; by default a test waits for a minute
 /// because of busy machines.
-const PATIENCE: (&str, &str) = ("PUNCTUAL_TEST_PATIENCE", "15");
+const TEST_TIMEOUT: (&str, &str) = ("PUNCTUAL_TEST_TIMEOUT", "15");
 
 /// The switch, if a seed is switched on.
 type Switch = Option<String>;
@@ -138,7 +138,7 @@ fn build<'a>(
 }
 
 fn run(path: &Path, target: &str, test: &str, switch: Switch) -> Result<Outcome> {
-    let mut variables = vec![(PATIENCE.0, OsStr::new(PATIENCE.1))];
+    let mut variables = vec![(TEST_TIMEOUT.0, OsStr::new(TEST_TIMEOUT.1))];
     if let Some(number) = switch.as_deref() {
         variables.push((CHOSEN, OsStr::new(number)));
         // A lower bound, which the merge gate sets for the models, would miss seeds.

@@ -213,16 +213,16 @@ fn plant(package: &'static str, texts: &[Text], mut keys: BTreeMap<String, Strin
         let before = item.path.strip_suffix(&at);
         before.is_some_and(|before| before.is_empty() || before.ends_with("::"))
     };
-    let places: Vec<_> = texts
+    let positions: Vec<_> = texts
         .iter()
         .filter(|text| text.has_names(&at))
         .flat_map(|text| text.outline().items.iter().filter(is_at).map(move |item| Place::new(text, item)))
         .collect();
-    if places.is_empty() {
+    if positions.is_empty() {
         return Err(format!("no item has the path `{at}`").into());
     }
     let mut changes = Vec::new();
-    for place in &places {
+    for place in &positions {
         changes.extend(place.changes(&keys)?.into_iter().map(|change| (place, change)));
     }
     match changes.as_slice() {

@@ -16,7 +16,7 @@ use crate::{Result, cargo};
 const NO_JOBS: [&str; 2] = ["has no job", "there are no scheduler events"];
 
 /// The recorded load: threads with priorities that lock, preempt and wake each other.
-const LOAD: [&str; 3] = ["bench", "--quick", "behaviour"];
+const LOAD: [&str; 3] = ["bench", "--quick", "behavior"];
 
 /// The recordings made here. The first omits calls of `sched_yield`; threads of the load make
 /// millions of these if they wait for a CPU that is busy. The second contains all events, with
@@ -156,13 +156,13 @@ fn agrees(punctual: &Path, recording: &Path, scratch: &Path, python: Option<&Pat
         .arg(recording);
     command.stdin(Stdio::null()).stdout(File::create(&tables)?).stderr(Stdio::piped());
     let output = command.spawn()?.output_within(RUN_LIMIT)?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    if NO_JOBS.iter().any(|none| said.contains(none)) {
+    let printed = String::from_utf8_lossy(&output.stderr);
+    if NO_JOBS.iter().any(|none| printed.contains(none)) {
         println!("no jobs");
         return Ok(true);
     }
     if !output.status.success() {
-        return Err(format!("{}: {said}", recording.display()).into());
+        return Err(format!("{}: {printed}", recording.display()).into());
     }
     for (arguments, into) in [(["report", "-t", "-N"].as_slice(), &text), (&["dump", "--options"], &options)]
     {

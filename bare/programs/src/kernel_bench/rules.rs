@@ -10,7 +10,7 @@ use punctual_kernel::{Group, OrderedGuards};
 use super::{Mutex, OrderedMutex, STACKS, Semaphore, Thread, Threads, registers, run};
 use crate::bench::{Check, Report};
 
-/// Name, rule and expectation, as in the suite `behaviour` of `punctual bench`, and the threads
+/// Name, rule and expectation, as in the suite `behavior` of `punctual bench`, and the threads
 /// that make the events.
 struct Rule {
     slug: &'static str,
@@ -75,7 +75,7 @@ const RUNS: usize = 64;
 
 /// Checks the rules and prints the observations.
 pub fn check(report: &mut Report) {
-    report.suite("behaviour", "Rules of scheduling and locking");
+    report.suite("behavior", "Rules of scheduling and locking");
     report.checks();
     for rule in RULES {
         let mut text = [0; ROOM];

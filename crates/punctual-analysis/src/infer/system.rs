@@ -110,7 +110,7 @@ pub fn system(name: &str, threads: &[InferredThread], handlers: &[Handler], leng
         let name = format!("CPU {}", list.join("+"));
         if cpus.len() > 1 {
             inferred.system.assumptions.push(format!(
-                "Threads moved between CPUs {}: they are analysed as one CPU, so whatever ran on any of them displaces whatever \
+                "Threads moved between CPUs {}: they are analyzed as one CPU, so whatever ran on any of them displaces whatever \
                  is below it on all.",
                 list.join(" and ")
             ));
@@ -376,7 +376,7 @@ pub fn interrupts(system: &mut System, partition: usize, name: String, handler: 
 mod tests {
     use super::super::thread::Observation;
     use super::*;
-    use crate::analyse;
+    use crate::analyze;
 
     fn thread(name: &str, urgency: i64, cpu: u32, (period, execution): (Nanos, Nanos)) -> InferredThread {
         let mut thread = Thread::default();
@@ -426,7 +426,7 @@ mod tests {
         let threads = [thread("low", 10, 0, (1_000, 50)), thread("high", 20, 0, (100, 30))];
         let Inferred { system, threads, unbounded } = system("t", &threads, &[handler(0, 50, 3)], 50_000);
         assert_eq!((threads, unbounded.len()), (vec![0, 1], 0));
-        let bounds = analyse(&system).tasks;
+        let bounds = analyze(&system).tasks;
         let [low, high] = &bounds[..] else { panic!("{bounds:?}") };
         assert_eq!(high.as_ref().unwrap().response, 2 + 30 + 3);
         // 50 + 30 + 3 + 3 = 86; 86 + 2 < 100, so no further job arrives.
@@ -479,7 +479,7 @@ mod tests {
             found.unbounded,
             [(1, "`once` has no bound: the releases of its jobs were not recorded.".to_owned())]
         );
-        assert_eq!(analyse(&found.system).tasks[0].as_ref().unwrap().response, 2 + 50 + 7);
+        assert_eq!(analyze(&found.system).tasks[0].as_ref().unwrap().response, 2 + 50 + 7);
     }
 
     #[test]
@@ -519,7 +519,7 @@ mod tests {
         assert_eq!(names, ["one", "below", "one, long wait"]);
         let [one, _, long] = &found.system.tasks[..] else { panic!("{names:?}") };
         assert_eq!((one.suspension.unwrap().total, long.execution), (10, 890));
-        let bounds = analyse(&found.system).tasks;
+        let bounds = analyze(&found.system).tasks;
         let responses: Vec<u64> = bounds.iter().map(|bound| bound.as_ref().unwrap().response).collect();
         assert!(responses[0] >= 1_100 && responses[0] < 2_000, "{responses:?}");
         // To the thread below, the long wait counts as execution.
@@ -570,7 +570,7 @@ mod tests {
         let [one, _, long] = &system.tasks[..] else { panic!("{system:?}") };
         assert_eq!((one.execution, long.name.as_str(), long.execution), (10, "one, long", 40));
         assert_eq!(long.arrivals.as_ref().unwrap().distance(2), Some(200));
-        let bounds = analyse(&system).tasks;
+        let bounds = analyze(&system).tasks;
         // The long job delays the next one: 40 + 10, and then 10 that wait for 10.
         assert_eq!(bounds[0].as_ref().unwrap().response, 50);
         assert_eq!(bounds[1].as_ref().unwrap().response, 2 + 20 + 40 + 2 * 10);

@@ -53,15 +53,15 @@ pub(super) fn combine(
         resources: resources.iter().map(|it| it.name.clone()).collect(),
         tasks: tasks.iter().map(|it| it.name.clone()).collect(),
     };
-    let places = resources.len();
+    let resource_count = resources.len();
     for (at, resource) in resources.into_iter().enumerate() {
         let protocol = match resource.protocol {
             ModelProtocol::Srp => Protocol::Srp,
             // Group numbers are arbitrary; they become indices of a list that is at most twice as
             // long as the resources.
-            ModelProtocol::Msrp => {
-                Protocol::Msrp { group: resource.group.map_or(places + at, |it| it.min(2 * places)) }
-            }
+            ModelProtocol::Msrp => Protocol::Msrp {
+                group: resource.group.map_or(resource_count + at, |it| it.min(2 * resource_count)),
+            },
             ModelProtocol::Pcp => Protocol::Pcp,
             ModelProtocol::None => Protocol::Unlocked,
         };
@@ -410,9 +410,9 @@ impl Combination {
         let mut spawns = Vec::new();
         // Without a profile, an app reaches its spawns earlier by the profiling cost of its
         // critical sections, all of which may precede the spawn.
-        let places = self.profile.partitions.iter().map(|it| it.profiling().lock);
+        let resource_count = self.profile.partitions.iter().map(|it| it.profiling().lock);
         let holds = measured.holds().iter().map(|hold| hold.most_per_job.unwrap_or(0));
-        let profiled = holds.fold(0, Nanos::saturating_add).saturating_mul(places.max().unwrap_or(0));
+        let profiled = holds.fold(0, Nanos::saturating_add).saturating_mul(resource_count.max().unwrap_or(0));
         for spawn in measured.spawns().iter().filter(|spawn| spawn.most_per_job > 0) {
             let Some(task) = self.names.tasks.iter().position(|name| *name == spawn.task) else {
                 let path = [Step::Key("tasks"), Step::At(place.unwrap_or(0)), Step::Key("spawns")];

@@ -9,7 +9,7 @@ use punctual_report::format::format_part;
 
 use super::Source;
 use super::file::{PROFILES, Profile, ProfilePartition, ProfileTask};
-use crate::analyse::{analyse, of_run};
+use crate::analyze::{analyze, of_run};
 use crate::arrival::Stream;
 use crate::bound::Analysis;
 use crate::schema::{self, InputError, Problem, Step};
@@ -220,7 +220,7 @@ impl Comparison {
         let corrected = |excesses: &mut dyn Iterator<Item = &Excess>| {
             let mut system = system.clone();
             excesses.for_each(|excess| (excess.correct)(&mut system));
-            of_run(&system, &analyse(&system))
+            of_run(&system, &analyze(&system))
         };
         let bounds = of_run(system, analysis);
         let alone: Vec<Vec<Option<Nanos>>> =
@@ -270,11 +270,11 @@ impl Comparison {
             });
         }
         if sentences.is_empty() {
-            let beyond = self
+            let overshoot = self
                 .excesses
                 .iter()
                 .map(|it| format!("Beyond the model, though in no bound's way: {}.", it.sentence));
-            sentences.extend(beyond);
+            sentences.extend(overshoot);
         }
         sentences
     }

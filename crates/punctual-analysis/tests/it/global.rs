@@ -3,7 +3,7 @@
 
 use crate::support::random::Random;
 use crate::support::{system, task};
-use punctual_analysis::analyse;
+use punctual_analysis::analyze;
 use punctual_analysis::system::{Executor, Partition, System};
 
 const CPUS: usize = 2;
@@ -100,7 +100,7 @@ fn bounds_hold_and_improve_on_2007() {
     let (mut compared, mut shorter, mut attained, mut only_now) = (0, 0, 0, 0);
     for _ in 0..400 {
         let system = global(&mut random);
-        let analysis = analyse(&system);
+        let analysis = analyze(&system);
         let seen = simulated(&system, &mut random);
         let found: Vec<Option<u64>> =
             analysis.tasks.iter().map(|it| it.as_ref().ok().map(|it| it.response)).collect();

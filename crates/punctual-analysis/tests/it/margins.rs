@@ -7,7 +7,7 @@ use punctual_analysis::bound::NoBound;
 use punctual_analysis::margin::{AllExecutions, all_executions, margins};
 use punctual_analysis::system::{Executor, Spawn, Suspension, System};
 use punctual_analysis::time::Ratio;
-use punctual_analysis::{analyse, first_miss};
+use punctual_analysis::{analyze, first_miss};
 
 fn random_system(random: &mut Random, count: usize, total: f64) -> System {
     let shares = random.utilizations(count, total);
@@ -54,7 +54,7 @@ fn verdict_follows_bounds() {
                 task.suspension = Some(Suspension { total, times: random.within(1, 2) });
             }
         }
-        let analysis = analyse(&system);
+        let analysis = analyze(&system);
         let misses = |at: &usize| {
             let deadline = system.tasks[*at].deadline.expect("each has one");
             !analysis.tasks[*at].as_ref().is_ok_and(|bound| bound.response <= deadline)
@@ -139,7 +139,7 @@ fn margins_accept_deadline_met_in_busy_window_too_long_to_compute() {
     };
     assert_eq!((1..=3).map(response).max(), Some(6 * ms - 2));
     assert!((4..=3_000).all(|jobs| response(jobs) == response(jobs - 3) - 3));
-    assert_eq!(analyse(&system).tasks[1], Err(NoBound::TooLong));
+    assert_eq!(analyze(&system).tasks[1], Err(NoBound::TooLong));
     assert_eq!(first_miss(&system, None), None);
     // One more thousandth overloads the CPU.
     assert_eq!(all_executions(&system), AllExecutions { permille: 1_000, first: Some(1) });

@@ -2,7 +2,7 @@
 
 use punctual_analysis::measured::{Source, read};
 use punctual_analysis::system::System;
-use punctual_analysis::{analyse, of_run};
+use punctual_analysis::{analyze, of_run};
 
 const MODEL: &str = r#"{ "schema": "punctual-model/1", "app": "arm",
   "partitions": [{ "name": "main", "executor": "preemptive", "cpu": null }],
@@ -44,7 +44,7 @@ fn counts_machine_interference_once() {
     assert_eq!((system.tasks[0].execution, machine.execution), (7_000, 85_000));
     // At most once in an interval as long as the run.
     assert_eq!(machine.arrivals.before(1_000_000_000), Some(1));
-    let response = analyse(&system).tasks[0].as_ref().unwrap().response;
+    let response = analyze(&system).tasks[0].as_ref().unwrap().response;
     assert_eq!(response, 92_000);
     assert!(
         system.assumptions.iter().any(|it| it.contains("once in a busy window")),
@@ -140,7 +140,7 @@ fn profiled(schema: &str, profiling: &str) -> System {
 #[test]
 fn profiling_cost_counts_only_in_bounds_of_the_run() {
     let of = |system: &System| {
-        let analysis = analyse(system);
+        let analysis = analyze(system);
         let bounds: Vec<u64> = analysis.tasks.iter().map(|it| it.as_ref().unwrap().response).collect();
         (bounds, of_run(system, &analysis))
     };
@@ -176,7 +176,7 @@ fn constant_lateness_is_not_jitter() {
         );
         let model = Source { file: "model.json", text: &model };
         let system = read(model, Source { file: "profile.json", text: &text }, None, &without[1..]).unwrap();
-        let analysis = analyse(&system);
+        let analysis = analyze(&system);
         let response = |at: usize| analysis.tasks[at].as_ref().unwrap().response;
         [response(0), response(1)]
     };
@@ -214,7 +214,7 @@ fn spawned_tasks_inherit_arrivals_of_sole_caller() {
         let without = ["act".to_owned()];
         let model = Source { file: "model.json", text: &model };
         let system = read(model, Source { file: "profile.json", text: &text }, None, &without).unwrap();
-        analyse(&system).tasks[1].as_ref().unwrap().response
+        analyze(&system).tasks[1].as_ref().unwrap().response
     };
     // C of both with their dispatch, and the kernel's part in the releases of both; or of neither,
     // because the caller's release is over when its job starts.
@@ -272,7 +272,7 @@ fn requests_of_unknown_nesting_lie_inside_other_sections() {
         let model = Source { file: "model.json", text: TWO };
         let system = read(model, Source { file: "profile.json", text: &profile }, None, &[]).unwrap();
         let is_assumed = system.assumptions.iter().any(|it| it.contains("while they hold another resource"));
-        (analyse(&system).tasks[0].as_ref().unwrap().blocking.unwrap().time, is_assumed)
+        (analyze(&system).tasks[0].as_ref().unwrap().blocking.unwrap().time, is_assumed)
     };
     assert_eq!(blocking(r#", "nested": false"#), (10_000, false));
     assert_eq!(blocking(r#", "nested": true"#), (17_000, false));

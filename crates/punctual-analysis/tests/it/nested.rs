@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use crate::support::random::Random;
 use crate::support::{section, system, task};
-use punctual_analysis::analyse;
+use punctual_analysis::analyze;
 use punctual_analysis::margin::margins;
 use punctual_analysis::system::{Nesting, Partition, Protocol, Resource, Section, System};
 
@@ -239,7 +239,7 @@ fn random_jobs(random: &mut Random, system: &System, steps: &[Vec<Step>]) -> Vec
 }
 
 fn bounds(system: &System) -> Vec<Option<u64>> {
-    analyse(system).tasks.iter().map(|outcome| outcome.as_ref().ok().map(|bound| bound.response)).collect()
+    analyze(system).tasks.iter().map(|outcome| outcome.as_ref().ok().map(|bound| bound.response)).collect()
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn counts_spinning_inside_local_section() {
     system.update_ceilings();
     // `far` spins for 2, `low` for 7, and is displaced by `high`.
     assert_eq!(bounds(&system), [Some(20 + 7 + 5), Some(5 + 10 + 7), Some(9 + 2)]);
-    let blocking = analyse(&system).tasks[1].as_ref().unwrap().blocking.unwrap();
+    let blocking = analyze(&system).tasks[1].as_ref().unwrap().blocking.unwrap();
     assert_eq!((blocking.resource, blocking.time, blocking.spinning), (Some(0), 17, 7));
     // The longer `g` is held, the longer is `l`, by as much.
     system.tasks[1].deadline = Some(30);

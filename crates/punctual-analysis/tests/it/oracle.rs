@@ -53,7 +53,7 @@ fn demand(system: &System, at: usize) -> Demand {
 /// Compares all bounds with those of `oracle`, which receives the task, its rivals, and the
 /// blocking.
 fn compare(system: &System, oracle: impl Fn(usize, &[Demand], u64) -> Option<u64>) -> usize {
-    let analysis = punctual_analysis::analyse(system);
+    let analysis = punctual_analysis::analyze(system);
     let mut compared = 0;
     for (at, outcome) in analysis.tasks.iter().enumerate() {
         let Ok(bound) = outcome else { continue };
@@ -139,7 +139,7 @@ fn writes_sets_for_pycpa() {
     let path = std::env::var_os("PUNCTUAL_PYCPA_FILE").expect("PUNCTUAL_PYCPA_FILE names a file");
     let sets = (1..=300).map(|seed| {
         let system = random_system(&mut Random::new(seed), false);
-        let analysis = punctual_analysis::analyse(&system);
+        let analysis = punctual_analysis::analyze(&system);
         let tasks = system.tasks.iter().zip(&analysis.tasks).rev().map(|(task, outcome)| {
             let (period, jitter) = (task.arrivals.as_ref().unwrap().window(), task.jitter);
             let bound = outcome.as_ref().ok().filter(|it| jitter == 0 || period > it.window + jitter);

@@ -119,7 +119,7 @@ fn exact_bounds_are_attained(shape: Shape, sets: u64) {
     let mut compared = 0;
     for seed in 1..=sets {
         let system = random_system(&mut Random::new(seed), shape);
-        let analysis = punctual_analysis::analyse(&system);
+        let analysis = punctual_analysis::analyze(&system);
         for (at, outcome) in analysis.tasks.iter().enumerate() {
             let Ok(bound) = outcome else { continue };
             if bound.exactness != Exactness::Exact || bound.window > 200 {
@@ -194,7 +194,7 @@ fn no_job_exceeds_its_bound() {
         for seed in 1..=400 {
             let mut random = Random::new(seed);
             let system = random_system(&mut random, shape);
-            let analysis = punctual_analysis::analyse(&system);
+            let analysis = punctual_analysis::analyze(&system);
             let jobs = random_jobs(&mut random, &system, 3_000);
             let observed = longest_responses(&jobs, rules, system.tasks.len(), 4_000);
             // The verdict that ends early must equal that of the bounds.
@@ -243,7 +243,7 @@ fn no_job_exceeds_offset_bound() {
     for seed in 1..=300 {
         let mut random = Random::new(seed);
         let system = random_transactions(&mut random);
-        let analysis = punctual_analysis::analyse(&system);
+        let analysis = punctual_analysis::analyze(&system);
         let misses = punctual_analysis::first_miss(&system, None).is_some();
         assert_eq!(misses, !analysis.is_schedulable(&system), "seed {seed}");
         let mut jobs = Vec::new();

@@ -64,7 +64,7 @@ fn lehoczky_fifth_job_is_worst() {
     let set = [(70, 26), (100, 62)];
     let system = periodic(&set);
     assert_eq!(played(&set), [26, 118]);
-    let bound = punctual_analysis::analyse(&system).tasks[1].clone().unwrap();
+    let bound = punctual_analysis::analyze(&system).tasks[1].clone().unwrap();
     assert_eq!((bound.own.jobs, bound.released, bound.window), (5, 400, 518));
 }
 
@@ -181,7 +181,7 @@ fn palencia_gonzalez_harbour_two_chains() {
         place("a6", 1, 0, 10, 0, None),
     ];
     let system = System { partitions: vec![Partition::default(); 3], ..system(tasks) };
-    let analysis = punctual_analysis::analyse(&system);
+    let analysis = punctual_analysis::analyze(&system);
     let end = |tasks: [usize; 3]| {
         let chain = Chain { name: "".into(), tasks: tasks.into(), link: Link::Spawned, deadline: None };
         reaction(&system, &analysis, &chain)
@@ -198,7 +198,7 @@ fn offsets_separate_tasks() {
     (system.tasks[0].offset, system.tasks[1].offset) = (Some(0), Some(10));
     // The lowest task has no offset: it starts with the second and meets the first before it ends.
     assert_eq!(responses(&system), [6, 8, 17]);
-    let bound = punctual_analysis::analyse(&system).tasks[1].clone().unwrap();
+    let bound = punctual_analysis::analyze(&system).tasks[1].clone().unwrap();
     assert_eq!((bound.without_offsets, bound.exactness), (Some(14), Exactness::Sufficient));
     // If the first is up to 12 late, a job due 10 before the second is ready with it, and the next
     // job 10 after.
@@ -257,7 +257,7 @@ fn spinning_is_part_of_execution() {
 /// No bound exists if the tasks at and above a level need more than the CPU.
 #[test]
 fn names_overloaded_tasks() {
-    let analysis = punctual_analysis::analyse(&periodic(&[(10, 6), (20, 6), (40, 8)]));
+    let analysis = punctual_analysis::analyze(&periodic(&[(10, 6), (20, 6), (40, 8)]));
     assert!(analysis.tasks[1].is_ok());
     let Err(NoBound::Overload { tasks, utilization, .. }) = &analysis.tasks[2] else {
         panic!("{analysis:?}")
@@ -277,7 +277,7 @@ fn names_overload_of_mutually_spawning_tasks() {
         Spawn { task: 2, most: 1, earliest: 0, in_section: true },
     ];
     tasks[1].spawns = vec![Spawn { task: 2, most: 1, earliest: 0, in_section: true }];
-    let analysis = punctual_analysis::analyse(&system(tasks));
+    let analysis = punctual_analysis::analyze(&system(tasks));
     assert!(matches!(analysis.tasks[1], Err(NoBound::Overload { .. })), "{analysis:?}");
     assert!(matches!(analysis.tasks[2], Err(NoBound::DependsOn(1))), "{analysis:?}");
 }
@@ -302,7 +302,7 @@ fn suspension_is_not_reported_as_demand() {
         own.suspension = Some(Suspension { total: 900, times: 1 });
         own.deadline = Some(5_000);
         let system = system([vec![own], above].concat());
-        let analysis = punctual_analysis::analyse(&system);
+        let analysis = punctual_analysis::analyze(&system);
         punctual_analysis::explain::explain(&system, &analysis, 0).concat()
     };
     assert_eq!(with(vec![]), "`a` has no bound: it executes and waits for 110.0 % of its period.");
@@ -319,7 +319,7 @@ fn suspension_is_not_reported_as_demand() {
 fn full_utilization_with_jitter_is_unbounded() {
     let mut system = periodic(&[(20, 5), (40, 10), (80, 40)]);
     system.tasks[0].jitter = 1;
-    let analysis = punctual_analysis::analyse(&system);
+    let analysis = punctual_analysis::analyze(&system);
     assert!(matches!(analysis.tasks[2], Err(NoBound::Overload { .. })));
     let why = punctual_analysis::explain::explain(&system, &analysis, 2).concat();
     assert!(why.contains("need 100.0 % of the CPU, which leaves no time to catch up"), "{why}");

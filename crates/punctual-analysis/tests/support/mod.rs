@@ -62,7 +62,7 @@ pub(crate) fn overheads(release: u64, dispatch: u64, lock: u64, preemption: u64)
 
 /// Returns the responses, all of which must exist. Also checks that the terms of each add up to it.
 pub(crate) fn responses(system: &System) -> Vec<u64> {
-    let analysis = punctual_analysis::analyse(system);
+    let analysis = punctual_analysis::analyze(system);
     let responses = analysis.tasks.iter().zip(&system.tasks).map(|(outcome, task)| {
         let bound = outcome.as_ref().unwrap_or_else(|error| panic!("{}: {error:?}", task.name));
         assert_eq!(bound.sum_of_terms(), bound.window, "{}: {bound:?}", task.name);

@@ -7,7 +7,7 @@ use punctual_report::format::format_nanos;
 use punctual_report::scale::{Log, decade_of_time, decades};
 use punctual_report::svg::{Anchor, Mark, Svg, fitted, width as text_width};
 
-use crate::grouping::{Group, colour};
+use crate::grouping::{Group, color};
 use crate::model::{Published, Row};
 use crate::stats::Distribution;
 
@@ -65,7 +65,7 @@ fn draw_in((class, width, left): (&str, f64, f64), group: &Group<'_>) -> String 
         base += GAP + STRIP;
         let doubtful = if row.why.is_empty() { "" } else { " doubtful" };
         let mark = Mark::none().data("row", &row.id);
-        svg.group(&format!("{}{doubtful}", colour(&row.subject)), &mark, |svg| {
+        svg.group(&format!("{}{doubtful}", color(&row.subject)), &mark, |svg| {
             strip(row, figures, &axis, (left, width), base, svg)
         });
     }

@@ -5,7 +5,7 @@ use punctual_report::format::format_nanos;
 use punctual_report::scale::{Log, decade_of_time, decades};
 use punctual_report::svg::{Anchor, Mark, Svg};
 
-use crate::grouping::colour;
+use crate::grouping::color;
 use crate::model::{Row, Suite};
 use crate::stats::Distribution;
 use crate::subject::X;
@@ -79,7 +79,7 @@ fn curve(operation: &str, points: &[(&Row, f64, &Distribution)]) -> String {
     subjects.dedup();
     let mut taken = Vec::new();
     for subject in subjects {
-        svg.group(colour(subject), &Mark::none().data("curve", subject), |svg| {
+        svg.group(color(subject), &Mark::none().data("curve", subject), |svg| {
             let of_it: Vec<_> = points.iter().filter(|(row, ..)| row.subject == subject).collect();
             for (class, name, value) in LINES {
                 let line: Vec<(f64, f64)> =

@@ -80,8 +80,10 @@ fn key_figures(run: &Run, comparison: Option<&Comparison>) -> Vec<Figure> {
     let judged =
         run.checks().filter(|check| matches!(check.verdict, Verdict::Passed | Verdict::Failed)).count();
     if run.checks().next().is_some() {
-        let kept = format!("{} of {judged}", judged - run.failures());
-        figures.push(Figure::new("Rules kept", kept, "by the order of events").fault_if(run.failures() > 0));
+        let satisfied = format!("{} of {judged}", judged - run.failures());
+        figures.push(
+            Figure::new("Rules kept", satisfied, "by the order of events").fault_if(run.failures() > 0),
+        );
     }
     if let Some((row, max)) = longest(run.rows().filter(|row| is_latency(row))) {
         let of = format!("{}, {}", row.operation, row.condition.as_deref().unwrap_or_default());

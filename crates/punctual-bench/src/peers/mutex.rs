@@ -48,15 +48,15 @@ impl Mutex {
         self.finish(critical)
     }
 
-    /// Like [`with`](Self::with), but gives up after `patience`, which also ends a deadlock.
+    /// Like [`with`](Self::with), but gives up after `timeout`, which also ends a deadlock.
     pub(crate) fn with_timeout<R>(
         &self,
-        patience: Duration,
+        timeout: Duration,
         critical: impl FnOnce() -> R,
     ) -> Result<R, TimedOut> {
         // This call's limit is on `CLOCK_REALTIME`.
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-        let ns = now.tv_nsec as u64 + patience.as_nanos() as u64;
+        let ns = now.tv_nsec as u64 + timeout.as_nanos() as u64;
         let until = libc::timespec {
             tv_sec: now.tv_sec as libc::time_t + (ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (ns % 1_000_000_000) as libc::c_long,
@@ -140,14 +140,14 @@ mod tests {
     fn excludes_second_owner_and_times_out() {
         for protocol in [Protocol::None, Protocol::Inherit] {
             let mutex = Mutex::new(protocol);
-            let patience = Duration::from_millis(1);
+            let timeout = Duration::from_millis(1);
             assert_eq!(mutex.with(|| 1), 1);
             std::thread::scope(|scope| {
                 let other =
-                    mutex.with(|| crate::rt::spawn(scope, || mutex.with_timeout(patience, || ())).join());
+                    mutex.with(|| crate::rt::spawn(scope, || mutex.with_timeout(timeout, || ())).join());
                 assert_eq!(other.unwrap(), Err(TimedOut));
             });
-            assert_eq!(mutex.with_timeout(patience, || 2), Ok(2));
+            assert_eq!(mutex.with_timeout(timeout, || 2), Ok(2));
         }
     }
 }

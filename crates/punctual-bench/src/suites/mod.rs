@@ -1,6 +1,6 @@
 //! The suites. A new suite is a module with a `SUITE`, and an entry in [`ALL`].
 
-pub mod behaviour;
+pub mod behavior;
 pub mod curves;
 pub mod endurance;
 pub mod executors;
@@ -20,7 +20,7 @@ pub use crate::suite::Registration;
 pub const ALL: [Registration; 10] = [
     periods::SUITE,
     rtos::SUITE,
-    behaviour::SUITE,
+    behavior::SUITE,
     latency::SUITE,
     executors::SUITE,
     hourglass::SUITE,

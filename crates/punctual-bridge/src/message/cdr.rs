@@ -115,7 +115,7 @@ macro_rules! scalars {
 
                 fn decode(from: &mut Decoder<'_>) -> Self {
                     let value = Self::from_le_bytes(from.take());
-                    from.look(Number::$number(value.into()));
+                    from.check_number(Number::$number(value.into()));
                     value
                 }
             }

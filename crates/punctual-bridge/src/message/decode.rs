@@ -101,7 +101,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Checks that a number is finite, if it must be.
-    pub(super) fn look(&mut self, number: Number) {
+    pub(super) fn check_number(&mut self, number: Number) {
         let is_finite = match number {
             Number::Single(value) => value.is_finite(),
             Number::Double(value) => value.is_finite(),

@@ -221,7 +221,7 @@ impl Value for Byte {
 
     fn decode(from: &mut Decoder<'_>) -> Self {
         let [byte] = from.take();
-        from.look(Number::Unsigned(byte.into()));
+        from.check_number(Number::Unsigned(byte.into()));
         Self(byte)
     }
 }

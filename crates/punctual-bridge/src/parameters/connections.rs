@@ -248,9 +248,9 @@ fn answer<P: Parameters>(stream: &UnixStream, bytes: &[u8], store: &Mutex<Store<
 
 /// Returns `true` if the client has closed both directions, so it does not wait for an answer.
 fn is_abandoned(stream: &impl AsFd) -> bool {
-    let mut look = [PollFd::new(stream, PollFlags::empty())];
+    let mut polled = [PollFd::new(stream, PollFlags::empty())];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut look, Some(&now)).is_ok() && look[0].revents().contains(PollFlags::HUP)
+    poll(&mut polled, Some(&now)).is_ok() && polled[0].revents().contains(PollFlags::HUP)
 }
 
 #[cfg(test)]

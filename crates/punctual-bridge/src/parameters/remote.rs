@@ -14,7 +14,7 @@ use crate::local::{LIST, app_of, dial, sockets};
 use crate::peer::Peer;
 
 /// The time limit for an app's answer.
-const PATIENCE: Duration = Duration::from_secs(15);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The error of a request to an app.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +105,7 @@ pub struct Remote {
     app: String,
     process: u32,
     socket: String,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Remotes {
@@ -117,14 +117,14 @@ impl Remotes {
         let list = fs::read(LIST).map_err(|error| RequestError::System { what: LIST.into(), error })?;
         let mut remotes = Self::default();
         for socket in sockets(&String::from_utf8_lossy(&list), SOCKETS) {
-            remotes.look(socket);
+            remotes.probe(socket);
         }
         remotes.found.sort_by(|a, b| (&a.app, a.process).cmp(&(&b.app, b.process)));
         Ok(remotes)
     }
 
     /// Determines the owner: any user may listen under any name.
-    fn look(&mut self, socket: &str) {
+    fn probe(&mut self, socket: &str) {
         let Some(app) = app_of(socket, SOCKETS) else { return };
         // It has ended, or its backlog is full, so no other client can connect either.
         let Ok(peer) = dial(socket).and_then(|stream| Peer::of(&stream)) else { return };
@@ -137,7 +137,7 @@ impl Remotes {
             return;
         }
         let process = peer.process;
-        self.found.push(Remote { app, process, socket: socket.to_owned(), patience: PATIENCE });
+        self.found.push(Remote { app, process, socket: socket.to_owned(), timeout: REPLY_TIMEOUT });
     }
 
     /// Returns the app that `wanted` names: by app, program or process number.
@@ -239,14 +239,14 @@ impl Remote {
     }
 
     fn exchange(&self, request: &[u8]) -> io::Result<Vec<u8>> {
-        let end = Instant::now() + self.patience;
+        let end = Instant::now() + self.timeout;
         let mut stream = dial(&self.socket)?;
         // By now the name may belong to another user.
         if !Peer::of(&stream)?.is_own() {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         stream.set_nonblocking(false)?;
-        stream.set_write_timeout(Some(self.patience))?;
+        stream.set_write_timeout(Some(self.timeout))?;
         stream.write_all(request)?;
         stream.shutdown(Shutdown::Write)?;
         let answer = receive(&mut stream, end)?;

@@ -36,11 +36,11 @@ garbage
 #[test]
 fn lists_app_of_another_user_once() {
     let test = "parameters::remote::tests::lists_app_of_another_user_once";
-    let theirs = as_another_user(test, || remote("unit-others", PATIENCE));
+    let theirs = as_another_user(test, || remote("unit-others", REPLY_TIMEOUT));
     let Some((_listener, remote)) = theirs else { return };
     let mut remotes = Remotes::default();
     for _ in 0..2 {
-        remotes.look(&remote.socket);
+        remotes.probe(&remote.socket);
     }
     assert_eq!(remotes.found, []);
     assert_eq!(remotes.others, [Other { app: "unit-others".into(), user: 65534 }]);
@@ -62,10 +62,10 @@ fn sends_no_request_to_another_user() {
 }
 
 /// Returns an app at a socket of this name.
-fn remote(name: &str, patience: Duration) -> (UnixListener, Remote) {
+fn remote(name: &str, timeout: Duration) -> (UnixListener, Remote) {
     let socket = format!("{SOCKETS}{name}/{:016x}", std::process::id());
     let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&socket).unwrap()).unwrap();
-    (listener, Remote { app: name.into(), process: 1, socket, patience })
+    (listener, Remote { app: name.into(), process: 1, socket, timeout })
 }
 
 #[test]
@@ -107,7 +107,8 @@ fn rejects_malformed_answers() {
 
 #[test]
 fn lists_running_apps() {
-    let app = |app: &str, process| Remote { app: app.into(), process, socket: "".into(), patience: PATIENCE };
+    let app =
+        |app: &str, process| Remote { app: app.into(), process, socket: "".into(), timeout: REPLY_TIMEOUT };
     let other = Other { app: "theirs".into(), user: 7 };
     let none = Remotes { found: vec![], others: vec![other.clone()] };
     let error = none.named("mine").unwrap_err().to_string();

@@ -65,11 +65,11 @@ fn assigns_given_and_keeps_other_values() {
     let expected =
         Gains { pan: Axis { kp: 1.25, offset: 5 }, tilt: Axis { kp: 2.5, offset: -2 }, gain: 0.5, on: true };
     assert_eq!(changed, expected);
-    let told: Vec<String> = changes(&Gains::DEFAULT, &changed)
+    let changed_lines: Vec<String> = changes(&Gains::DEFAULT, &changed)
         .into_iter()
         .map(|Change { name, before, now }| format!("{name} {before} {now}"))
         .collect();
-    assert_eq!(told, ["pan.offset -2 5", "tilt.kp 1.25 2.5", "on false true"]);
+    assert_eq!(changed_lines, ["pan.offset -2 5", "tilt.kp 1.25 2.5", "on false true"]);
 }
 
 #[test]

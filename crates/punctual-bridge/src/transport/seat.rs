@@ -37,7 +37,7 @@ pub(super) struct Seat {
     alive: Instant,
     pub(super) silent_since: Option<Instant>,
     /// The number of lost messages that were reported, and the time of the last report.
-    told: (u64, Option<Instant>),
+    logged: (u64, Option<Instant>),
     memory: Mapping,
 }
 
@@ -80,7 +80,7 @@ impl Seat {
         let rings = rings.collect::<Option<Vec<_>>>().ok_or(io::ErrorKind::InvalidData)?;
         words[seat::MAGIC].store(SEAT_MAGIC, Ordering::Release);
         socket::admit(&stream, [topics_file.as_fd(), file.as_fd()])?;
-        let (alive, told) = (Instant::now(), (before.lost.wrapping_add(before.incoming_lost), None));
+        let (alive, logged) = (Instant::now(), (before.lost.wrapping_add(before.incoming_lost), None));
         Ok(Self {
             name,
             stream,
@@ -91,7 +91,7 @@ impl Seat {
             heartbeat: 0,
             alive,
             silent_since: None,
-            told,
+            logged,
             memory,
         })
     }
@@ -157,13 +157,13 @@ impl Seat {
     fn tell_losses(&mut self, outgoing: &[Option<Ring>], now: Instant) {
         let report = self.report(outgoing);
         let lost = report.lost.wrapping_add(report.incoming_lost);
-        let (told, at) = self.told;
+        let (logged, at) = self.logged;
         // A transport updates its position and its counts one after the other, so the sum may
         // decrease.
-        let new = lost.saturating_sub(told);
+        let new = lost.saturating_sub(logged);
         if new > 0 && at.is_none_or(|at| now.duration_since(at) >= NOTICE_INTERVAL) {
             warn(format_args!("the transport {self}: {new} more messages lost: {report}"));
-            self.told = (lost, Some(now));
+            self.logged = (lost, Some(now));
         }
     }
 

@@ -47,7 +47,8 @@ const MAX_NAMES: usize = 16;
 /// use punctual_bridge::{Bridge, Incoming, Topic, TransportServer};
 ///
 /// static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
-/// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
+/// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0
+/// });
 ///
 /// let setpoint = SETPOINT.subscribe().expect("the subscription is free");
 /// let transports = TransportServer::new("gimbal").subscribe(setpoint);
@@ -152,7 +153,7 @@ impl TransportServer {
             buffer: vec![0; buffer],
             has_new: false,
             supervised: now,
-            refused: Refused { count: 0, told: None },
+            refused: Refused { count: 0, logged: None },
             topics,
             seat_length: lengths[1],
             file,
@@ -234,14 +235,14 @@ struct Name {
 /// Connections that were refused.
 struct Refused {
     count: u64,
-    told: Option<Instant>,
+    logged: Option<Instant>,
 }
 
 impl Refused {
     fn add(&mut self, reason: &str) {
         self.count += 1;
-        if self.told.is_none_or(|told| told.elapsed() >= NOTICE_INTERVAL) {
-            self.told = Some(Instant::now());
+        if self.logged.is_none_or(|logged| logged.elapsed() >= NOTICE_INTERVAL) {
+            self.logged = Some(Instant::now());
             warn(format_args!("a transport was refused: {reason}; {} so far", self.count));
         }
     }

@@ -126,11 +126,11 @@ fn continues_without_a_failed_sink() {
                     failing: 3 written, 7 missed: out of paper\n\
                     panicking: 5 written, 5 missed: it panicked\n\
                     last: 10 written\n";
-    let said = report.to_string();
-    assert!(said.starts_with(expected), "{said}");
+    let printed = report.to_string();
+    assert!(printed.starts_with(expected), "{printed}");
     let csv = report.sinks.last().unwrap();
     assert_eq!(csv.name, "CSV of /numbers");
-    assert!(csv.error.as_ref().is_some_and(|error| error.contains("No space left")), "{said}");
+    assert!(csv.error.as_ref().is_some_and(|error| error.contains("No space left")), "{printed}");
     assert!(!report.is_complete());
 }
 
@@ -163,8 +163,8 @@ fn continues_with_a_full_sink() {
     let (topic, sink) = (&report.topics[0], &report.sinks[0]);
     assert_eq!((topic.taken + topic.lost, topic.lost), (20, 11));
     assert_eq!((sink.written, sink.dropped, sink.missed), (3, 6, 0));
-    let said = "/numbers: 9 messages, 11 lost\nmoody: 3 written, 6 dropped, because peers were blocked\n";
-    assert_eq!(report.to_string(), said);
+    let printed = "/numbers: 9 messages, 11 lost\nmoody: 3 written, 6 dropped, because peers were blocked\n";
+    assert_eq!(report.to_string(), printed);
     assert!(!report.is_complete());
 }
 

@@ -25,10 +25,10 @@ static WANTED: Incoming<Vector3> = Incoming::new("/wanted", Vector3 { x: 0.0, y:
 /// The kernel's data about the helper.
 static HELPER: Mutex<Option<Thread>> = Mutex::new(None);
 
-/// Listens, and sends one message; `tell` gets the settings of the thread that receives it.
-fn listen(tell: Sender<Thread>) -> Datagrams {
+/// Listens, and sends one message; `sender` gets the settings of the thread that receives it.
+fn listen(sender: Sender<Thread>) -> Datagrams {
     let subscription = WANTED.subscribe().expect("the subscription is free");
-    let subscription = subscription.release(move |_| tell.send(crate::threads::this()).is_ok());
+    let subscription = subscription.release(move |_| sender.send(crate::threads::this()).is_ok());
     let datagrams = Datagrams::listen("127.0.0.1:0", subscription).expect("there are free ports");
     let bytes = [&[0, 1, 0, 0], [0.5_f64; 3].map(f64::to_le_bytes).as_flattened()].concat();
     let socket = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");
@@ -81,11 +81,11 @@ mod app {
     }
 
     #[init]
-    fn init(_: init::Context, tell: Sender<Thread>) -> (Shared, Local) {
+    fn init(_: init::Context, sender: Sender<Thread>) -> (Shared, Local) {
         let bridge = Bridge::new().topic(&NUMBERS).sink(Looking).start().expect("it can start");
         let numbers = NUMBERS.publisher().expect("the publisher is free");
         publish::spawn().expect("it is spawned once");
-        (Shared {}, Local { numbers, bridge: Some(bridge), datagrams: listen(tell) })
+        (Shared {}, Local { numbers, bridge: Some(bridge), datagrams: listen(sender) })
     }
 
     #[task(local = [numbers])]
@@ -110,13 +110,13 @@ mod app {
 
 #[test]
 fn helpers_are_ordinary_threads_off_app_cpus() {
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let waits = std::thread::spawn(move || {
-        let settings = told.recv_timeout(std::time::Duration::from_secs(60)).expect("a datagram comes");
+        let settings = receiver.recv_timeout(std::time::Duration::from_secs(60)).expect("a datagram comes");
         app::end::spawn().expect("the app is running");
         settings
     });
-    let report = app::run(Config::new().until(Duration::from_secs(60)), tell).expect("nothing is required");
+    let report = app::run(Config::new().until(Duration::from_secs(60)), sender).expect("nothing is required");
     let datagrams = waits.join().expect("a datagram comes");
     let helper = HELPER.lock().unwrap().clone().expect("one message came");
     let all = cpus::list(&crate::threads::this().cpus).count();

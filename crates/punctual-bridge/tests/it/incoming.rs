@@ -97,8 +97,8 @@ fn keeps_last_valid_message() {
     datagrams.finish();
     let IncomingReport { accepted, malformed, refused, unreleased, .. } = SETPOINT.report();
     assert_eq!((accepted, malformed, refused, unreleased), (2, hostile().len() as u64, 1, 0));
-    let said = SETPOINT.report().to_string();
-    assert_eq!(said, "/setpoint: 2 messages accepted, 9 malformed, 1 refused");
+    let printed = SETPOINT.report().to_string();
+    assert_eq!(printed, "/setpoint: 2 messages accepted, 9 malformed, 1 refused");
     drop(SETPOINT.subscribe().expect("it is free again"));
 }
 
@@ -120,8 +120,8 @@ fn counts_messages_rejected_by_the_program() {
     assert_eq!(take(0.25, 0.5), Err(NotAccepted::Refused("the app's check panicked".into())));
     assert_eq!(take(0.5, 0.25), Err(NotAccepted::Unreleased));
     assert_eq!(take(0.5, 0.75), Err(NotAccepted::Unreleased));
-    let beyond = take(2.0, 0.0).unwrap_err().to_string();
-    assert_eq!(beyond, "(2, 0) is beyond -1 to 1 rad");
+    let out_of_range = take(2.0, 0.0).unwrap_err().to_string();
+    assert_eq!(out_of_range, "(2, 0) is beyond -1 to 1 rad");
     assert_eq!(reader.read().message, Vector3 { x: 0.5, y: 0.75, z: 0.0 }, "the last that was taken");
     assert_eq!(take(0.5, 0.5), Ok(()));
     let report = SETPOINT.report();

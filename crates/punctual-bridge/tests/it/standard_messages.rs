@@ -73,9 +73,9 @@ fn parameters_are_readable_by_others() {
         return skip(Need::PythonModule("mcap_ros2"), "recordings read by their schemas");
     }
     let output = output.expect("the command was available before");
-    let said = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     let expected = "['pan', 'tilt'] [0.5, -0.25] [] True\n\
                     [('axes', 2, 2)] [1.0, 2.0]\n\
                     [(1, 'sample', '2 jobs were late', [('misses', '2')])]\n";
-    assert_eq!(said, expected, "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(printed, expected, "{}", String::from_utf8_lossy(&output.stderr));
 }

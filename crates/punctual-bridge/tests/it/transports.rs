@@ -183,8 +183,8 @@ fn a_transport_answers() {
     static QUESTIONS: Topic<Vector3, 16> = Topic::new("/questions");
     static ANSWERS: Incoming<Vector3> = Incoming::new("/answers", ZERO);
     let app = name("answers");
-    let (tell, told) = channel();
-    let answers = ANSWERS.subscribe().unwrap().release(move |answer| tell.send(answer).is_ok());
+    let (sender, receiver) = channel();
+    let answers = ANSWERS.subscribe().unwrap().release(move |answer| sender.send(answer).is_ok());
     let server = TransportServer::new(&app).subscribe(answers);
     let bridge = Bridge::new().topic(&QUESTIONS).diagnostics(false).transports(server).start().unwrap();
     let mut child = start_child("answer", &app);
@@ -194,7 +194,7 @@ fn a_transport_answers() {
     let mut questions = QUESTIONS.publisher().unwrap();
     for number in 0..100 {
         publish(&mut questions, number..number + 1);
-        assert_eq!(told.recv_timeout(LIMIT).unwrap().x, f64::from(number) / 4.0);
+        assert_eq!(receiver.recv_timeout(LIMIT).unwrap().x, f64::from(number) / 4.0);
     }
     let report = bridge.finish();
     assert_eq!((report.transports[0].taken, report.transports[0].accepted), (100, 100), "{report}");
@@ -208,8 +208,8 @@ fn an_app_restarts_its_killed_transport() {
     static QUESTIONS: Topic<Vector3, 64> = Topic::new("/questions");
     static ANSWERS: Incoming<Vector3> = Incoming::new("/answers", ZERO);
     let app = name("restarts");
-    let (tell, told) = channel();
-    let answers = ANSWERS.subscribe().unwrap().release(move |answer| tell.send(answer).is_ok());
+    let (sender, receiver) = channel();
+    let answers = ANSWERS.subscribe().unwrap().release(move |answer| sender.send(answer).is_ok());
     let server = TransportServer::new(&app).subscribe(answers);
     let bridge = Bridge::new().topic(&QUESTIONS).transports(server).start().unwrap();
     let mut command = child_command("answer", &app);
@@ -224,7 +224,7 @@ fn an_app_restarts_its_killed_transport() {
         loop {
             number += 1;
             publish(&mut questions, number..number + 1);
-            match told.recv_timeout(Duration::from_millis(20)) {
+            match receiver.recv_timeout(Duration::from_millis(20)) {
                 Ok(answer) if answer.x >= f64::from(round * 1_000) / 4.0 => break,
                 _ => assert!(Instant::now() < end),
             }

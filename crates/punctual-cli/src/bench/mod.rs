@@ -12,14 +12,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::args::{Action, Bench};
 use crate::display::Display;
-use crate::output::{self, print, say};
+use crate::output::{self, message, print};
 use crate::status::{BAD_INPUT, FINDING, GOOD, INTERRUPTED};
 
 pub(crate) fn run(arguments: &Bench) -> ExitCode {
     match measure(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(message) => {
-            say!("error: {message}");
+            message!("error: {message}");
             ExitCode::from(BAD_INPUT)
         }
     }
@@ -134,7 +134,7 @@ fn finish(arguments: &Bench, run: &Run, comparison: Option<&Comparison>) -> u8 {
     let mut is_written = match run.to_json() {
         Ok(json) => arguments.json.write(outcome, || json),
         Err(error) => {
-            say!("error: --json: {error}");
+            message!("error: --json: {error}");
             false
         }
     };

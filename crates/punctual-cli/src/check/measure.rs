@@ -13,7 +13,7 @@ use punctual_analysis::bound::{Analysis, Interferer};
 use punctual_analysis::explain;
 use punctual_analysis::system::System;
 use punctual_analysis::time::{Nanos, Ratio};
-use punctual_analysis::{analyse, of_run};
+use punctual_analysis::{analyze, of_run};
 use punctual_bench::{Probe, Stop};
 use punctual_isolate::doctor::App;
 use punctual_isolate::facts::Machine;
@@ -44,7 +44,7 @@ pub(super) struct Measured {
 }
 
 pub(super) fn measure(arguments: &Check) -> Result<Measured, String> {
-    let saved = arguments.machine.as_deref().map(doctor::saved).transpose()?.map(Machine::look);
+    let saved = arguments.machine.as_deref().map(doctor::saved).transpose()?.map(Machine::read);
     if let Some(path) = &arguments.trace {
         let mut subject = Subject::new(Kind::Recording, path.display().to_string());
         infer_tasks(arguments, path, None, &mut subject)?;
@@ -96,7 +96,7 @@ fn declared_probe(arguments: &Check) -> Task {
 
 /// Measures a periodic task without work on the CPU that the doctor examines.
 fn probe(arguments: &Check) -> Result<Measured, String> {
-    let machine = Machine::look(Tree::system());
+    let machine = Machine::read(Tree::system());
     let cpu = doctor::scene(&machine)?.cpus.iter().next().unwrap_or(0);
     let (period, length) = (Duration::from_nanos(arguments.period), arguments.duration);
     let found: Probe = punctual_bench::probe(period, length, cpu, &Stop::default())
@@ -160,7 +160,7 @@ fn measure_app(arguments: &Check) -> Result<Measured, String> {
     let command = &arguments.command;
     let mut running = None;
     let files = app::run(command, arguments.duration, |process| {
-        running = Some((Machine::look(Tree::system()), process));
+        running = Some((Machine::read(Tree::system()), process));
     })?;
     let (machine, process) = running.ok_or("the app did not run")?;
     let app = doctor::app::observed(doctor::app::declared(&files.model, command)?, process);
@@ -212,7 +212,7 @@ fn prove(arguments: &Check, mut system: System, subject: &mut Subject) {
     for task in &mut system.tasks {
         task.deadline = arguments.deadline_of(&task.name).or(task.deadline);
     }
-    let analysis = analyse(&system);
+    let analysis = analyze(&system);
     add_bounds(&system, &analysis, subject);
     let of_run = of_run(&system, &analysis);
     for (task, &bound) in system.tasks.iter().zip(&of_run).filter(|_| system.of_profiled_run().is_some()) {
@@ -283,7 +283,7 @@ fn measure_program(arguments: &Check) -> Result<Measured, String> {
     let no_files = |error| format!("cannot create a directory for the recording: {error}");
     let files = app::files().map_err(no_files)?;
     let mut running = None;
-    let mut look = |process| running = Some((Machine::look(Tree::system()), process));
+    let mut read = |process| running = Some((Machine::read(Tree::system()), process));
     let recorder = ["punctual", "trace", "record"];
     let recorder = match Punctual::parse_from(recorder).command {
         crate::args::Command::Trace(crate::trace::args::Trace {
@@ -296,7 +296,7 @@ fn measure_program(arguments: &Check) -> Result<Measured, String> {
         }
         _ => unreachable!("the words above are `trace record`"),
     };
-    let recorded = record::record(&recorder, Stdio::from(io::stderr()), Some(&mut look));
+    let recorded = record::record(&recorder, Stdio::from(io::stderr()), Some(&mut read));
     match (recorded, running) {
         (Ok(_), Some((machine, process))) => {
             if let Err(why) = infer_tasks(arguments, &files.trace, Some(process), &mut subject) {
@@ -308,7 +308,7 @@ fn measure_program(arguments: &Check) -> Result<Measured, String> {
         (Err(refused), None) => {
             let mut program_run = app::App::start(&arguments.command, &[])?;
             program_run.settle();
-            let (machine, process) = (Machine::look(Tree::system()), program_run.id());
+            let (machine, process) = (Machine::read(Tree::system()), program_run.id());
             drop(program_run);
             subject.unknown.push(Unknown::new(RESPONSE_TIMES, refused.message));
             Ok(Measured { app: Some(program(&subject.name, process)), subject, machine: Some(machine) })
@@ -431,7 +431,7 @@ mod tests {
             "#
         );
         let system = schema::read("tasks.toml", &file).unwrap();
-        let cause = exceeding(&system, &analyse(&system), "./app")?;
+        let cause = exceeding(&system, &analyze(&system), "./app")?;
         Some((cause.what, cause.command.unwrap()))
     }
 

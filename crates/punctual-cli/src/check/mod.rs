@@ -16,13 +16,13 @@ use punctual_report::format::format_nanos;
 use self::args::Check;
 use self::measure::Measured;
 use self::verdict::{Answer, Verdict};
-use crate::output::{self, say};
+use crate::output::{self, message};
 
 pub(crate) fn run(arguments: &Check) -> ExitCode {
     match check(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(message) => {
-            say!("error: {message}");
+            message!("error: {message}");
             ExitCode::from(Answer::Unknown.status())
         }
     }

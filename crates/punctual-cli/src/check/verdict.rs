@@ -343,7 +343,7 @@ mod tests {
         let guest = Tree::parse("")
             .with("/sys/devices/system/cpu/online", "0-3")
             .with("/proc/cpuinfo", "flags : hypervisor");
-        let machine = Machine::look(guest);
+        let machine = Machine::read(guest);
         let unfit = examine(&Scene::new(&machine));
         let unfit = verdict(Kind::App, task(100_000, 50_000, Some(60_000)), &unfit);
         assert_eq!(unfit.answer, Answer::Unknown);

@@ -7,7 +7,7 @@ use punctual_isolate::doctor::{Finding, Fix, Report};
 use punctual_report::format::format_counted;
 
 use super::Place;
-use crate::output::{print, say};
+use crate::output::{message, print};
 use crate::status::FINDING;
 
 /// Name and description of the journal of all fixes.
@@ -106,7 +106,7 @@ pub(super) fn undo(place: &mut Place) -> Result<u8, String> {
         let undone = undone.unwrap_or_default();
         restored += undone.restored;
         for left in undone.left {
-            say!("left as it is: {}, which was `{}`: {}", left.setting, left.old, left.why);
+            message!("left as it is: {}, which was `{}`: {}", left.setting, left.old, left.why);
             if left.is_open {
                 code = FINDING;
             }
@@ -129,7 +129,7 @@ mod tests {
         let tree = Tree::parse("")
             .with("/sys/devices/system/cpu/online", "0-1")
             .with("/proc/interrupts", "CPU0 CPU1\n24: 5 1234 PCI-MSI nvme0q1\n");
-        let machine = Machine::look(tree.with("/proc/irq/24/effective_affinity_list", "1"));
+        let machine = Machine::read(tree.with("/proc/irq/24/effective_affinity_list", "1"));
         let report = examine(&Scene::new(&machine));
         let finding = report.findings.iter().find(|finding| finding.check == "interrupts").unwrap();
         let text = unfixed(finding, 1, 1);

@@ -14,7 +14,7 @@ use punctual_isolate::facts::Machine;
 use punctual_isolate::tree::Tree;
 
 use self::args::Doctor;
-use crate::output::{self, print, say};
+use crate::output::{self, message, print};
 use crate::status::{BAD_INPUT, FINDING};
 use crate::trace::text::width;
 
@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &Doctor) -> ExitCode {
     match doctor(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(message) => {
-            say!("error: {message}");
+            message!("error: {message}");
             ExitCode::from(BAD_INPUT)
         }
     }
@@ -55,7 +55,7 @@ fn doctor(arguments: &Doctor) -> Result<u8, String> {
         command => Some(app::start(command)?),
     };
     // While the app runs, so that its threads are included.
-    let machine = Machine::look(tree(arguments)?);
+    let machine = Machine::read(tree(arguments)?);
     // Ends the app.
     let app = app.map(|(_, app)| app);
     let scene = scene(&machine)?;
@@ -79,7 +79,7 @@ fn doctor(arguments: &Doctor) -> Result<u8, String> {
     }
     let is_recorded = output::write("--record", arguments.record.as_deref(), || machine.tree.recording());
     if let Some(path) = arguments.record.as_ref().filter(|_| is_recorded) {
-        say!("written: {}", path.display());
+        message!("written: {}", path.display());
     }
     if arguments.fix {
         return fix::fix(&report, &mut place);

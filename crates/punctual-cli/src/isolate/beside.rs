@@ -19,7 +19,7 @@ use punctual_trace::names::Names;
 use punctual_trace::noise::Noise;
 use punctual_trace::record::{Config, Group, Live, LiveError, drop_real_time_policy};
 
-use crate::output::say;
+use crate::output::message;
 use crate::parse::numbers;
 use crate::trace::names::{NameWatch, NewNames};
 
@@ -59,12 +59,12 @@ impl Beside {
     pub(crate) fn begin(plan: &Plan, record: bool) -> Self {
         let recorder = record.then(|| Recorder::start(plan)).and_then(|started| {
             started
-                .map_err(|why| say!("disturbances of the command are counted, but not recorded: {why}"))
+                .map_err(|why| message!("disturbances of the command are counted, but not recorded: {why}"))
                 .ok()
         });
         let tree = Tree::system();
         Self {
-            before: Account::look(&tree),
+            before: Account::read(&tree),
             stolen: stolen(&tree, plan),
             begun: Instant::now(),
             tree,
@@ -75,7 +75,7 @@ impl Beside {
     /// Ends with the command, and returns a description of the disturbances.
     pub(crate) fn end(self, plan: &Plan) -> String {
         let took = self.begun.elapsed();
-        let after = Account::look(&self.tree);
+        let after = Account::read(&self.tree);
         let now = stolen(&self.tree, plan);
         let mut out = counted(plan, &after.since(&self.before, &plan.cpus, &plan.others));
         match self.recorder.map(Recorder::end) {
@@ -213,7 +213,7 @@ fn is_own(thread: Tid, group: Option<&str>) -> bool {
 /// Returns the time for which the hypervisor has used the CPUs, in ticks of the kernel's
 /// statistics, of 10 ms each.
 fn stolen(tree: &Tree, plan: &Plan) -> Option<u64> {
-    let statistics = Statistics::look(tree);
+    let statistics = Statistics::read(tree);
     plan.cpus.iter().map(|cpu| statistics.cpu(cpu)?.stolen).sum()
 }
 

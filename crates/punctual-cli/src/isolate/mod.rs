@@ -18,7 +18,7 @@ use punctual_report::format::format_counted;
 
 use self::args::{Isolate, What};
 use self::beside::Beside;
-use crate::output::{print, say};
+use crate::output::{message, print};
 use crate::parse::numbers;
 use crate::status::{BAD_INPUT, FINDING};
 
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &Isolate) -> ExitCode {
     match isolate(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(message) => {
-            say!("error: {message}");
+            message!("error: {message}");
             ExitCode::from(BAD_INPUT)
         }
     }
@@ -55,13 +55,13 @@ impl Place {
     /// Gives back the CPUs of a killed instance.
     fn recover(&mut self) -> Result<(), String> {
         for (held, undone) in self.store.recover(&mut self.settings).map_err(|error| error.to_string())? {
-            say!(
+            message!(
                 "given back first: {}, left behind by {} ({}), which was killed",
                 held.purpose,
                 held.owner.name,
                 held.owner.process
             );
-            tell(&undone);
+            print_undone(&undone);
         }
         Ok(())
     }
@@ -69,7 +69,7 @@ impl Place {
     /// Gives CPUs back. Returns the exit code, or the reason why nothing was done.
     fn give_back(&mut self) -> Result<u8, String> {
         let undone = self.store.undo(JOURNAL, &mut self.settings).map_err(|error| error.to_string())?;
-        Ok(undone.map_or(0, |undone| tell(&undone)))
+        Ok(undone.map_or(0, |undone| print_undone(&undone)))
     }
 }
 
@@ -88,11 +88,11 @@ impl IsolatedCpus {
     pub(crate) fn take(cpus: &Cpus, record: bool) -> Result<Self, String> {
         let mut place = Place { tree: |_| Tree::system(), store: Store::system(), settings: Live::system() };
         place.recover()?;
-        let plan = plan(&Machine::look(Tree::system()), cpus)?;
+        let plan = plan(&Machine::read(Tree::system()), cpus)?;
         let (journal, refused) =
             take(&plan, &place.store, false, &mut place.settings).map_err(|error| error.to_string())?;
         for line in &refused {
-            say!("{line}");
+            message!("{line}");
         }
         let beside = Beside::begin(&plan, record);
         Ok(Self { place, plan, beside, _journal: journal })
@@ -112,7 +112,7 @@ impl IsolatedCpus {
     pub(crate) fn give_back(mut self) -> Result<u8, String> {
         let account = self.beside.end(&self.plan);
         let code = self.place.give_back();
-        say!("{account}");
+        message!("{account}");
         code
     }
 }
@@ -122,24 +122,24 @@ fn isolate(arguments: &Isolate) -> Result<u8, String> {
     if !matches!(arguments.command, What::Plan(_) | What::Boot(_)) {
         place.recover()?;
     }
-    let look = |place: &Place| Machine::look((place.tree)(arguments));
+    let read = |place: &Place| Machine::read((place.tree)(arguments));
     match &arguments.command {
         What::Plan(which) => {
-            print(&plan(&look(&place), &which.cpus)?.text());
+            print(&plan(&read(&place), &which.cpus)?.text());
             Ok(0)
         }
         What::Boot(which) => {
-            let machine = look(&place);
+            let machine = read(&place);
             plan(&machine, &which.cpus)?;
             print(&boot::text(&machine, &which.cpus));
             Ok(0)
         }
         What::Start(which) => {
-            let plan = plan(&look(&place), &which.cpus)?;
+            let plan = plan(&read(&place), &which.cpus)?;
             let (_journal, refused) =
                 take(&plan, &place.store, true, &mut place.settings).map_err(|error| error.to_string())?;
             for line in &refused {
-                say!("{line}");
+                message!("{line}");
             }
             print(&format!("{} taken; to give it back: punctual isolate stop\n", plan.cpus.named()));
             if let Some(group) = &plan.group {
@@ -168,15 +168,15 @@ fn isolate(arguments: &Isolate) -> Result<u8, String> {
             Ok(0)
         }
         What::Run { which, offline: true, heartbeat, grace, command, .. } => {
-            let options = punctual_isolate::offline::Options { patience: *heartbeat, grace: *grace };
+            let options = punctual_isolate::offline::Options { timeout: *heartbeat, grace: *grace };
             offline::run(&(place.tree)(arguments), &which.cpus, options, command, &mut place)
         }
         What::Run { which, command, no_record, .. } => {
-            let plan = plan(&look(&place), &which.cpus)?;
+            let plan = plan(&read(&place), &which.cpus)?;
             run::run(&plan, command, !no_record, &mut place)
         }
         What::Verify { which, duration } => {
-            let plan = plan(&look(&place), &which.cpus)?;
+            let plan = plan(&read(&place), &which.cpus)?;
             verify::verify(&plan, *duration, &mut place)
         }
     }
@@ -205,9 +205,9 @@ fn status(place: &Place) -> Result<u8, String> {
 }
 
 /// Prints the settings that were not restored. Returns the exit code.
-fn tell(undone: &Undone) -> u8 {
+fn print_undone(undone: &Undone) -> u8 {
     for left in &undone.left {
-        say!("left as it is: {}, which was `{}`: {}", left.setting, left.old, left.why);
+        message!("left as it is: {}, which was `{}`: {}", left.setting, left.old, left.why);
     }
     if undone.left.iter().any(|left| left.is_open) { FINDING } else { 0 }
 }

@@ -26,7 +26,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::Place;
-use crate::output::say;
+use crate::output::message;
 use crate::parse::only_cpu;
 use crate::status::FINDING;
 use crate::trace;
@@ -109,20 +109,20 @@ fn marker() -> Option<File> {
     std::env::var_os(trace::MARKS).filter(|value| value != "0")?;
     let path = trace::marker();
     let opened = File::options().write(true).open(&path);
-    opened.map_err(|error| say!("jobs are not marked in the trace: {}: {error}", path.display())).ok()
+    opened.map_err(|error| message!("jobs are not marked in the trace: {}: {error}", path.display())).ok()
 }
 
 /// The program on Linux, if there is one.
 struct LinuxProgram {
     process: Option<Child>,
     ended: Option<ExitStatus>,
-    has_been_told: bool,
+    is_terminated: bool,
 }
 
 impl LinuxProgram {
     fn start(device: &Device, command: &[OsString]) -> Result<Self, String> {
         let Some((program, arguments)) = command.split_first() else {
-            return Ok(Self { process: None, ended: None, has_been_told: false });
+            return Ok(Self { process: None, ended: None, is_terminated: false });
         };
         let mut command = Command::new(program);
         command.args(arguments);
@@ -130,7 +130,7 @@ impl LinuxProgram {
         let process = command.spawn().map_err(|error| {
             format!("{}: {error}; a program on Linux follows the program for the CPU", program.display())
         })?;
-        Ok(Self { process: Some(process), ended: None, has_been_told: false })
+        Ok(Self { process: Some(process), ended: None, is_terminated: false })
     }
 
     fn is_there(&self) -> bool {
@@ -148,11 +148,11 @@ impl LinuxProgram {
     }
 
     /// Sends SIGTERM, once.
-    fn tell(&mut self) {
-        if let Some(process) = self.process.as_ref().filter(|_| self.ended.is_none() && !self.has_been_told) {
+    fn terminate(&mut self) {
+        if let Some(process) = self.process.as_ref().filter(|_| self.ended.is_none() && !self.is_terminated) {
             // The process has not been waited for, so the number is still valid.
             let _ = kill_process(Pid::from_child(process), Signal::TERM);
-            self.has_been_told = true;
+            self.is_terminated = true;
         }
     }
 
@@ -164,7 +164,7 @@ impl LinuxProgram {
         }
         while !self.has_ended() && begun.elapsed() < limit {
             if begun.elapsed() > TERM_DELAY {
-                self.tell();
+                self.terminate();
             }
             thread::sleep(CHECK_INTERVAL);
         }
@@ -173,17 +173,20 @@ impl LinuxProgram {
                 self.ended = process.end_at_once().unwrap_or_default();
             }
             if limit > Duration::ZERO {
-                say!("error: the program on Linux did not end within {} s, and was killed", limit.as_secs());
+                message!(
+                    "error: the program on Linux did not end within {} s, and was killed",
+                    limit.as_secs()
+                );
             }
         }
         let status = self.ended.ok_or("the program on Linux does not end at SIGKILL")?;
         Ok(match status.code() {
             Some(code) => u8::try_from(code).unwrap_or(FINDING),
             // A program without a handler ends so.
-            None if self.has_been_told && status.signal() == Some(SIGTERM) => 0,
+            None if self.is_terminated && status.signal() == Some(SIGTERM) => 0,
             None => {
                 if limit > Duration::ZERO {
-                    say!("error: the program on Linux: {status}");
+                    message!("error: the program on Linux: {status}");
                 }
                 FINDING
             }
@@ -219,15 +222,15 @@ fn follow(
         let linux_has_ended = linux.has_ended();
         let on = device.is_on()?;
         show(device);
-        device.observe().iter().for_each(|lacking| say!("{lacking}"));
+        device.observe().iter().for_each(|lacking| message!("{lacking}"));
         match device.state() {
             State::Ended(code) if !on => break u8::try_from(code).unwrap_or(FINDING),
             State::Faulted(code) if !on => {
-                say!("error: the program has failed; Linux takes its CPU back");
+                message!("error: the program has failed; Linux takes its CPU back");
                 break u8::try_from(code).unwrap_or(FINDING);
             }
             _ if !on => {
-                say!("error: the CPU was turned off, but not by the program");
+                message!("error: the CPU was turned off, but not by the program");
                 break FINDING;
             }
             _ => {}
@@ -235,7 +238,10 @@ fn follow(
         if device.beat() != beat {
             (beat, heard, is_silent) = (device.beat(), Instant::now(), false);
         } else if heard.elapsed() > SILENCE_TIMEOUT && !is_silent {
-            say!("the program masks interrupts for {} s: it misses its releases", SILENCE_TIMEOUT.as_secs());
+            message!(
+                "the program masks interrupts for {} s: it misses its releases",
+                SILENCE_TIMEOUT.as_secs()
+            );
             is_silent = true;
         }
         let is_to_end = end.load(Ordering::Relaxed);
@@ -243,7 +249,7 @@ fn follow(
             // The program on Linux goes first: it may use the other one until its end.
             let since = *asked.get_or_insert_with(Instant::now);
             if since.elapsed() > TERM_DELAY {
-                linux.tell();
+                linux.terminate();
             }
         }
         if linux_has_ended
@@ -252,7 +258,7 @@ fn follow(
             device.stop()?;
         }
     };
-    device.end_observation().into_iter().for_each(|lacking| say!("{lacking}"));
+    device.end_observation().into_iter().for_each(|lacking| message!("{lacking}"));
     Ok(code)
 }
 
@@ -260,7 +266,7 @@ fn show(device: &mut Device) {
     let mut text = Vec::new();
     let missed = device.read(&mut text);
     if missed > 0 {
-        say!("{missed} bytes of the program's output were missed");
+        message!("{missed} bytes of the program's output were missed");
     }
     let mut stdout = io::stdout().lock();
     // Without a reader the program goes on.

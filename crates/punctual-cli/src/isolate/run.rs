@@ -19,7 +19,7 @@ use rustix::thread::CpuSet;
 
 use super::Place;
 use super::beside::Beside;
-use crate::output::say;
+use crate::output::message;
 use crate::status::{BAD_INPUT, FINDING};
 use crate::trace::signals::{self, Notice};
 
@@ -30,7 +30,7 @@ pub(super) fn run(plan: &Plan, command: &[OsString], record: bool, place: &mut P
     let (_journal, refused) =
         take(plan, &place.store, false, &mut place.settings).map_err(|error| error.to_string())?;
     for line in &refused {
-        say!("{line}");
+        message!("{line}");
     }
     let beside = Beside::begin(plan, record);
     let status = start(plan, command, Stdio::inherit()).and_then(|child| signals.wait(child));
@@ -38,11 +38,11 @@ pub(super) fn run(plan: &Plan, command: &[OsString], record: bool, place: &mut P
     let given_back = place.give_back();
     let code = match status {
         Ok(status) => {
-            say!("{account}");
+            message!("{account}");
             code_of(status)
         }
         Err(error) => {
-            say!("error: {}: {error}", command[0].display());
+            message!("error: {}: {error}", command[0].display());
             BAD_INPUT
         }
     };

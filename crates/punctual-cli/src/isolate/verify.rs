@@ -15,7 +15,7 @@ use rustix::process::Pid;
 use super::Place;
 use super::run::{Signals, start};
 use crate::app::files;
-use crate::output::{print, say};
+use crate::output::{message, print};
 use crate::status::FINDING;
 
 pub(super) fn verify(plan: &Plan, length: Duration, place: &mut Place) -> Result<u8, String> {
@@ -27,19 +27,19 @@ pub(super) fn verify(plan: &Plan, length: Duration, place: &mut Place) -> Result
     let signals = Signals::catch().map_err(|error| format!("cannot handle signals: {error}"))?;
     // Not taken yet, so without its group.
     let free = Plan { group: None, ..plan.clone() };
-    say!("CPU {cpu} as it is, {} for each kind of thread", format_nanos(length.as_nanos() as f64));
+    message!("CPU {cpu} as it is, {} for each kind of thread", format_nanos(length.as_nanos() as f64));
     let first = measure(&free, cpu, length, &before, &signals)?;
     let (_journal, refused) =
         take(plan, &place.store, false, &mut place.settings).map_err(|error| error.to_string())?;
     for line in &refused {
-        say!("{line}");
+        message!("{line}");
     }
-    say!("CPU {cpu} when it is taken");
+    message!("CPU {cpu} when it is taken");
     let second = measure(plan, cpu, length, &after, &signals);
     let code = place.give_back()?;
     let second = second?;
     if !(first.success() && second.success()) {
-        say!("error: a measurement failed, or was interrupted");
+        message!("error: a measurement failed, or was interrupted");
         return Ok(FINDING);
     }
     print(&side_by_side(&rows(&before)?, &rows(&after)?));

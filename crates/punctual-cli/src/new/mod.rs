@@ -12,7 +12,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use self::args::New;
 use self::board::Board;
-use crate::output::{print, say};
+use crate::output::{message, print};
 use crate::status::BAD_INPUT;
 
 /// A file of a crate: its path in it, and its text, in which placeholders such as `@NAME@` are
@@ -116,7 +116,7 @@ pub(crate) fn run(arguments: &New) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(message) => {
-            say!("error: {message}");
+            message!("error: {message}");
             ExitCode::from(BAD_INPUT)
         }
     }

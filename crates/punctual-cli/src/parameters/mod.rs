@@ -9,7 +9,7 @@ use punctual_bridge::parameters::{Remote, Remotes, RequestError, assignments};
 use serde_json::json;
 
 use self::args::{Get, Set};
-use crate::output::{print, say};
+use crate::output::{message, print};
 use crate::status::{BAD_INPUT, FINDING};
 
 pub(crate) fn get(arguments: &Get) -> ExitCode {
@@ -26,7 +26,7 @@ fn end(ended: Result<bool, String>) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => FINDING.into(),
         Err(message) => {
-            message.lines().for_each(|line| say!("error: {line}"));
+            message.lines().for_each(|line| message!("error: {line}"));
             ExitCode::from(BAD_INPUT)
         }
     }

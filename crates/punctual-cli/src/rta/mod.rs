@@ -11,18 +11,18 @@ use std::process::ExitCode;
 use punctual_analysis::bound::{Analysis, NoBound};
 use punctual_analysis::margin::{Margins, margins};
 use punctual_analysis::system::System;
-use punctual_analysis::{analyse, assign, explain, json, measured, of_run, schema};
+use punctual_analysis::{analyze, assign, explain, json, measured, of_run, schema};
 
 use self::args::Rta;
 use crate::app;
-use crate::output::{self, print, say};
+use crate::output::{self, message, print};
 use crate::status::{BAD_INPUT, FINDING};
 
 pub(crate) fn run(arguments: &Rta) -> ExitCode {
     match rta(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(message) => {
-            say!("error: {message}");
+            message!("error: {message}");
             ExitCode::from(BAD_INPUT)
         }
     }
@@ -53,7 +53,7 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
     }
     let compared = arguments.profile.as_ref().filter(|_| file.is_some_and(|file| !file.is_model));
     let compared = compared.map(|profile| compare(&mut system, profile)).transpose()?;
-    let analysis = analyse(&system);
+    let analysis = analyze(&system);
     let of_run = of_run(&system, &analysis);
     let margins = margins(&system);
     let contradictions = match &compared {
@@ -61,14 +61,14 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
         None => text::contradictions(&system, &of_run),
     };
     if arguments.json.is_printed() {
-        compared.iter().flat_map(|_| &contradictions).for_each(|sentence| say!("{sentence}"));
+        compared.iter().flat_map(|_| &contradictions).for_each(|sentence| message!("{sentence}"));
     }
     let mut is_written = arguments.json.write(
         || text::report(&system, &analysis, &margins, contradictions),
         || json::json(&system, &analysis, &margins),
     );
     for sentence in recorded.iter().flat_map(|recorded| recorded.contradictions(&system, &analysis)) {
-        say!("{sentence}");
+        message!("{sentence}");
     }
     is_written &=
         output::write("--html", arguments.html.as_deref(), || page::page(&system, &analysis, &margins));
@@ -191,9 +191,9 @@ fn verdict(
         };
         is_bad |=
             matches!(reason, NoBound::Overload { .. } | NoBound::Suspension { .. } | NoBound::NoArrivals);
-        say!("error: {}: {}", place(at), explain::why_none(system, at, reason));
+        message!("error: {}: {}", place(at), explain::why_none(system, at, reason));
         if !fix.is_empty() {
-            say!("  fix: {fix}");
+            message!("  fix: {fix}");
         }
     }
     if is_bad {
@@ -204,7 +204,7 @@ fn verdict(
     }
     match arguments.fail_under {
         Some(least) if margins.all.percent() < least => {
-            say!(
+            message!(
                 "error: --fail-under: every C may grow by {:.1} %, less than {least} %",
                 margins.all.percent()
             );

@@ -278,13 +278,13 @@ pub(super) fn chains(system: &System, analysis: &Analysis) -> Table {
 pub(crate) fn contradictions(system: &System, of_run: &[Option<u64>]) -> Vec<String> {
     let seen = system.tasks.iter().zip(of_run).filter_map(|(task, bound)| {
         let (seen, bound) = (task.observed.response?, (*bound)?);
-        let beyond = seen.checked_sub(bound).filter(|&beyond| beyond > 0)?;
+        let excess = seen.checked_sub(bound).filter(|&excess| excess > 0)?;
         Some(format!(
             "The model does not match the run: a job of `{}` took {}, {} more than its bound. No \
              term contains that time; punctual trace report shows its cause.",
             task.name,
             format_part(seen),
-            format_part(beyond)
+            format_part(excess)
         ))
     });
     seen.collect()

@@ -17,12 +17,12 @@ use punctual_report::format::format_counted;
 use punctual_trace::record::{Config, Recording};
 use punctual_trace::write::dat;
 
-use crate::output::say;
+use crate::output::message;
 
 /// Time recorded after an incident, to include the app's reaction.
 const AFTERWARDS: Duration = Duration::from_millis(100);
 /// Maximum time that the start of an app waits for the recording.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of files. Each contains the buffers of all CPUs, 8 MiB each.
 const MAX_FILES: u32 = 8;
 
@@ -59,8 +59,8 @@ impl Flight {
         let (answer, answered) = mpsc::channel();
         self.ask(Request::Begin(answer));
         // The app need not wait for a recorder that is busy with an earlier incident.
-        if answered.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
-            say!("supervise: the app starts before its trace does: the recorder is busy");
+        if answered.recv_timeout(WRITE_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
+            message!("supervise: the app starts before its trace does: the recorder is busy");
         }
     }
 
@@ -125,7 +125,7 @@ impl Recorder {
         match Recording::start(self.config.clone(), &self.place) {
             Ok(recording) => self.recording = Some(recording),
             Err(error) => {
-                say!("supervise: no trace is kept: {error}");
+                message!("supervise: no trace is kept: {error}");
                 self.clear();
             }
         }
@@ -136,16 +136,16 @@ impl Recorder {
         let Some(recording) = self.recording.take() else { return };
         match self.write(recording, file) {
             Ok(lost) => {
-                say!("supervise: the trace until then: punctual trace report {}", file.display());
+                message!("supervise: the trace until then: punctual trace report {}", file.display());
                 if lost > 0 {
-                    say!("supervise: {} are missing there", format_counted(lost, "event"));
+                    message!("supervise: {} are missing there", format_counted(lost, "event"));
                 }
                 self.written += 1;
                 if self.written == MAX_FILES {
-                    say!("supervise: no more traces are written, there are {MAX_FILES}");
+                    message!("supervise: no more traces are written, there are {MAX_FILES}");
                 }
             }
-            Err(why) => say!("supervise: no trace was written to {}: {why}", file.display()),
+            Err(why) => message!("supervise: no trace was written to {}: {why}", file.display()),
         }
         self.clear();
     }

@@ -16,7 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use self::flight::Flight;
 use crate::isolate::IsolatedCpus;
 use crate::isolate::run::{code_of, resolve};
-use crate::output::say;
+use crate::output::message;
 use crate::parse::time;
 use crate::status::BAD_INPUT;
 use crate::trace::child::MARKS;
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Supervise) -> ExitCode {
     match supervise(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(message) => {
-            say!("error: {message}");
+            message!("error: {message}");
             ExitCode::from(BAD_INPUT)
         }
     }
@@ -121,8 +121,8 @@ fn supervise(arguments: &Supervise) -> Result<u8, String> {
         }
         Ok(command)
     };
-    let mut tell = |event: Event| {
-        say!("supervise: {event}");
+    let mut on_event = |event: Event| {
+        message!("supervise: {event}");
         if let (
             Some(flight),
             Event::OverBudget { snapshot: Some(file), .. } | Event::Crash { snapshot: Some(file), .. },
@@ -131,7 +131,7 @@ fn supervise(arguments: &Supervise) -> Result<u8, String> {
             flight.keep(file);
         }
     };
-    let ended = punctual_supervise::supervise(&make, &settings, &stop, &mut tell);
+    let ended = punctual_supervise::supervise(&make, &settings, &stop, &mut on_event);
     drop(flight);
     let given_back = taken.map_or(Ok(0), IsolatedCpus::give_back);
     let code = code_of(ended.map_err(|error| error.to_string())?);

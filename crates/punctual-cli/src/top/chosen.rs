@@ -2,7 +2,7 @@
 
 use super::figures::Since;
 use super::find::{Apps, Found, Relation};
-use super::memory::{Look, Memory, Unreadable};
+use super::memory::{Memory, Snapshot, Unreadable};
 
 /// The app that is watched, if there is one.
 #[derive(Debug, Default)]
@@ -37,12 +37,12 @@ impl Chosen {
     ///
     /// # Errors
     /// Returns the reason why there are no figures, for people.
-    pub(crate) fn look(&mut self) -> Result<Look, String> {
+    pub(crate) fn snapshot(&mut self) -> Result<Snapshot, String> {
         let Some(memory) = &mut self.memory else {
             self.open()?;
             return self.read_open();
         };
-        match memory.look() {
+        match memory.snapshot() {
             Err(why) => {
                 let Found { app, process, .. } = memory.found().clone();
                 self.leave();
@@ -52,18 +52,18 @@ impl Chosen {
                     Err(_) => Err(format!("{app} (process {process}): {why}")),
                 }
             }
-            look => look.map_err(|why| why.to_string()),
+            snapshot => snapshot.map_err(|why| why.to_string()),
         }
     }
 
     /// Reads the figures of the app that was just opened.
-    fn read_open(&mut self) -> Result<Look, String> {
+    fn read_open(&mut self) -> Result<Snapshot, String> {
         let memory = self.memory.as_mut().ok_or("no app is running")?;
-        let look = memory.look().map_err(|why| why.to_string());
-        if look.is_err() {
+        let snapshot = memory.snapshot().map_err(|why| why.to_string());
+        if snapshot.is_err() {
             self.leave();
         }
-        look
+        snapshot
     }
 
     /// Switches to the next app, by process ID; returns the reason if it cannot.
@@ -75,7 +75,7 @@ impl Chosen {
         let mut others = others.map(|index| &apps.found[index]).filter(|found| Some(found.id) != now);
         let other = others.next().ok_or("there is no other app")?;
         self.wanted = None;
-        self.enter(other).map_err(|why| told(other, &why))
+        self.enter(other).map_err(|why| describe_refusal(other, &why))
     }
 
     fn leave(&mut self) {
@@ -112,14 +112,14 @@ impl Chosen {
             match self.enter(found) {
                 Ok(()) => return Ok(()),
                 Err(Unreadable::Gone | Unreadable::NotYet) => {}
-                Err(why) => refused = refused.or(Some(told(found, &why))),
+                Err(why) => refused = refused.or(Some(describe_refusal(found, &why))),
             }
         }
         Err(refused.unwrap_or_else(|| none(&apps, self.wanted.as_deref())))
     }
 }
 
-fn told(found: &Found, why: &Unreadable) -> String {
+fn describe_refusal(found: &Found, why: &Unreadable) -> String {
     format!("{} (process {}): {why}", found.app, found.process)
 }
 

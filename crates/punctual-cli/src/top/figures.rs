@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use punctual_core::metrics::{Figure, Term, bucket_end, quantile};
 
 use super::args::Order;
-use super::memory::{About, Figures, Look, Quantity};
+use super::memory::{About, Figures, Quantity, Snapshot};
 
 /// A quantity, in ns. Quantiles are within 1 %.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -80,15 +80,15 @@ impl Row {
 #[derive(Debug, Default)]
 pub(crate) struct Since {
     /// The previous update, for rates.
-    previous: Option<Look>,
+    previous: Option<Snapshot>,
     /// The update from which on figures count, if not from the start.
-    reset: Option<Look>,
+    reset: Option<Snapshot>,
 }
 
 impl Since {
-    /// Counts from `look` on.
-    pub(crate) fn reset(&mut self, look: &Look) {
-        self.reset = Some(look.clone());
+    /// Counts from `snapshot` on.
+    pub(crate) fn reset(&mut self, snapshot: &Snapshot) {
+        self.reset = Some(snapshot.clone());
     }
 
     /// Returns whether figures count from a reset.
@@ -96,18 +96,20 @@ impl Since {
         self.reset.is_some()
     }
 
-    /// Records that `look` has been shown.
-    pub(crate) fn next(&mut self, look: Look) {
-        self.previous = Some(look);
+    /// Records that `snapshot` has been shown.
+    pub(crate) fn next(&mut self, snapshot: Snapshot) {
+        self.previous = Some(snapshot);
     }
 }
 
 /// Returns the figures of every task, in the order of the memory.
-pub(crate) fn rows(about: &About, look: &Look, since: &Since) -> Vec<Row> {
-    let seconds = since.previous.as_ref().map(|previous| look.at.duration_since(previous.at).as_secs_f64());
-    let of =
-        |look: &'_ Option<Look>, index: usize| look.as_ref().and_then(|look| look.tasks.get(index)).cloned();
-    let tasks = about.tasks.iter().zip(&look.tasks).enumerate();
+pub(crate) fn rows(about: &About, snapshot: &Snapshot, since: &Since) -> Vec<Row> {
+    let seconds =
+        since.previous.as_ref().map(|previous| snapshot.at.duration_since(previous.at).as_secs_f64());
+    let of = |snapshot: &'_ Option<Snapshot>, index: usize| {
+        snapshot.as_ref().and_then(|snapshot| snapshot.tasks.get(index)).cloned()
+    };
+    let tasks = about.tasks.iter().zip(&snapshot.tasks).enumerate();
     let row = |(index, (task, now)): (usize, (&super::memory::Task, &Figures))| {
         let before = of(&since.reset, index);
         let before = before.as_ref();
@@ -198,7 +200,7 @@ pub(crate) mod tests {
     }
 
     /// Returns figures of tasks whose jobs had these response times.
-    pub(crate) fn look(at: Instant, responses: &[&[u64]]) -> Look {
+    pub(crate) fn snapshot(at: Instant, responses: &[&[u64]]) -> Snapshot {
         let figures = |responses: &&[u64]| Figures {
             numbers: Figure::ALL
                 .map(|figure| if figure == Figure::Jobs { responses.len() as u64 } else { 0 }),
@@ -206,7 +208,7 @@ pub(crate) mod tests {
         };
         let tasks = responses.iter().map(figures).collect();
         let traffic = vec![Traffic { name: "/a".into(), carried: 7, lost: 0, refused: 2 }];
-        Look {
+        Snapshot {
             at,
             started: 1,
             updated: 1,
@@ -224,21 +226,24 @@ pub(crate) mod tests {
     fn rate_is_between_two_observations() {
         let (about, start) = (about(&["a"]), Instant::now());
         let mut since = Since::default();
-        let first = look(start, &[&[10; 5]]);
+        let first = snapshot(start, &[&[10; 5]]);
         assert_eq!(rows(&about, &first, &since)[0].rate, None);
         since.next(first);
-        let second = look(start + Duration::from_millis(500), &[&[10; 25]]);
+        let second = snapshot(start + Duration::from_millis(500), &[&[10; 25]]);
         assert_eq!(rows(&about, &second, &since)[0].rate, Some(40.0));
         // A decreasing count comes from damaged memory.
         since.next(second);
-        assert_eq!(rows(&about, &look(start + Duration::from_secs(1), &[&[]]), &since)[0].rate, Some(0.0));
+        assert_eq!(
+            rows(&about, &snapshot(start + Duration::from_secs(1), &[&[]]), &since)[0].rate,
+            Some(0.0)
+        );
     }
 
     #[test]
     fn reset_discards_earlier_figures() {
         let (about, start) = (about(&["a"]), Instant::now());
         let mut since = Since::default();
-        let before = look(start, &[&[100, 90_000]]);
+        let before = snapshot(start, &[&[100, 90_000]]);
         assert_eq!(rows(&about, &before, &since)[0].term(Term::Response).max, 90_000);
         since.reset(&before);
         let row = &rows(&about, &before, &since)[0];
@@ -247,12 +252,12 @@ pub(crate) mod tests {
             (0, &Stat { last: 90_000, ..Stat::default() })
         );
 
-        let after = &rows(&about, &look(start, &[&[100, 90_000, 200, 3_000]]), &since)[0];
+        let after = &rows(&about, &snapshot(start, &[&[100, 90_000, 200, 3_000]]), &since)[0];
         let response = after.term(Term::Response);
         assert_eq!((after.number(Figure::Jobs), response.p50), (2, 200));
         // From the histogram, within 1 %.
         assert!((3_000..3_030).contains(&response.max), "{}", response.max);
-        let worse = &rows(&about, &look(start, &[&[100, 90_000, 95_001]]), &since)[0];
+        let worse = &rows(&about, &snapshot(start, &[&[100, 90_000, 95_001]]), &since)[0];
         assert_eq!(worse.term(Term::Response).max, 95_001, "the largest of all is known exactly");
     }
 
@@ -268,9 +273,9 @@ pub(crate) mod tests {
     #[test]
     fn rows_are_sorted_and_filtered() {
         let about = about(&["low", "mid", "high"]);
-        let look = look(Instant::now(), &[&[300], &[100], &[200]]);
+        let snapshot = snapshot(Instant::now(), &[&[300], &[100], &[200]]);
         let names = |order, filter: &str| -> Vec<String> {
-            let rows = arranged(rows(&about, &look, &Since::default()), order, filter);
+            let rows = arranged(rows(&about, &snapshot, &Since::default()), order, filter);
             rows.into_iter().map(|row| row.name).collect()
         };
         assert_eq!(names(Order::Level, ""), ["high", "mid", "low"]);

@@ -60,13 +60,13 @@ impl Apps {
             processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
         processes.sort_unstable();
         for process in processes {
-            apps.look(process);
+            apps.probe(process);
         }
         apps.found.sort_by_key(Found::relation);
         apps
     }
 
-    fn look(&mut self, process: u32) {
+    fn probe(&mut self, process: u32) {
         let directory = PathBuf::from(format!("/proc/{process}/fd"));
         let files = match fs::read_dir(&directory) {
             Ok(files) => files,

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::output::say;
+use crate::output::message;
 
 /// Path of the page.
 pub(super) const PATH: &str = "/metrics";
@@ -88,7 +88,7 @@ pub(super) fn serve(
                 // The process has no descriptor left, or the client has gone.
                 Err(error) => {
                     if refused_until.replace(now + ACCEPT_PAUSE).is_none() {
-                        say!("warning: cannot accept connections: {error}");
+                        message!("warning: cannot accept connections: {error}");
                     }
                 }
             }

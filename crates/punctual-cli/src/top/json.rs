@@ -4,10 +4,10 @@ use punctual_core::metrics::{Figure, Term};
 use serde_json::{Value, json};
 
 use super::figures::{Row, Stat};
-use super::memory::{Look, Memory, Traffic};
+use super::memory::{Memory, Snapshot, Traffic};
 
 /// Returns the line.
-pub(crate) fn line(memory: &Memory, look: &Look, rows: &[Row]) -> String {
+pub(crate) fn line(memory: &Memory, snapshot: &Snapshot, rows: &[Row]) -> String {
     let about = &memory.about;
     let partitions = about.partitions.iter().map(|p| json!({ "name": p.name, "cpu": p.cpu }));
     let object = json!({
@@ -17,15 +17,15 @@ pub(crate) fn line(memory: &Memory, look: &Look, rows: &[Row]) -> String {
         "process": memory.found().process,
         "user": memory.found().user_name(),
         "punctual": about.punctual,
-        "started": look.started,
-        "updated": look.updated,
-        "stale": look.is_stale(),
-        "stopping": look.stopping,
-        "dropped_jobs": look.dropped,
-        "helpers": { "starts": look.helper_starts, "ends": look.helper_ends },
+        "started": snapshot.started,
+        "updated": snapshot.updated,
+        "stale": snapshot.is_stale(),
+        "stopping": snapshot.stopping,
+        "dropped_jobs": snapshot.dropped,
+        "helpers": { "starts": snapshot.helper_starts, "ends": snapshot.helper_ends },
         "partitions": partitions.collect::<Vec<_>>(),
         "tasks": rows.iter().map(task).collect::<Vec<_>>(),
-        "traffic": look.traffic.iter().map(traffic).collect::<Vec<_>>(),
+        "traffic": snapshot.traffic.iter().map(traffic).collect::<Vec<_>>(),
         "missing": about.missing,
         "notes": about.notes,
     });

@@ -7,7 +7,7 @@ use punctual_core::metrics::Term;
 use punctual_report::format::NONE;
 
 use super::canvas::{Area, Canvas, Style};
-use super::memory::{About, Look};
+use super::memory::{About, Snapshot};
 
 /// Number of stored updates, as many as the widest terminal shows.
 const HISTORY: usize = 512;
@@ -28,13 +28,13 @@ pub(super) struct Levels {
 
 impl Levels {
     /// Adds the utilization between this update and the previous one.
-    pub(super) fn add(&mut self, process: u32, about: &About, look: &Look) {
+    pub(super) fn add(&mut self, process: u32, about: &About, snapshot: &Snapshot) {
         if self.process != Some(process) {
             *self = Self { process: Some(process), ..Self::default() };
         }
         let several = about.partitions.len() > 1;
         let mut now: BTreeMap<Key, u64> = BTreeMap::new();
-        for (task, figures) in about.tasks.iter().zip(&look.tasks) {
+        for (task, figures) in about.tasks.iter().zip(&snapshot.tasks) {
             if !task.is_measured() {
                 continue;
             }
@@ -49,7 +49,7 @@ impl Levels {
             });
         }
         if let Some((at, before)) = &self.last {
-            let passed = look.at.duration_since(*at).as_nanos().max(1);
+            let passed = snapshot.at.duration_since(*at).as_nanos().max(1);
             for (key, (_, parts)) in &mut self.levels {
                 let had = |of: &BTreeMap<Key, u64>| of.get(key).copied().unwrap_or(0);
                 let part = u128::from(had(&now).saturating_sub(had(before))) * 1_000 / passed;
@@ -59,7 +59,7 @@ impl Levels {
                 }
             }
         }
-        self.last = Some((look.at, now));
+        self.last = Some((snapshot.at, now));
     }
 
     /// Returns the levels of all partitions, the highest of the first partition first: name, and
@@ -103,7 +103,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::top::figures::tests::{about, look};
+    use crate::top::figures::tests::{about, snapshot};
 
     #[test]
     fn shows_use_of_each_level_since_last_sample() {
@@ -115,14 +115,14 @@ mod tests {
         let expected = |high: &[u64], low: &[u64]| {
             vec![("level 2".to_owned(), high.to_vec()), ("level 1".to_owned(), low.to_vec())]
         };
-        levels.add(411, &about, &look(start, &[&[100_000_000], &[]]));
+        levels.add(411, &about, &snapshot(start, &[&[100_000_000], &[]]));
         assert_eq!(parts(&levels), expected(&[], &[]), "since when is not known");
         let later = start + Duration::from_secs(1);
-        levels.add(411, &about, &look(later, &[&[100_000_000, 250_000_000], &[5_000_000]]));
+        levels.add(411, &about, &snapshot(later, &[&[100_000_000, 250_000_000], &[5_000_000]]));
         // A job of two seconds ends within one: it counts as the whole CPU, and not more.
-        levels.add(411, &about, &look(later + Duration::from_secs(1), &[&[u64::MAX], &[5_000_000]]));
+        levels.add(411, &about, &snapshot(later + Duration::from_secs(1), &[&[u64::MAX], &[5_000_000]]));
         assert_eq!(parts(&levels), expected(&[5, 0], &[250, 1_000]));
-        levels.add(412, &about, &look(later, &[&[], &[]]));
+        levels.add(412, &about, &snapshot(later, &[&[], &[]]));
         assert!(levels.each().all(|(_, parts)| parts.is_empty()), "it is another app");
     }
 }

@@ -136,7 +136,7 @@ impl About {
 
 /// The figures of an app at one time.
 #[derive(Debug, Clone)]
-pub(crate) struct Look {
+pub(crate) struct Snapshot {
     pub(crate) at: Instant,
     /// Start of the app and last update by its supervisor, in ns of `CLOCK_MONOTONIC`.
     pub(crate) started: u64,
@@ -152,7 +152,7 @@ pub(crate) struct Look {
     pub(crate) traffic: Vec<Traffic>,
 }
 
-impl Look {
+impl Snapshot {
     /// Returns true if the app has not updated its figures for two periods: it is stopped, or its
     /// ordinary threads do not run.
     pub(crate) fn is_stale(&self) -> bool {
@@ -281,14 +281,14 @@ impl Memory {
     }
 
     /// Reads all figures.
-    pub(crate) fn look(&mut self) -> Result<Look, Unreadable> {
+    pub(crate) fn snapshot(&mut self) -> Result<Snapshot, Unreadable> {
         if !self.found.is_there() {
             return Err(Unreadable::Gone);
         }
         self.read()
     }
 
-    fn read(&mut self) -> Result<Look, Unreadable> {
+    fn read(&mut self) -> Result<Snapshot, Unreadable> {
         let mut head = [0; size_of::<Header>()];
         read(&self.file, &mut head, 0)?;
         read(&self.file, &mut self.bytes, self.tasks_at)?;
@@ -296,7 +296,7 @@ impl Memory {
         let count = word(&head, offset_of!(Header, traffic)).min(MAX_TRAFFIC as u64) as usize;
         let mut traffic = vec![0; count * size_of::<TrafficFigures>()];
         read(&self.file, &mut traffic, self.traffic_at)?;
-        Ok(Look {
+        Ok(Snapshot {
             at: Instant::now(),
             started: word(&head, offset_of!(Header, started)),
             updated,

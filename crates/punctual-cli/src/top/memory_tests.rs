@@ -151,19 +151,19 @@ fn any_flipped_byte_is_rejected_or_shown() {
     let good = region();
     let text_at = good.len() - TEXT.len();
     let head = size_of::<Header>();
-    let places = (0..head + 200).chain(text_at..good.len());
-    for place in places {
+    let offsets = (0..head + 200).chain(text_at..good.len());
+    for place in offsets {
         let flips: &[u8] = if place < head { &[0x01, 0x80, 0xff] } else { &[0x81] };
         for flip in flips {
             let mut bytes = good.clone();
             bytes[place] ^= flip;
             let Ok(mut memory) = open(&bytes) else { continue };
-            let look = memory.read().expect("it is as long as it was");
+            let snapshot = memory.read().expect("it is as long as it was");
             let mut since = Since::default();
-            rows(&memory.about, &look, &since);
-            since.reset(&look);
-            since.next(look.clone());
-            rows(&memory.about, &look, &since);
+            rows(&memory.about, &snapshot, &since);
+            since.reset(&snapshot);
+            since.next(snapshot.clone());
+            rows(&memory.about, &snapshot, &since);
         }
     }
 }

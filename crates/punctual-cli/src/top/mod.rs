@@ -25,7 +25,7 @@ use std::time::Instant;
 use self::args::Top;
 use self::chosen::Chosen;
 use self::figures::{arranged, rows};
-use crate::output::{is_over, note, say};
+use crate::output::{is_over, message, note};
 use crate::status::BAD_INPUT;
 
 pub(crate) fn run(arguments: &Top) -> ExitCode {
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Top) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            say!("error: {message}");
+            message!("error: {message}");
             ExitCode::from(BAD_INPUT)
         }
     }
@@ -48,15 +48,15 @@ fn lines(arguments: &Top) -> Result<(), String> {
     let mut sink = arguments.json.lines()?;
     let mut chosen = Chosen::new(arguments.app.clone());
     // There has to be an app at the start; later it may be absent for a while.
-    let mut look = Some(chosen.look()?);
+    let mut snapshot = Some(chosen.snapshot()?);
     let mut next = Instant::now();
-    let mut said = String::new();
+    let mut last_message = String::new();
     for number in 1.. {
-        if let (Some(look), Some(memory)) = (look.take(), chosen.memory()) {
-            let rows = arranged(rows(&memory.about, &look, chosen.since()), arguments.sort, "");
+        if let (Some(snapshot), Some(memory)) = (snapshot.take(), chosen.memory()) {
+            let rows = arranged(rows(&memory.about, &snapshot, chosen.since()), arguments.sort, "");
             let shown = match arguments.json.json.is_some() {
-                true => json::line(memory, &look, &rows),
-                false => text::table(memory, &look, &rows),
+                true => json::line(memory, &snapshot, &rows),
+                false => text::table(memory, &snapshot, &rows),
             };
             match arguments.json.file() {
                 Some(path) => {
@@ -64,7 +64,7 @@ fn lines(arguments: &Top) -> Result<(), String> {
                 }
                 None => note(sink.write(&shown)),
             }
-            chosen.since_mut().next(look);
+            chosen.since_mut().next(snapshot);
         }
         if is_over() || arguments.count.is_some_and(|count| number >= count) {
             break;
@@ -72,12 +72,12 @@ fn lines(arguments: &Top) -> Result<(), String> {
         // A grid, so that the lines of a slow reader do not accumulate a delay.
         next = (next + arguments.every).max(Instant::now());
         std::thread::sleep(next.saturating_duration_since(Instant::now()));
-        match chosen.look() {
-            Ok(now) => look = Some(now),
+        match chosen.snapshot() {
+            Ok(now) => snapshot = Some(now),
             // Printed once, regardless of its duration.
-            Err(why) if why != said => {
-                say!("{why}");
-                said = why;
+            Err(why) if why != last_message => {
+                message!("{why}");
+                last_message = why;
             }
             Err(_) => {}
         }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::{App, text};
-use crate::top::figures::tests::{about, look};
+use crate::top::figures::tests::{about, snapshot};
 
 /// Functions and operators of PromQL that the files use.
 const WORDS: [&str; 10] = [
@@ -36,8 +36,8 @@ fn file(name: &str) -> String {
 
 /// Returns the labels of each exported metric, buckets of histograms included.
 fn exported() -> BTreeMap<String, BTreeSet<String>> {
-    let (look, about) = (look(Instant::now(), &[&[1_000]]), about(&["task"]));
-    let text = text(&[App::new(&about, &super::tests::found(), &look)]);
+    let (snapshot, about) = (snapshot(Instant::now(), &[&[1_000]]), about(&["task"]));
+    let text = text(&[App::new(&about, &super::tests::found(), &snapshot)]);
     let mut metrics = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (name, rest) = line.split_once('{').unwrap();

@@ -15,7 +15,7 @@ use punctual_process::child::{BoundedChild, BoundedCommand};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::find::Found;
-use super::memory::Look;
+use super::memory::Snapshot;
 
 /// Time recorded after the miss was detected: later events show jobs delayed by it.
 const AFTERWARDS: Duration = Duration::from_millis(200);
@@ -46,23 +46,23 @@ pub(super) struct NextMiss {
     /// Time at which the recording is asked to end.
     until: Option<Instant>,
     /// Time at which it was asked.
-    told: Option<Instant>,
+    signaled: Option<Instant>,
 }
 
 impl NextMiss {
-    /// Begins to record `app`, whose last update is `look`.
+    /// Begins to record `app`, whose last update is `snapshot`.
     ///
     /// # Errors
     /// Returns an error if the recorder cannot be started.
-    pub(super) fn start(app: &Found, look: &Look) -> io::Result<Self> {
+    pub(super) fn start(app: &Found, snapshot: &Snapshot) -> io::Result<Self> {
         let file = free_name(Path::new(""), &app.app);
         let mut command = Command::new(std::env::current_exe()?);
         let process = app.process.to_string();
         command.args(["trace", "record", "--newest", "--pid", &process, "--output"]).arg(&file);
-        Self::run(command, file, app.process, look)
+        Self::run(command, file, app.process, snapshot)
     }
 
-    fn run(mut command: Command, file: PathBuf, process: u32, look: &Look) -> io::Result<Self> {
+    fn run(mut command: Command, file: PathBuf, process: u32, snapshot: &Snapshot) -> io::Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         // It ends on SIGINT, which a parent of this process may ignore.
         command.default_signals();
@@ -79,13 +79,13 @@ impl NextMiss {
         // lock.
         unsafe { command.pre_exec(with_parent) };
         let child = command.spawn()?;
-        Ok(Self { child, file, process, before: misses(look), until: None, told: None })
+        Ok(Self { child, file, process, before: misses(snapshot), until: None, signaled: None })
     }
 
     /// Processes an update of `process`; if it is another one, the app has ended and so has the
     /// wait.
-    pub(super) fn seen(&mut self, process: u32, look: &Look) {
-        let has_missed = process == self.process && misses(look) > self.before;
+    pub(super) fn seen(&mut self, process: u32, snapshot: &Snapshot) {
+        let has_missed = process == self.process && misses(snapshot) > self.before;
         if self.until.is_none() && (has_missed || process != self.process) {
             self.until = Some(Instant::now() + if has_missed { AFTERWARDS } else { Duration::ZERO });
         }
@@ -103,9 +103,9 @@ impl NextMiss {
 
     /// Advances the recording; returns the result once it has ended.
     pub(super) fn step(&mut self) -> Option<Outcome> {
-        match self.told {
-            None if self.until.is_some_and(|until| Instant::now() >= until) => self.tell(),
-            Some(told) if told.elapsed() > WRITE_TIMEOUT => {
+        match self.signaled {
+            None if self.until.is_some_and(|until| Instant::now() >= until) => self.stop_recording(),
+            Some(signaled) if signaled.elapsed() > WRITE_TIMEOUT => {
                 let ended = self.child.terminate(END_GRACE);
                 return Some(Outcome::Failed(format!(
                     "the recorder did not end within {} s of SIGINT{}",
@@ -127,8 +127,8 @@ impl NextMiss {
         self.end_now();
     }
 
-    fn tell(&mut self) {
-        self.told = Some(Instant::now());
+    fn stop_recording(&mut self) {
+        self.signaled = Some(Instant::now());
         // The ID is still valid: the child has not been waited for.
         let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
     }
@@ -145,15 +145,15 @@ impl NextMiss {
     }
 
     fn outcome(&mut self, status: ExitStatus) -> Outcome {
-        let mut said = String::new();
+        let mut errors_text = String::new();
         if let Some(mut errors) = self.child.stderr.take() {
             // Its output is a few lines; it has ended.
-            let _ = errors.read_to_string(&mut said);
+            let _ = errors.read_to_string(&mut errors_text);
         }
         match status.success() && self.has_miss() {
             true => Outcome::Recorded(self.file.clone()),
             false => {
-                let why = said.lines().find_map(|line| line.strip_prefix("error: "));
+                let why = errors_text.lines().find_map(|line| line.strip_prefix("error: "));
                 let why = why.map_or_else(|| format!("the recorder ended early ({status})"), str::to_owned);
                 Outcome::Failed(why)
             }
@@ -168,9 +168,9 @@ impl Drop for NextMiss {
 }
 
 /// Returns the number of all misses and overruns so far.
-fn misses(look: &Look) -> u64 {
+fn misses(snapshot: &Snapshot) -> u64 {
     let missed = [Figure::Misses, Figure::Overruns];
-    let counts = look.tasks.iter().flat_map(|task| missed.map(|figure| task.number(figure)));
+    let counts = snapshot.tasks.iter().flat_map(|task| missed.map(|figure| task.number(figure)));
     counts.fold(0, u64::saturating_add)
 }
 
@@ -193,18 +193,18 @@ fn free_name(directory: &Path, app: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::figures::tests::look;
+    use crate::top::figures::tests::snapshot;
 
-    fn looked(misses: u64) -> Look {
-        let mut look = look(Instant::now(), &[&[5_000], &[7_000]]);
-        look.tasks[1].numbers[Figure::Misses as usize] = misses;
-        look
+    fn snapshot_with(misses: u64) -> Snapshot {
+        let mut snapshot = snapshot(Instant::now(), &[&[5_000], &[7_000]]);
+        snapshot.tasks[1].numbers[Figure::Misses as usize] = misses;
+        snapshot
     }
 
     fn shell(script: &str) -> NextMiss {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        NextMiss::run(command, "/nonexistent/app-miss.dat".into(), 411, &looked(3)).unwrap()
+        NextMiss::run(command, "/nonexistent/app-miss.dat".into(), 411, &snapshot_with(3)).unwrap()
     }
 
     fn end_of(mut recording: NextMiss) -> Outcome {
@@ -224,9 +224,9 @@ mod tests {
     #[test]
     fn ends_only_after_miss() {
         let mut recording = shell(RECORDER);
-        recording.seen(411, &looked(3));
+        recording.seen(411, &snapshot_with(3));
         assert!(!recording.has_miss() && recording.step().is_none());
-        recording.seen(411, &looked(4));
+        recording.seen(411, &snapshot_with(4));
         assert!(recording.has_miss());
         assert_eq!(end_of(recording), Outcome::Recorded("/nonexistent/app-miss.dat".into()));
     }
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn ends_with_app() {
         let mut recording = shell(RECORDER);
-        recording.seen(412, &looked(0));
+        recording.seen(412, &snapshot_with(0));
         assert!(recording.until.is_some_and(|until| until <= Instant::now()));
     }
 

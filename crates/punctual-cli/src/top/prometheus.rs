@@ -9,8 +9,8 @@ use punctual_core::metrics::{Figure, FigureRow, Term, TermRow, bucket_of};
 
 use super::find::{Apps, Found};
 use super::http;
-use super::memory::{About, Figures, Look, Memory, Quantity, Task, Traffic};
-use crate::output::say;
+use super::memory::{About, Figures, Memory, Quantity, Snapshot, Task, Traffic};
+use crate::output::message;
 
 /// Minimum time between two updates of the apps: requests in between get the same page, so their
 /// number does not matter.
@@ -25,9 +25,9 @@ pub(crate) fn serve(address: SocketAddr, wanted: Option<&str>) -> Result<(), Str
         format!("--prometheus: {address}: {error}; give another port, as in --prometheus=127.0.0.1:9754")
     })?;
     let at = listener.local_addr().unwrap_or(address);
-    say!("serving http://{at}{}", http::PATH);
+    message!("serving http://{at}{}", http::PATH);
     if !at.ip().is_loopback() {
-        say!("warning: all who reach {at} can read the metrics: there is no encryption and no password");
+        message!("warning: all who reach {at} can read the metrics: there is no encryption and no password");
     }
     let wanted = wanted.map(str::to_owned);
     let mut newest: Option<(Instant, Arc<str>)> = None;
@@ -55,10 +55,10 @@ fn metrics(apps: &Apps, wanted: Option<&str>) -> String {
     for found in found {
         // An app that cannot be read is missing, like one that does not run.
         let Ok(mut memory) = Memory::open(found) else { continue };
-        let Ok(look) = memory.look() else { continue };
-        shown.push((memory, look));
+        let Ok(snapshot) = memory.snapshot() else { continue };
+        shown.push((memory, snapshot));
     }
-    let apps = shown.iter().map(|(memory, look)| App::new(&memory.about, memory.found(), look));
+    let apps = shown.iter().map(|(memory, snapshot)| App::new(&memory.about, memory.found(), snapshot));
     text(&apps.collect::<Vec<_>>())
 }
 
@@ -66,16 +66,16 @@ fn metrics(apps: &Apps, wanted: Option<&str>) -> String {
 struct App<'a> {
     labels: String,
     about: &'a About,
-    look: &'a Look,
+    snapshot: &'a Snapshot,
 }
 
 impl<'a> App<'a> {
-    fn new(about: &'a About, found: &Found, look: &'a Look) -> Self {
+    fn new(about: &'a About, found: &Found, snapshot: &'a Snapshot) -> Self {
         // An empty label is the same as none.
         let program = about.program.as_deref().unwrap_or_default();
         let [app, program, user] = [&*about.app, program, &*found.user_name()].map(escaped);
         let labels = format!(r#"app="{app}",program="{program}",user="{user}",process="{}""#, found.process);
-        Self { labels, about, look }
+        Self { labels, about, snapshot }
     }
 }
 
@@ -124,22 +124,25 @@ fn text(apps: &[App<'_>]) -> String {
     for (name, help, count) in of_traffic {
         let name = format!("punctual_messages_{name}_total");
         head(&mut text, &name, help, "counter");
-        for (app, traffic) in apps.iter().flat_map(|app| app.look.traffic.iter().map(move |of| (app, of))) {
+        for (app, traffic) in apps.iter().flat_map(|app| app.snapshot.traffic.iter().map(move |of| (app, of)))
+        {
             let labels = format!(r#"{},name="{}""#, app.labels, escaped(&traffic.name));
             line(&mut text, format_args!("{name}{{{labels}}} {}", count(traffic)));
         }
     }
     let of_apps: [(&str, &str, &str, AppMetric); 5] = [
-        ("dropped_jobs_total", "counter", "Jobs that were released and never ran.", |app| app.look.dropped),
-        ("helper_starts_total", "counter", "Starts of helper processes.", |app| app.look.helper_starts),
+        ("dropped_jobs_total", "counter", "Jobs that were released and never ran.", |app| {
+            app.snapshot.dropped
+        }),
+        ("helper_starts_total", "counter", "Starts of helper processes.", |app| app.snapshot.helper_starts),
         ("helper_ends_total", "counter", "Ends of helper processes that the app had not requested.", |app| {
-            app.look.helper_ends
+            app.snapshot.helper_ends
         }),
         ("missing_settings", "gauge", "Real-time settings that the kernel did not grant.", |app| {
             app.about.missing.len() as u64
         }),
         ("stale", "gauge", "1 if the app has not updated its figures for two periods.", |app| {
-            app.look.is_stale().into()
+            app.snapshot.is_stale().into()
         }),
     ];
     for (name, kind, help, of) in of_apps {
@@ -161,7 +164,7 @@ fn head(text: &mut String, name: &str, help: &str, kind: &str) {
 /// Returns labels, declaration and figures of each task of each app.
 fn tasks<'a>(apps: &'a [App<'_>]) -> impl Iterator<Item = (String, &'a Task, &'a Figures)> {
     let of = |app: &'a App<'_>| {
-        app.about.tasks.iter().zip(&app.look.tasks).map(|(task, figures)| {
+        app.about.tasks.iter().zip(&app.snapshot.tasks).map(|(task, figures)| {
             let (partition, name) = (escaped(&task.partition), escaped(&task.name));
             (format!(r#"{},partition="{partition}",task="{name}""#, app.labels), task, figures)
         })
@@ -208,7 +211,7 @@ mod tests {
     use punctual_core::metrics::bucket_end;
 
     use super::*;
-    use crate::top::figures::tests::{about, look};
+    use crate::top::figures::tests::{about, snapshot};
 
     /// The value of a sample.
     fn sample<'a>(text: &'a str, name: &str) -> Option<&'a str> {
@@ -222,9 +225,9 @@ mod tests {
 
     #[test]
     fn labels_each_sample_and_gives_each_name_one_type() {
-        let look = look(Instant::now(), &[&[1_000, 3_000], &[]]);
+        let snapshot = snapshot(Instant::now(), &[&[1_000, 3_000], &[]]);
         let about = about(&["a\"b", "c"]);
-        let text = text(&[App::new(&about, &found(), &look)]);
+        let text = text(&[App::new(&about, &found(), &snapshot)]);
         let app = r#"app="app",program="program",user="4294967294",process="7""#;
         let task = format!(r#"{app},partition="main",task="a\"b""#);
         for (name, value) in [
@@ -251,9 +254,9 @@ mod tests {
 
     #[test]
     fn counts_every_job_in_the_buckets_above_it() {
-        let look = look(Instant::now(), &[&[0, 511, 512, 1_000, 50_000_000_000]]);
+        let snapshot = snapshot(Instant::now(), &[&[0, 511, 512, 1_000, 50_000_000_000]]);
         let about = about(&["a"]);
-        let text = text(&[App::new(&about, &found(), &look)]);
+        let text = text(&[App::new(&about, &found(), &snapshot)]);
         let labels = r#"app="app",program="program",user="4294967294",process="7",partition="main",task="a""#;
         let below = |le: &str| {
             let name = format!(r#"punctual_response_time_seconds_bucket{{{labels},le="{le}"}}"#);
@@ -278,9 +281,9 @@ mod tests {
 
     #[test]
     fn omits_job_metrics_of_unmeasured_tasks() {
-        let look = look(Instant::now(), &[&[1_000]]);
+        let snapshot = snapshot(Instant::now(), &[&[1_000]]);
         let about = about_unmeasured(&["a"]);
-        let text = text(&[App::new(&about, &found(), &look)]);
+        let text = text(&[App::new(&about, &found(), &snapshot)]);
         assert!(!text.contains("punctual_jobs_total{") && !text.contains("_bucket{"), "{text}");
         assert!(text.contains("punctual_overruns_total{"), "{text}");
     }

@@ -8,7 +8,7 @@ use super::chosen::Chosen;
 use super::figures::{Row, arranged, rows};
 use super::keys::Key;
 use super::levels::Levels;
-use super::memory::Look;
+use super::memory::Snapshot;
 use super::next_miss::{NextMiss, Outcome};
 
 /// Quantity shown by the histogram.
@@ -53,7 +53,7 @@ pub(super) enum Panel {
 #[derive(Debug)]
 pub(super) struct Screen {
     pub(super) chosen: Chosen,
-    pub(super) look: Option<Look>,
+    pub(super) snapshot: Option<Snapshot>,
     /// All tasks, as of the last update.
     all: Vec<Row>,
     /// Reason why there are no new figures.
@@ -80,7 +80,7 @@ impl Screen {
     pub(super) fn new(arguments: &Top) -> Self {
         Self {
             chosen: Chosen::new(arguments.app.clone()),
-            look: None,
+            snapshot: None,
             all: Vec::new(),
             message: None,
             levels: Levels::default(),
@@ -99,22 +99,22 @@ impl Screen {
 
     /// Reads the app's figures. The last ones stay if there are no new ones.
     pub(super) fn refresh_values(&mut self) {
-        match self.chosen.look() {
-            Ok(look) => self.seen(look),
+        match self.chosen.snapshot() {
+            Ok(snapshot) => self.seen(snapshot),
             Err(why) => self.message = Some(why),
         }
     }
 
-    fn seen(&mut self, look: Look) {
+    fn seen(&mut self, snapshot: Snapshot) {
         self.message = None;
         let Some(memory) = self.chosen.memory() else { return };
-        self.all = rows(&memory.about, &look, self.chosen.since());
-        self.levels.add(memory.found().process, &memory.about, &look);
-        self.chosen.since_mut().next(look.clone());
+        self.all = rows(&memory.about, &snapshot, self.chosen.since());
+        self.levels.add(memory.found().process, &memory.about, &snapshot);
+        self.chosen.since_mut().next(snapshot.clone());
         if let (Some(next_miss), Some(memory)) = (&mut self.next_miss, self.chosen.memory()) {
-            next_miss.seen(memory.found().process, &look);
+            next_miss.seen(memory.found().process, &snapshot);
         }
-        self.look = Some(look);
+        self.snapshot = Some(snapshot);
     }
 
     /// Returns the displayed rows, in order, and the index of the selected task.
@@ -152,8 +152,8 @@ impl Screen {
             self.notice = Some("the next miss is no longer recorded".into());
             return;
         }
-        let (Some(look), Some(memory)) = (&self.look, self.chosen.memory()) else { return };
-        match NextMiss::start(memory.found(), look) {
+        let (Some(snapshot), Some(memory)) = (&self.snapshot, self.chosen.memory()) else { return };
+        match NextMiss::start(memory.found(), snapshot) {
             Ok(recording) => self.next_miss = Some(recording),
             Err(error) => self.notice = Some(format!("the recorder cannot be started: {error}")),
         }
@@ -222,10 +222,10 @@ impl Screen {
 
     /// Discards the figures before the last update.
     fn reset(&mut self) {
-        if let (Some(look), Some(memory)) = (&self.look, self.chosen.memory()) {
-            let (look, about) = (look.clone(), memory.about.clone());
-            self.chosen.since_mut().reset(&look);
-            self.all = rows(&about, &look, self.chosen.since());
+        if let (Some(snapshot), Some(memory)) = (&self.snapshot, self.chosen.memory()) {
+            let (snapshot, about) = (snapshot.clone(), memory.about.clone());
+            self.chosen.since_mut().reset(&snapshot);
+            self.all = rows(&about, &snapshot, self.chosen.since());
         }
     }
 }

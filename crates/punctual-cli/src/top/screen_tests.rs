@@ -9,7 +9,7 @@ use super::*;
 use crate::args::{Command, Punctual};
 use crate::top::canvas::Canvas;
 use crate::top::figures::Since;
-use crate::top::figures::tests::{about, look};
+use crate::top::figures::tests::{about, snapshot};
 use crate::top::view;
 
 fn screen() -> Screen {
@@ -18,8 +18,8 @@ fn screen() -> Screen {
         panic!("it is a command")
     };
     let mut screen = Screen::new(&arguments);
-    let look = look(Instant::now(), &[&[812_000; 3], &[40_000, 41_000, 90_000], &[5_000]]);
-    screen.all = rows(&about(&["log", "control", "alarm"]), &look, &Since::default());
+    let snapshot = snapshot(Instant::now(), &[&[812_000; 3], &[40_000, 41_000, 90_000], &[5_000]]);
+    screen.all = rows(&about(&["log", "control", "alarm"]), &snapshot, &Since::default());
     screen.all[1].numbers[Figure::Misses as usize] = 17;
     screen
 }
@@ -168,7 +168,7 @@ fn explains_empty_screen() {
 #[test]
 fn messages_are_counted_in_their_panel() {
     let mut screen = screen();
-    screen.look = Some(look(Instant::now(), &[&[], &[], &[]]));
+    screen.snapshot = Some(snapshot(Instant::now(), &[&[], &[], &[]]));
     press(&mut screen, "m");
     let lines = drawn(&screen, 80, 24);
     assert!(lines.iter().any(|line| line == "/a  7 messages, 2 refused"), "{lines:#?}");
@@ -183,8 +183,8 @@ fn each_level_has_a_line() {
     let start = Instant::now();
     for second in 0..100 {
         let jobs = vec![40_000_000; second as usize];
-        let look = look(start + std::time::Duration::from_secs(second), &[&[], &jobs, &[]]);
-        screen.levels.add(411, &about, &look);
+        let snapshot = snapshot(start + std::time::Duration::from_secs(second), &[&[], &jobs, &[]]);
+        screen.levels.add(411, &about, &snapshot);
     }
     press(&mut screen, "l");
     let lines = drawn(&screen, 80, 24);

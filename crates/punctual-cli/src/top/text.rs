@@ -6,22 +6,22 @@ use punctual_report::table::{Cell, Column, Table};
 
 use super::columns::{self, Value};
 use super::figures::Row;
-use super::memory::{Look, Memory, Traffic};
+use super::memory::{Memory, Snapshot, Traffic};
 
 /// Returns the head line, which identifies the app.
-pub(crate) fn head(memory: &Memory, look: &Look) -> String {
+pub(crate) fn head(memory: &Memory, snapshot: &Snapshot) -> String {
     let about = &memory.about;
     let program = about.program.as_deref().filter(|program| *program != about.app);
     let program = program.map_or(String::new(), |program| format!(" of {program}"));
-    let state = match (look.started, look.stopping) {
+    let state = match (snapshot.started, snapshot.stopping) {
         (0, _) => "in init".to_owned(),
         (_, true) => "stopping".to_owned(),
         (started, false) => {
-            format!("up {}", format_nanos(look.updated.saturating_sub(started) as f64))
+            format!("up {}", format_nanos(snapshot.updated.saturating_sub(started) as f64))
         }
     };
-    let stale = if look.is_stale() {
-        format!(", STALE: not updated for {}", format_nanos(look.age as f64))
+    let stale = if snapshot.is_stale() {
+        format!(", STALE: not updated for {}", format_nanos(snapshot.age as f64))
     } else {
         String::new()
     };
@@ -36,8 +36,8 @@ pub(crate) fn wrong(memory: &Memory) -> Option<String> {
 }
 
 /// Summarizes lost messages; `None` if none exist.
-pub(crate) fn losses(look: &Look) -> Option<String> {
-    let sum = |of: fn(&Traffic) -> u64| look.traffic.iter().map(of).fold(0, u64::saturating_add);
+pub(crate) fn losses(snapshot: &Snapshot) -> Option<String> {
+    let sum = |of: fn(&Traffic) -> u64| snapshot.traffic.iter().map(of).fold(0, u64::saturating_add);
     let (lost, refused) = (sum(|traffic| traffic.lost), sum(|traffic| traffic.refused));
     let words = [(lost, "lost"), (refused, "refused")].into_iter().filter(|(count, _)| *count > 0);
     let words: Vec<_> =
@@ -46,11 +46,11 @@ pub(crate) fn losses(look: &Look) -> Option<String> {
 }
 
 /// Counts starts and ends of helper processes; `None` if the app has none.
-pub(crate) fn helpers(look: &Look) -> Option<String> {
-    let [starts, ends] = [(look.helper_starts, "start"), (look.helper_ends, "end")]
+pub(crate) fn helpers(snapshot: &Snapshot) -> Option<String> {
+    let [starts, ends] = [(snapshot.helper_starts, "start"), (snapshot.helper_ends, "end")]
         .map(|(count, what)| format_counted(count, what));
     let line = format!("helper processes: {starts}, {ends} that the app had not requested");
-    (look.helper_starts > 0).then_some(line)
+    (snapshot.helper_starts > 0).then_some(line)
 }
 
 /// Describes the messages of a topic.
@@ -64,7 +64,7 @@ pub(crate) fn in_words(traffic: &Traffic) -> String {
 }
 
 /// Returns the table of an update, with the lines around it.
-pub(crate) fn table(memory: &Memory, look: &Look, rows: &[Row]) -> String {
+pub(crate) fn table(memory: &Memory, snapshot: &Snapshot, rows: &[Row]) -> String {
     let columns = columns::printed(memory.about.partitions.len() > 1);
     let heads = columns.iter().map(|(group, column)| match column.is_text() {
         true => Column::left(column.head),
@@ -81,7 +81,7 @@ pub(crate) fn table(memory: &Memory, look: &Look, rows: &[Row]) -> String {
         });
         table.row([Cell::new(&row.name)].into_iter().chain(cells));
     }
-    let mut text = format!("{}\n{table}", head(memory, look));
+    let mut text = format!("{}\n{table}", head(memory, snapshot));
     for row in rows {
         for figure in Figure::ALL {
             if let (Some(noun), count @ 1..) = (figure.row().noun, row.number(figure)) {
@@ -97,10 +97,10 @@ pub(crate) fn table(memory: &Memory, look: &Look, rows: &[Row]) -> String {
             );
         }
     }
-    for traffic in &look.traffic {
+    for traffic in &snapshot.traffic {
         text += &format!("{}: {}\n", traffic.name, in_words(traffic));
     }
-    text += &helpers(look).map_or(String::new(), |line| line + "\n");
+    text += &helpers(snapshot).map_or(String::new(), |line| line + "\n");
     for missing in &memory.about.missing {
         text += &format!("missing: {missing}\n");
     }

@@ -57,12 +57,12 @@ pub(super) fn draw(screen: &Screen, canvas: &mut Canvas) {
 
 fn heading(screen: &Screen) -> Line {
     let mut line = Line::default();
-    if let (Some(memory), Some(look)) = (screen.chosen.memory(), &screen.look) {
-        line.push(text::head(memory, look), Style::BOLD);
+    if let (Some(memory), Some(snapshot)) = (screen.chosen.memory(), &screen.snapshot) {
+        line.push(text::head(memory, snapshot), Style::BOLD);
         if let Some(wrong) = text::wrong(memory) {
             line.push(format!("  {wrong} (w)"), Style::RED);
         }
-        if let Some(losses) = text::losses(look) {
+        if let Some(losses) = text::losses(snapshot) {
             line.push(format!("  {losses} (m)"), Style::RED);
         }
     }
@@ -308,8 +308,8 @@ fn settings(screen: &Screen) -> Vec<Line> {
 }
 
 fn traffic(screen: &Screen) -> Vec<Line> {
-    let all = screen.look.as_ref().map_or(&[][..], |look| &look.traffic);
-    let helpers = screen.look.as_ref().and_then(text::helpers);
+    let all = screen.snapshot.as_ref().map_or(&[][..], |snapshot| &snapshot.traffic);
+    let helpers = screen.snapshot.as_ref().and_then(text::helpers);
     if all.is_empty() && helpers.is_none() {
         let none = "none: the app has no topics, recordings or other `punctual::background::Traffic`";
         return vec![none.to_owned().into()];

@@ -19,7 +19,7 @@ use super::analysis::Analyzer;
 use super::args::Watch;
 use super::lines::Lines;
 use super::signals::{Notice, Signals};
-use crate::output::say;
+use crate::output::message;
 
 /// Maximum number of alarms explained at a time; the rest are only counted, because events keep
 /// arriving.
@@ -141,7 +141,7 @@ impl Runner {
 
     fn end(self, signals: &Signals) {
         if self.left_out > 0 {
-            say!(
+            message!(
                 "warning: --exec was skipped for {}, because earlier commands were still running",
                 format_counted(self.left_out, "alarm")
             );
@@ -149,7 +149,7 @@ impl Runner {
         drop(self.queue);
         while !self.thread.is_finished() {
             if let Some(Notice::End { .. }) = signals.wait(Duration::from_millis(50)) {
-                say!("warning: some --exec commands are still running");
+                message!("warning: some --exec commands are still running");
                 return;
             }
         }
@@ -167,7 +167,7 @@ fn run_all(command: &str, alarms: &Receiver<Environment>) {
         match alarms.recv_timeout(Duration::from_secs(1)) {
             Ok(environment) => match start(command, environment) {
                 Ok(child) => running.push(child),
-                Err(error) => say!("warning: --exec: /bin/sh: {error}"),
+                Err(error) => message!("warning: --exec: /bin/sh: {error}"),
             },
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
@@ -182,7 +182,10 @@ fn run_all(command: &str, alarms: &Receiver<Environment>) {
 fn end_oldest(running: &mut Vec<Child>) {
     let mut child = running.remove(0);
     if let Ok(None) = child.wait_within(EXEC_TIMEOUT) {
-        say!("warning: --exec: a command is ended, because it took longer than {} s", EXEC_TIMEOUT.as_secs());
+        message!(
+            "warning: --exec: a command is ended, because it took longer than {} s",
+            EXEC_TIMEOUT.as_secs()
+        );
         let _ = child.end(Duration::from_secs(2));
     }
 }

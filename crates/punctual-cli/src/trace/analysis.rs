@@ -14,7 +14,7 @@ use punctual_trace::stats::{CapturedJob, Key, MAX_TASKS, TaskStats, Watch};
 use super::args::{Analysis, EVERYTHING};
 use super::chains::Chains;
 use super::names::NewNames;
-use crate::output::say;
+use crate::output::message;
 use crate::parse::Deadline;
 
 /// Analyses events.
@@ -217,7 +217,7 @@ impl Analyzer {
     /// Warns if there were more tasks than fit.
     pub(crate) fn print_omissions(&self) {
         if self.watch.left_out() > 0 {
-            say!(
+            message!(
                 "warning: {} not shown, of tasks beyond the limit of {MAX_TASKS}; select tasks with --task",
                 format_counted(self.watch.left_out(), "job")
             );

@@ -27,7 +27,7 @@ impl HeldChild {
     pub(crate) fn new(command: &[OsString], output: Stdio, marks: &str) -> Result<Self, String> {
         let failed = |error: io::Error| format!("cannot create a process for the command: {error}");
         let (name, arguments) = command.split_first().ok_or("there is no command")?;
-        let (mut number, tell) = io::pipe().map_err(failed)?;
+        let (mut number, started) = io::pipe().map_err(failed)?;
         let (wait, go) = io::pipe().map_err(failed)?;
         let mut process = Command::new(name);
         process.args(arguments).env(MARKS, marks).stdout(output);
@@ -37,7 +37,7 @@ impl HeldChild {
             // descriptor, and which leaves by exec or exit without dropping the owner. If it stayed
             // open, the child would not see the parent die.
             unsafe { libc::close(parents_end) };
-            hold(&tell, &wait)
+            hold(&started, &wait)
         };
         // SAFETY: between fork and exec the closure makes system calls only: close, getpid, write,
         // read, sched_setscheduler. It allocates nothing, takes no lock, and an error made of a
@@ -76,13 +76,13 @@ impl HeldChild {
 }
 
 /// Runs in the child before it executes the command. An error ends it.
-fn hold(mut tell: &PipeWriter, mut wait: &PipeReader) -> io::Result<()> {
+fn hold(mut started: &PipeWriter, mut wait: &PipeReader) -> io::Result<()> {
     // A real-time policy is for the recorder. If the kernel refuses the change, the child keeps the
     // policy.
     let _ = punctual_process::scheduling::set_policy(libc::SCHED_OTHER, 0);
     // SAFETY: getpid has no preconditions.
     let pid = unsafe { libc::getpid() };
-    tell.write_all(&pid.to_ne_bytes())?;
+    started.write_all(&pid.to_ne_bytes())?;
     let mut go = [0];
     loop {
         return match wait.read(&mut go) {

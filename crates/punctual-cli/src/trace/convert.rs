@@ -10,7 +10,7 @@ use punctual_trace::write::dat;
 use super::Failure;
 use super::args::Convert;
 use super::outputs::identity;
-use crate::output::say;
+use crate::output::message;
 
 pub(crate) fn run(arguments: &Convert) -> Result<u8, Failure> {
     let Convert { input, output, remove } = arguments;
@@ -34,10 +34,14 @@ pub(crate) fn run(arguments: &Convert) -> Result<u8, Failure> {
         (true, false) => dat::write(input, output)?,
         (false, _) => {
             let damage = convert::convert(input, output)?;
-            damage.iter().for_each(|what| say!("warning: {}: {what}", input.display()));
+            damage.iter().for_each(|what| message!("warning: {}: {what}", input.display()));
         }
     }
     let bytes = fs::metadata(output)?.len();
-    say!("{}: {:.1} MB; print its report: punctual trace report {0}", output.display(), bytes as f64 / 1e6);
+    message!(
+        "{}: {:.1} MB; print its report: punctual trace report {0}",
+        output.display(),
+        bytes as f64 / 1e6
+    );
     Ok(0)
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use punctual_analysis::analyse;
+use punctual_analysis::analyze;
 use punctual_analysis::arrival::Stream;
 use punctual_analysis::infer::system::{Handler, interrupts};
 use punctual_analysis::system::{Observed, Partition, System, Task};
@@ -19,7 +19,7 @@ use punctual_trace::names::Names;
 use super::args::LatencyArgs;
 use super::names::NameWatch;
 use super::{FAILED, Failure, open, text};
-use crate::output::{print, say};
+use crate::output::{message, print};
 use crate::rta::trace::observe::Observer;
 
 /// The time from wake-up to switch of a thread that only interrupts and lower threads kept from
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &LatencyArgs) -> Result<u8, Failure> {
                     });
                 }
             }
-            Err(problem) => say!("warning: {problem}"),
+            Err(problem) => message!("warning: {problem}"),
         }
         if let Some(news) = watch.news(&events) {
             news.irqs.iter().for_each(|(irq, name)| names.irq(*irq, name));
@@ -116,7 +116,7 @@ pub(crate) fn run(arguments: &LatencyArgs) -> Result<u8, Failure> {
         print(&wrapped("", &explained(*cpu, terms, *bound), 2, 100));
     }
     let defects: Vec<String> = found.iter().filter_map(|found| defect(found, &names)).collect();
-    defects.iter().for_each(|defect| say!("error: {defect}"));
+    defects.iter().for_each(|defect| message!("error: {defect}"));
     let is_whole = defects.is_empty() && found.iter().any(|found| found.bound.is_some());
     Ok(if is_whole { 0 } else { FAILED })
 }
@@ -177,7 +177,7 @@ fn bound(cpu: u16, terms: &Terms, handlers: &[Handler], length: u64) -> Option<u
         suspension: None,
         observed: Observed::default(),
     });
-    analyse(&system).tasks.into_iter().next()?.ok().map(|bound| bound.response)
+    analyze(&system).tasks.into_iter().next()?.ok().map(|bound| bound.response)
 }
 
 fn table(found: &[Found]) -> Table {

@@ -12,7 +12,7 @@ use punctual_trace::machines::{self, Relation, THREADS, exchange};
 use super::args::{Exchange, Merge};
 use super::outputs::identity;
 use super::{FAILED, Failure, open};
-use crate::output::say;
+use crate::output::message;
 
 /// Interval of messages to another machine.
 const MESSAGE_INTERVAL: Duration = Duration::from_millis(10);
@@ -28,7 +28,7 @@ pub(crate) fn merge(arguments: &Merge) -> Result<u8, Failure> {
     let opened = traces.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
     let relation = shared_clock.map_or(Relation::Messages, Relation::Shared);
     let merged = machines::merge(&opened, relation, output)?;
-    merged.damage.iter().for_each(|what| say!("warning: {what}"));
+    merged.damage.iter().for_each(|what| message!("warning: {what}"));
     for (index, (path, clocks)) in (1..).zip(traces[1..].iter().zip(&merged.clocks)) {
         let uncertainty = format_nanos(clocks.uncertainty() as f64);
         let path = path.display();
@@ -47,17 +47,21 @@ pub(crate) fn merge(arguments: &Merge) -> Result<u8, Failure> {
                 )
             }
         };
-        say!("{path}: {relation}; its threads have numbers {} higher", THREADS * index);
+        message!("{path}: {relation}; its threads have numbers {} higher", THREADS * index);
     }
     if merged.shift > 0 {
-        say!(
+        message!(
             "all times are {} later than by the clock of {}, because another recording began before that clock did",
             format_nanos(merged.shift as f64),
             traces[0].display()
         );
     }
     let bytes = fs::metadata(output)?.len();
-    say!("{}: {:.1} MB; print its report: punctual trace report {0}", output.display(), bytes as f64 / 1e6);
+    message!(
+        "{}: {:.1} MB; print its report: punctual trace report {0}",
+        output.display(),
+        bytes as f64 / 1e6
+    );
     Ok(0)
 }
 
@@ -80,7 +84,7 @@ pub(crate) fn exchange(arguments: &Exchange) -> Result<u8, Failure> {
             .map_err(|error| format!("{address}: {error}"))?,
         (None, None) => unreachable!("the command line has one of the two"),
     };
-    say!("{} answered", format_counted(count, "message"));
+    message!("{} answered", format_counted(count, "message"));
     Ok(if count > 0 { 0 } else { FAILED })
 }
 
@@ -88,8 +92,8 @@ pub(crate) fn exchange(arguments: &Exchange) -> Result<u8, Failure> {
 pub(crate) fn marker() -> PathBuf {
     let named = std::env::var_os("PUNCTUAL_TRACE").map(PathBuf::from).filter(|path| path.is_absolute());
     named.unwrap_or_else(|| {
-        let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from);
-        let there = places.iter().find(|place| place.join("trace_marker_raw").exists());
-        there.unwrap_or(&places[0]).join("trace_marker_raw")
+        let directories = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from);
+        let there = directories.iter().find(|place| place.join("trace_marker_raw").exists());
+        there.unwrap_or(&directories[0]).join("trace_marker_raw")
     })
 }

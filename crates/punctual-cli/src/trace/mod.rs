@@ -29,7 +29,7 @@ use punctual_trace::read;
 use self::args::{Command, Trace};
 pub(crate) use self::child::MARKS;
 pub(crate) use self::merge::marker;
-use crate::output::say;
+use crate::output::message;
 use crate::status::{BAD_INPUT, FINDING as FAILED};
 
 /// Failure of a command: the message and the exit status.
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Trace) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(Failure { message, code }) => {
-            say!("error: {message}");
+            message!("error: {message}");
             ExitCode::from(code)
         }
     }

@@ -42,24 +42,24 @@ pub(crate) struct NameWatch([u64; 3]);
 impl NameWatch {
     /// Returns the changes since the last call.
     #[inline]
-    pub(crate) fn news<'a>(&mut self, told: impl Into<NameTables<'a>>) -> Option<NewNames> {
-        let told = told.into();
-        let changes = [told.tasks.changes(), told.interrupts.changes(), told.calls.changes()];
-        if changes == self.0 { None } else { Some(self.all_news(told, changes)) }
+    pub(crate) fn news<'a>(&mut self, tables: impl Into<NameTables<'a>>) -> Option<NewNames> {
+        let tables = tables.into();
+        let changes = [tables.tasks.changes(), tables.interrupts.changes(), tables.calls.changes()];
+        if changes == self.0 { None } else { Some(self.all_news(tables, changes)) }
     }
 
     #[cold]
-    fn all_news(&mut self, told: NameTables<'_>, changes: [u64; 3]) -> NewNames {
+    fn all_news(&mut self, tables: NameTables<'_>, changes: [u64; 3]) -> NewNames {
         let [tasks, interrupts, calls] = std::mem::replace(&mut self.0, changes);
         let mut news = NewNames::default();
         if tasks != changes[0] {
-            news.tasks = owned(told.tasks.iter());
+            news.tasks = owned(tables.tasks.iter());
         }
         if calls != changes[2] {
-            news.calls = owned(told.calls.iter());
+            news.calls = owned(tables.calls.iter());
         }
         if interrupts != changes[1] {
-            (news.irqs, news.vectors) = (owned(told.interrupts.irqs()), owned(told.interrupts.vectors()));
+            (news.irqs, news.vectors) = (owned(tables.interrupts.irqs()), owned(tables.interrupts.vectors()));
         }
         news
     }

@@ -17,7 +17,7 @@ use super::child::{self, HeldChild, Running};
 use super::signals::{Notice, Signals};
 use super::{FAILED, Failure};
 use crate::isolate::run::resolve;
-use crate::output::say;
+use crate::output::message;
 use crate::parse::numbers;
 
 /// Interval at which the recording is checked for failure.
@@ -106,9 +106,9 @@ pub(crate) fn record(
         }
     };
     if child.is_none() {
-        record::refused_marks().iter().for_each(|warning| say!("warning: {warning}"));
+        record::refused_marks().iter().for_each(|warning| message!("warning: {warning}"));
         let until = if source.duration.is_some() { "" } else { ", until Ctrl-C" };
-        say!("recording{until}");
+        message!("recording{until}");
     }
     let is_silent = running.is_some();
     if let (Some(running), Some(process)) = (running, command) {
@@ -125,7 +125,7 @@ pub(crate) fn record(
         }
     });
     if let Err(error) = &saved {
-        say!("error: {}", error.message);
+        message!("error: {}", error.message);
     }
     let status = child.map(|mut child| finish(&signals, &mut child, why));
     Ok(if saved.is_err() { FAILED } else { status.unwrap_or(0) })
@@ -219,7 +219,7 @@ pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) ->
             child.signal(SIGTERM);
             asked = Some(Instant::now());
         }
-        StopReason::Failed => say!("warning: the command goes on without being recorded; Ctrl-C ends it"),
+        StopReason::Failed => message!("warning: the command goes on without being recorded; Ctrl-C ends it"),
         StopReason::Ended => {}
     }
     loop {
@@ -239,7 +239,7 @@ pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) ->
             child.signal(SIGKILL);
         }
         if waited > 2 * END_TIMEOUT {
-            say!("warning: the command does not end at SIGKILL; it is left behind");
+            message!("warning: the command does not end at SIGKILL; it is left behind");
             return 1;
         }
     }
@@ -250,7 +250,7 @@ fn save(recording: Recording, directory: &Path, output: &Path) -> Result<Recorde
     let summary = recording.stop()?;
     match dat::finish(directory, output) {
         Ok(()) => {}
-        Err(error @ WriteError::Left { .. }) => say!("warning: {error}"),
+        Err(error @ WriteError::Left { .. }) => message!("warning: {error}"),
         Err(error) => return Err(error.into()),
     }
     Ok(summary)
@@ -259,7 +259,7 @@ fn save(recording: Recording, directory: &Path, output: &Path) -> Result<Recorde
 fn report(summary: &Recorded, output: &Path, newest: bool, took: Duration) {
     let events = summary.losses.iter().map(|cpu| cpu.read).sum();
     let bytes = fs::metadata(output).map_or(summary.bytes, |file| file.len());
-    say!(
+    message!(
         "{}: {}{} of {} in {}, {:.1} MB",
         output.display(),
         // Some of the oldest are dropped, so that all CPUs begin at the same time.
@@ -270,7 +270,7 @@ fn report(summary: &Recorded, output: &Path, newest: bool, took: Duration) {
         bytes as f64 / 1e6
     );
     for cpu in summary.losses.iter().filter(|cpu| cpu.lost > 0) {
-        say!(
+        message!(
             "LOST: {} on CPU {}; the jobs affected are left out of the statistics. Record with a larger --buffer, \
              fewer --events or --narrow",
             format_counted(cpu.lost, "event"),
@@ -278,7 +278,7 @@ fn report(summary: &Recorded, output: &Path, newest: bool, took: Duration) {
         );
     }
     for absent in &summary.absent {
-        say!("missing: {absent}");
+        message!("missing: {absent}");
     }
-    say!("print its report: punctual trace report {}", output.display());
+    message!("print its report: punctual trace report {}", output.display());
 }

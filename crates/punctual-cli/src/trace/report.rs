@@ -20,13 +20,13 @@ use super::outputs::Outputs;
 use super::reading::{Batch, Reading};
 use super::window::Window;
 use super::{FAILED, Failure, open, text};
-use crate::output::{print, say};
+use crate::output::{message, print};
 
 pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let trace = open(&arguments.trace)?;
     let damage: Vec<_> =
         trace.damage().iter().map(|what| format!("{}: {what}", arguments.trace.display())).collect();
-    damage.iter().for_each(|what| say!("warning: {what}"));
+    damage.iter().for_each(|what| message!("warning: {what}"));
     let window = Window::of(arguments.from, arguments.to, &trace)?;
     if window.is_some_and(|window| window.from > window.to) {
         return Err(Failure::usage("--from is later than --to, so no job can end between them"));
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let select = Select { tids: chosen.threads, marked: true, ..Select::real_time() };
     let monotonic = trace.clock() == "mono";
     let recorded = trace.recorded()?;
-    let told = arguments.analysis.futex.limits(&recorded);
+    let missing_events = arguments.analysis.futex.limits(&recorded);
     let wanted = (outputs.want_segments(), outputs.want_worst());
     let analyzer_of = |chains| {
         let known = (monotonic, recorded.clone());
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     }
     let read = thread::scope(|scope| {
         let reading = Reading::start(scope, events)?;
-        let (span, problems) = analyse(&reading, window, &mut analyzer, &mut outputs);
+        let (span, problems) = analyze(&reading, window, &mut analyzer, &mut outputs);
         let events = reading.end().ok_or("the thread that reads the trace panicked")?;
         Ok::<_, Failure>((span, problems, events))
     });
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
         let mut about = About::of(&trace, &arguments.trace.display().to_string());
         about.absent.extend_from_slice(events.incomplete());
         about.notes = problems;
-        (about.recorded, about.skipped) = (told.clone(), skipped.clone());
+        (about.recorded, about.skipped) = (missing_events.clone(), skipped.clone());
         about
     });
     let is_printed = outputs.is_printed();
@@ -78,13 +78,13 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     if is_unread {
         return Ok(if is_whole { 0 } else { FAILED });
     }
-    events.incomplete().iter().for_each(|what| say!("warning: {what}"));
+    events.incomplete().iter().for_each(|what| message!("warning: {what}"));
     for (event, error) in trace.unusable() {
-        say!("warning: the format of {event} cannot be read, so its events are left out: {error}");
+        message!("warning: the format of {event} cannot be read, so its events are left out: {error}");
     }
     let counters = analyzer.watch().counters();
     losses(&trace, &counters);
-    let missing = text::missing(&told, counters.events, &skipped);
+    let missing = text::missing(&missing_events, counters.events, &skipped);
     if !is_printed {
         print(&head(&arguments.trace, &trace, &counters, span));
         print(&window.map_or(String::new(), part));
@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     }
     let is_readable = events.incomplete().is_empty() && trace.unusable().next().is_none();
     if is_printed && !missing.is_empty() {
-        say!("{}", missing.trim_end());
+        message!("{}", missing.trim_end());
     }
     match warn_about_missing(&analyzer, &recorded, arguments, is_readable) {
         true => Ok(FAILED),
@@ -112,7 +112,7 @@ type Span = Option<(u64, u64)>;
 
 /// Analyzes a trace to its end, that of the window, or as long as outputs can be written. Also
 /// returns read errors.
-fn analyse(
+fn analyze(
     reading: &Reading<'_>,
     window: Option<Window>,
     analyzer: &mut Analyzer,
@@ -142,7 +142,7 @@ fn analyse(
             break;
         }
         if let Some(problem) = problem {
-            say!("warning: {problem}");
+            message!("warning: {problem}");
             problems.push(problem.to_string());
         }
         reading.give_back(events);
@@ -156,7 +156,7 @@ fn warn_about_missing(analyzer: &Analyzer, recorded: &Recorded, arguments: &Repo
     let trace = arguments.trace.display();
     let unknown = analyzer.unknown();
     for name in &unknown {
-        say!(
+        message!(
             "error: {trace} has no job of a task or thread `{name}`; --task '*' shows every thread with jobs"
         );
     }
@@ -178,7 +178,7 @@ fn warn_about_missing(analyzer: &Analyzer, recorded: &Recorded, arguments: &Repo
                 "select others with --task NAME, or all with --task '*'",
             ),
         };
-        say!("error: {trace} has no job{whose} that both begins and ends in it; {fix}");
+        message!("error: {trace} has no job{whose} that both begins and ends in it; {fix}");
     }
     analyzer.print_omissions();
     nothing || !unknown.is_empty()
@@ -225,15 +225,15 @@ fn head(path: &Path, trace: &Trace, counters: &Counters, span: Span) -> String {
 /// Prints the losses.
 pub(crate) fn losses(trace: &Trace, counters: &Counters) {
     if let Some(warning) = text::left_out(counters) {
-        say!("{warning}");
+        message!("{warning}");
     }
     if counters.gaps == 0 {
         return;
     }
     for (cpu, count) in buffer_stats::losses(trace.statistics()) {
-        say!("LOST: {} of CPU {cpu}", format_counted(count, "event"));
+        message!("LOST: {} of CPU {cpu}", format_counted(count, "event"));
     }
-    say!(
+    message!(
         "LOST: events are missing in {}; the jobs affected are counted as flawed and left out. Record again {}",
         format_counted(counters.gaps, "place"),
         trace.recorder().more_room()

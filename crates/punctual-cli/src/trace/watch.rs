@@ -19,7 +19,7 @@ use super::names::NameWatch;
 use super::record::{StopReason, finish, refused};
 use super::signals::{Notice, Signals};
 use super::{FAILED, Failure, text};
-use crate::output::say;
+use crate::output::message;
 
 /// Interval at which events are read. The kernel's buffers hold many times the events of this time.
 const TICK: Duration = Duration::from_millis(50);
@@ -75,9 +75,9 @@ pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
         _ => error.into(),
     })?;
     if pid.is_none() {
-        record::refused_marks().iter().for_each(|warning| say!("warning: {warning}"));
+        record::refused_marks().iter().for_each(|warning| message!("warning: {warning}"));
     }
-    live.absent().iter().for_each(|absent| say!("missing: {absent}"));
+    live.absent().iter().for_each(|absent| message!("missing: {absent}"));
     let mut analyzer = Analyzer::new(
         analysis,
         source.select(pid),
@@ -120,7 +120,7 @@ impl Session {
     fn run(mut self, live: Live, signals: &Signals, arguments: &Watch) -> Result<u8, Failure> {
         let outcome = self.watch(live, signals, arguments);
         if let Err(error) = &outcome {
-            say!("error: {}", error.message);
+            message!("error: {}", error.message);
         }
         let why = *outcome.as_ref().unwrap_or(&StopReason::Failed);
         let status = self.child.as_mut().map_or(0, |child| finish(signals, child, why));
@@ -219,27 +219,30 @@ impl Session {
         self.lines.end(&self.analyzer, self.start.elapsed())?;
         let counters = self.analyzer.watch().counters();
         if let Some(warning) = text::left_out(&counters) {
-            say!("{warning}");
+            message!("{warning}");
         }
         let gaps = counters.gaps;
         if gaps > 0 {
-            say!(
+            message!(
                 "LOST: events are missing in {}; the jobs affected are counted as flawed and left out. \
                  Watch with a larger --buffer, fewer --events or --narrow",
                 format_counted(gaps, "place")
             );
         }
         if late > 0 {
-            say!("warning: {} arrived out of order; times were moved forward", format_counted(late, "event"));
+            message!(
+                "warning: {} arrived out of order; times were moved forward",
+                format_counted(late, "event")
+            );
         }
         if self.analyzer.tasks().is_empty() {
-            say!(
+            message!(
                 "warning: no job of a real-time thread or Punctual task was seen; select others with --task NAME, or all with --task '*'"
             );
         }
         self.analyzer.print_omissions();
         let unknown = self.analyzer.unknown();
-        unknown.iter().for_each(|name| say!("warning: no task or thread `{name}` had a job"));
+        unknown.iter().for_each(|name| message!("warning: no task or thread `{name}` had a job"));
         Ok(())
     }
 }

@@ -122,8 +122,8 @@ fn plan_and_boot_change_nothing_and_print_nothing_active() {
     for words in [&["plan", "--cpus", "3"], &["boot", "--cpus", "3"]] {
         let output = isolate(&root, words);
         assert_eq!(output.status.code(), Some(0));
-        let said = text(&output.stdout);
-        assert!(said.contains("CPU 3") && !said.contains('\u{1b}'), "{said}");
+        let printed = text(&output.stdout);
+        assert!(printed.contains("CPU 3") && !printed.contains('\u{1b}'), "{printed}");
     }
     assert_eq!(contents(&root), before);
     assert!(!root.join("run").exists());

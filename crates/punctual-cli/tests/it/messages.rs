@@ -278,8 +278,8 @@ fn every_rehearsal_succeeds() {
         let mut shell = Command::new("sh");
         shell.args(["-c", script]).env("PATH", &path).current_dir(&scratch.0).stdin(Stdio::null());
         let output = shell.output_within(TEST_LIMIT).unwrap();
-        let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
-        assert!(output.status.success(), "{entry}: {script}: {said}");
+        let output_text = format!("{}{}", text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{entry}: {script}: {output_text}");
     }
 }
 

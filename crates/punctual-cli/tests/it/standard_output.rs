@@ -89,9 +89,12 @@ fn start(scratch: &Scratch, arguments: &[&str]) -> Command {
 fn end(mut command: Command) -> (String, Option<i32>) {
     let child = command.spawn().expect("the program can be started");
     let Output { stderr, status, .. } = child.output_within(TEST_LIMIT).expect("it ends");
-    let said = text(&stderr);
-    assert!(!said.contains("panicked") && !matches!(status.code(), Some(101) | None), "{command:?}: {said}");
-    (said, status.code())
+    let printed = text(&stderr);
+    assert!(
+        !printed.contains("panicked") && !matches!(status.code(), Some(101) | None),
+        "{command:?}: {printed}"
+    );
+    (printed, status.code())
 }
 
 #[test]
@@ -99,14 +102,14 @@ fn reports_full_disk() {
     let scratch = place("output-full");
     for arguments in PRINTING {
         let mut command = start(&scratch, arguments);
-        let (said, code) = end({
+        let (printed, code) = end({
             command.stdout(full());
             command
         });
-        assert_eq!(code, Some(1), "{arguments:?}: {said}");
-        let complaints = said.lines().filter(|line| line.starts_with("error: ")).collect::<Vec<_>>();
-        assert_eq!(complaints.len(), 1, "{arguments:?}: {said}");
-        assert!(complaints[0].contains("No space left on device"), "{arguments:?}: {said}");
+        assert_eq!(code, Some(1), "{arguments:?}: {printed}");
+        let complaints = printed.lines().filter(|line| line.starts_with("error: ")).collect::<Vec<_>>();
+        assert_eq!(complaints.len(), 1, "{arguments:?}: {printed}");
+        assert!(complaints[0].contains("No space left on device"), "{arguments:?}: {printed}");
     }
 }
 
@@ -115,12 +118,12 @@ fn ends_quietly_when_reader_goes_away() {
     let scratch = place("output-unread");
     for arguments in PRINTING {
         let mut command = start(&scratch, arguments);
-        let (said, code) = end({
+        let (printed, code) = end({
             command.stdout(unread());
             command
         });
-        assert_eq!(code, Some(0), "{arguments:?}: {said}");
-        assert!(!said.contains("error"), "{arguments:?}: {said}");
+        assert_eq!(code, Some(0), "{arguments:?}: {printed}");
+        assert!(!printed.contains("error"), "{arguments:?}: {printed}");
     }
 }
 
@@ -140,9 +143,9 @@ fn ends_quietly_when_reader_takes_one_line() {
         BufReader::with_capacity(1, out).read_until(b'\n', &mut line).expect("a pipe can be read");
         assert!(!line.is_empty(), "{arguments:?}");
         let output = child.output_within(TEST_LIMIT).expect("it ends");
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {said}");
-        assert!(!said.contains("panicked") && !said.contains("error"), "{arguments:?}: {said}");
+        let printed = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {printed}");
+        assert!(!printed.contains("panicked") && !printed.contains("error"), "{arguments:?}: {printed}");
     }
 }
 
@@ -191,22 +194,22 @@ fn never_panics_without_standard_streams() {
 #[test]
 fn stops_measuring_at_broken_pipe() {
     let scratch = Scratch::new("output-bench");
-    let arguments = ["bench", "rtos", "behaviour", "--samples", "1"];
+    let arguments = ["bench", "rtos", "behavior", "--samples", "1"];
     let arguments = [&arguments[..2], &arguments[3..]].concat();
     for (stdout, code) in [(unread(), 0), (full(), 1)] {
         let mut command = start(&scratch, &arguments);
         command.stdout(stdout);
-        let (said, found) = end(command);
-        assert_eq!(found, Some(code), "{said}");
+        let (printed, found) = end(command);
+        assert_eq!(found, Some(code), "{printed}");
         // Out of more than twenty.
-        assert!(said.lines().filter(|line| line.starts_with("rtos ")).count() <= 1, "{said}");
+        assert!(printed.lines().filter(|line| line.starts_with("rtos ")).count() <= 1, "{printed}");
     }
     // Unless the results also go elsewhere.
     let mut command =
         start(&scratch, &[&arguments[..], &["--only", "thread switch", "--json=b.json"]].concat());
     command.stdout(unread());
-    let (said, code) = end(command);
-    assert_eq!(code, Some(0), "{said}");
+    let (printed, code) = end(command);
+    assert_eq!(code, Some(0), "{printed}");
     let json: serde_json::Value = serde_json::from_slice(&fs::read(scratch.file("b.json")).unwrap()).unwrap();
     assert_eq!(json["interrupted"], false);
 }
@@ -220,9 +223,9 @@ fn reports_unwritable_file() {
     let report = ["--csv=/dev/full", "--json=/dev/full", "--perfetto=/dev/full", "--html=/dev/full"]
         .map(|flag| vec!["trace", "report", "t.dat", flag]);
     for arguments in files.iter().chain(&report) {
-        let (said, code) = end(start(&scratch, arguments));
-        assert_eq!(code, Some(1), "{arguments:?}: {said}");
-        assert!(said.contains("/dev/full: No space left on device"), "{arguments:?}: {said}");
+        let (printed, code) = end(start(&scratch, arguments));
+        assert_eq!(code, Some(1), "{arguments:?}: {printed}");
+        assert!(printed.contains("/dev/full: No space left on device"), "{arguments:?}: {printed}");
     }
 }
 
@@ -234,8 +237,8 @@ fn keeps_writing_files_when_reader_goes_away() {
     assert_eq!(end(alone).1, Some(0));
     let mut beside = start(&scratch, &["trace", "report", "t.dat", "--json", "--csv", "beside.csv"]);
     beside.stdout(unread());
-    let (said, code) = end(beside);
-    assert_eq!((said.as_str(), code), ("", Some(0)));
+    let (printed, code) = end(beside);
+    assert_eq!((printed.as_str(), code), ("", Some(0)));
     let [alone, beside] =
         ["alone.csv", "beside.csv"].map(|name| fs::read_to_string(scratch.file(name)).unwrap());
     assert_eq!(alone.lines().count(), 2_001);
@@ -253,10 +256,10 @@ fn ends_watch_and_record_without_panic() {
         for (stdout, code) in [(full(), if prints { 1 } else { 0 }), (unread(), 0)] {
             let mut command = start(&scratch, arguments);
             command.stdout(stdout);
-            let (said, found) = end(command);
-            assert_eq!(found, Some(code), "{arguments:?}: {said}");
-            let complains = said.contains("error: standard output: No space left on device");
-            assert_eq!(complains, code == 1, "{arguments:?}: {said}");
+            let (printed, found) = end(command);
+            assert_eq!(found, Some(code), "{arguments:?}: {printed}");
+            let complains = printed.contains("error: standard output: No space left on device");
+            assert_eq!(complains, code == 1, "{arguments:?}: {printed}");
         }
         let mut command = start(&scratch, arguments);
         command.stdout(Stdio::null()).stderr(full());
@@ -266,6 +269,6 @@ fn ends_watch_and_record_without_panic() {
     let mut command =
         start(&scratch, &["trace", "watch", "--task", "*", "--every", "10ms", "--", "sleep", "1000"]);
     command.stdout(unread());
-    let (said, code) = end(command);
-    assert_eq!(code, Some(0), "{said}");
+    let (printed, code) = end(command);
+    assert_eq!(code, Some(0), "{printed}");
 }

@@ -80,14 +80,14 @@ impl<P: PortOf<SharedWord>> Partition<P> {
     }
 
     /// From this call on, foreign threads only push their jobs, and a thread [polls](Self::poll)
-    /// the inboxes, or [checks](Self::look) them.
+    /// the inboxes, or [checks](Self::poll_once) them.
     pub fn begin_polling(&self) {
         self.dispatch.polling.0.store(true, Ordering::Relaxed);
     }
 
     /// Releases the jobs due at `now` and marks the pushed ones, without running them: one round of
     /// [`poll`](Self::poll), for a thread that advances the clock itself.
-    pub fn look(&self, me: CurrentWorker, now: Instant) {
+    pub fn poll_once(&self, me: CurrentWorker, now: Instant) {
         self.release_all_due(me, None, Some(now));
     }
 }

@@ -17,7 +17,7 @@ struct Alone {
     /// The bases of workers that were woken.
     woken: StdMutex<Vec<u8>>,
     /// The partition's level at each notification of an unwind.
-    told: StdMutex<Vec<u8>>,
+    notified: StdMutex<Vec<u8>>,
 }
 
 impl Port for Alone {
@@ -39,7 +39,7 @@ impl Port for Alone {
     }
     fn unboost(&self, _: &Futex) {}
     fn unwinds(&self) {
-        self.told.lock().unwrap().push(self.partition.get().unwrap().snapshot().level());
+        self.notified.lock().unwrap().push(self.partition.get().unwrap().snapshot().level());
     }
 }
 
@@ -98,8 +98,8 @@ impl Rig {
         std::mem::take(&mut self.partition.port().woken.lock().unwrap())
     }
 
-    fn told(&self) -> Vec<u8> {
-        std::mem::take(&mut self.partition.port().told.lock().unwrap())
+    fn notified(&self) -> Vec<u8> {
+        std::mem::take(&mut self.partition.port().notified.lock().unwrap())
     }
 
     fn ran(&self) -> Vec<u8> {
@@ -126,7 +126,7 @@ fn unwinding_job_keeps_its_spawns() {
         rig.spawn(level);
         fail();
     }));
-    assert_eq!(rig.told(), [1], "the port is notified before any job can start");
+    assert_eq!(rig.notified(), [1], "the port is notified before any job can start");
     assert_eq!((rig.ran(), rig.woken()), (vec![], vec![1]), "the other job is left to the level's worker");
     assert_eq!(rig.partition.snapshot(), Word::EMPTY.mark_ready(1));
     rig.partition.serve(rig.me(), None);
@@ -160,5 +160,5 @@ fn unwinding_section_at_own_level_notifies_port() {
         let mut right = unsafe { Locked::<_, _, 1, 1>::new(resource, rig.partition, rig.me()) };
         assert!(fails(|| right.lock(|_| fail())));
     }));
-    assert_eq!(rig.told(), [1], "while it holds the level");
+    assert_eq!(rig.notified(), [1], "while it holds the level");
 }

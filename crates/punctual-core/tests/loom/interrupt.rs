@@ -81,9 +81,9 @@ fn counting(
 }
 
 /// At time 0 a handler scans two levels, one of which is due at 9. Concurrently a timer of the
-/// other is armed for 5, or moved there from `first`, and has to run then. With `looks`, the
+/// other is armed for 5, or moved there from `first`, and has to run then. With `polls`, the
 /// handler scans that level although no timer is armed there.
-fn notified_level(first: Option<u64>, looks: bool) {
+fn notified_level(first: Option<u64>, polls: bool) {
     check(3, move |arena| {
         let thread = worker(arena, 0, 1, true);
         let workers = [1, 2].map(|base| worker(arena, base, base.into(), true));
@@ -98,7 +98,7 @@ fn notified_level(first: Option<u64>, looks: bool) {
         };
         arm(other, high, 9);
         let armed = first.map(|first| arm(earlier, low, first));
-        if looks {
+        if polls {
             p.lay_grids_here(at(0));
         }
         let handler = loom::thread::spawn(move || tick(p, thread, 0));

@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn selects_cpus_like_app() {
-        let machine = Machine::look(Tree::parse("").with("/sys/devices/system/cpu/online", "0-3"));
+        let machine = Machine::read(Tree::parse("").with("/sys/devices/system/cpu/online", "0-3"));
         let app = App::of_model(MODEL).unwrap();
         assert_eq!((app.highest, app.bound.join(" ")), (4, "edge".into()));
         let scene = Scene::new(&machine).for_app(app.clone()).unwrap();

@@ -148,7 +148,7 @@ struct Check {
     name: &'static str,
     /// Conditions that it examines, as in the book.
     examines: &'static str,
-    look: fn(&Scene, &mut Report),
+    run: fn(&Scene, &mut Report),
 }
 
 /// Returns the name of each check and the conditions that it examines, in execution order.
@@ -186,7 +186,7 @@ impl Report {
     fn run(&mut self, check: &Check, scene: &Scene) {
         let (findings, unknown) = (self.findings.len(), self.unknown.len());
         (self.check, self.value, self.inapplicable) = (check.name, None, None);
-        (check.look)(scene, self);
+        (check.run)(scene, self);
         let status = match () {
             () if self.findings.len() > findings => Status::Finding,
             () if self.unknown.len() > unknown => Status::Unknown,
@@ -253,14 +253,14 @@ mod tests {
             report.add(Finding::new(severity, "it").costs(Cost::typical(ns, "y")));
         }
         assert!(!report.is_fit());
-        let machine = Machine::look(Tree::parse(""));
+        let machine = Machine::read(Tree::parse(""));
         let examined = examine(&Scene::new(&machine));
         assert!(examined.findings.is_sorted_by_key(|finding| std::cmp::Reverse(finding.severity)));
     }
 
     #[test]
     fn rejects_missing_cpus() {
-        let machine = Machine::look(Tree::parse("").with("/sys/devices/system/cpu/online", "0-3"));
+        let machine = Machine::read(Tree::parse("").with("/sys/devices/system/cpu/online", "0-3"));
         let refused = Scene::new(&machine).on(Cpus::from([3, 4])).unwrap_err();
         assert_eq!(refused, "CPU 4 is not online; online: 0-3");
         assert_eq!(Scene::new(&machine).on(Cpus::from([1, 2])).unwrap().others(), Cpus::from([0, 3]));

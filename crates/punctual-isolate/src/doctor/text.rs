@@ -10,12 +10,12 @@ use super::{Chosen, Report, Scene, Severity};
 #[must_use]
 pub fn text(scene: &Scene, report: &Report, width: usize) -> String {
     let mut out = head(scene);
-    let mut said = Severity::High;
+    let mut printed = Severity::High;
     for finding in &report.findings {
-        if finding.severity == Severity::Note && said != Severity::Note {
+        if finding.severity == Severity::Note && printed != Severity::Note {
             out += "\nNotes\n";
         }
-        said = finding.severity;
+        printed = finding.severity;
         out.push('\n');
         out += &wrapped(&format!("{:<6}  ", finding.severity.as_str()), &finding.found, 8, width);
         let mut line =
@@ -90,7 +90,7 @@ fn verdict(report: &Report) -> String {
     let count = |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
     let counts =
         [Severity::High, Severity::Medium, Severity::Low].map(|severity| (count(severity), severity));
-    let said: Vec<String> = counts
+    let printed: Vec<String> = counts
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, severity)| format!("{count} {}", severity.as_str()))
@@ -100,8 +100,8 @@ fn verdict(report: &Report) -> String {
         1 => "; 1 unknown property".into(),
         n => format!("; {n} unknown properties"),
     };
-    match said.is_empty() {
+    match printed.is_empty() {
         true => format!("no findings{unknown}\n"),
-        false => format!("findings: {}{unknown}\n", said.join(", ")),
+        false => format!("findings: {}{unknown}\n", printed.join(", ")),
     }
 }

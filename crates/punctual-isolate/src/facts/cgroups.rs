@@ -23,7 +23,7 @@ pub struct Cgroups {
 }
 
 impl Cgroups {
-    pub(super) fn look(tree: &Tree) -> Self {
+    pub(super) fn read(tree: &Tree) -> Self {
         let mounts = tree.text("/proc/self/mounts").unwrap_or_default();
         let find = |kind: &str, controller: Option<&str>| {
             mounts.lines().find_map(|line| {
@@ -82,7 +82,7 @@ cpuset io
 3
 ",
         );
-        let cgroups = Cgroups::look(&tree);
+        let cgroups = Cgroups::read(&tree);
         assert_eq!(cgroups.cpuset.as_deref(), Some("/sys/fs/cgroup/cpuset"));
         assert_eq!(cgroups.own_cpu.as_deref(), Some("/sys/fs/cgroup/cpu,cpuacct/user"));
         assert_eq!(cgroups.own.as_deref(), Some("/sys/fs/cgroup/unified"));

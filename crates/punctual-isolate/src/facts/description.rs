@@ -7,7 +7,7 @@ pub(super) struct Description(Vec<Vec<(String, String)>>);
 
 impl Description {
     /// Not recorded: it is long, and the findings do not depend on it.
-    pub(super) fn look(tree: &Tree) -> Self {
+    pub(super) fn read(tree: &Tree) -> Self {
         Self::parse(&tree.glance("/proc/cpuinfo").unwrap_or_default())
     }
 
@@ -26,8 +26,8 @@ impl Description {
             Some(at) => lines[at].1.parse() == Ok(cpu),
             None => true,
         };
-        let said = self.0.iter().filter(|lines| is_of(lines));
-        let mut values = said.filter_map(|lines| Some(lines[find(lines, key)?].1.as_str()));
+        let matching = self.0.iter().filter(|lines| is_of(lines));
+        let mut values = matching.filter_map(|lines| Some(lines[find(lines, key)?].1.as_str()));
         values.next()
     }
 }

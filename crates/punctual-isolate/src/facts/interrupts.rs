@@ -33,7 +33,7 @@ impl Interrupt {
     }
 }
 
-pub(super) fn look(tree: &Tree) -> Vec<Interrupt> {
+pub(super) fn read(tree: &Tree) -> Vec<Interrupt> {
     let text = tree.text("/proc/interrupts").unwrap_or_default();
     let cpus = tree.text("/sys/devices/system/cpu/online");
     let cpus = cpus.map(|list| Cpus::of_list(&list)).unwrap_or_default();
@@ -92,7 +92,7 @@ NMI:          4          5   Non-maskable interrupts
         let tree = Tree::parse("==> /proc/irq/9/smp_affinity_list <==\n0-2\n")
             .with("/proc/interrupts", TEXT)
             .with("/proc/irq/9/effective_affinity_list", "2");
-        let interrupts = look(&tree);
+        let interrupts = read(&tree);
         let numbers: Vec<u32> = interrupts.iter().map(|interrupt| interrupt.number).collect();
         assert_eq!(numbers, [9, 40]);
         let acpi = &interrupts[0];

@@ -83,7 +83,7 @@ impl fmt::Display for Throttling {
 }
 
 impl Throttling {
-    fn look(tree: &Tree) -> Option<Self> {
+    fn read(tree: &Tree) -> Option<Self> {
         let runtime: i64 = tree.number(RUNTIME)?;
         Some(match u64::try_from(runtime) {
             Ok(runtime_us) => Self::On { runtime_us, period_us: tree.number(PERIOD)? },
@@ -95,7 +95,7 @@ impl Throttling {
 impl Kernel {
     /// Reads the configuration, the boot parameters and the settings.
     #[must_use]
-    pub fn look(tree: &Tree) -> Self {
+    pub fn read(tree: &Tree) -> Self {
         let release = tree.text("/proc/sys/kernel/osrelease").unwrap_or_default();
         let options = options(tree, &release);
         let version = tree.text("/proc/version");
@@ -109,7 +109,7 @@ impl Kernel {
         };
         let parameters = Parameters::parse(&tree.text("/proc/cmdline").unwrap_or_default());
         let clock_source = clock_source(tree);
-        Self { release, preempt_rt, clock_source, throttling: Throttling::look(tree), parameters, options }
+        Self { release, preempt_rt, clock_source, throttling: Throttling::read(tree), parameters, options }
     }
 
     /// Returns an option's value; `Some("n")` if it is off, `None` if the configuration is unknown.
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn detects_preempt_rt_by_file_or_version() {
-        let rt = |tree: Tree| Kernel::look(&tree).preempt_rt;
+        let rt = |tree: Tree| Kernel::read(&tree).preempt_rt;
         assert_eq!(rt(Tree::parse("").with("/sys/kernel/realtime", "1")), Some(true));
         assert_eq!(rt(Tree::parse("").with("/proc/version", "Linux 6.12 #1 SMP PREEMPT_RT")), Some(true));
         assert_eq!(
@@ -257,9 +257,9 @@ mod tests {
     #[test]
     fn reads_kernel_options_if_available() {
         let tree = Tree::parse("").with("/proc/sys/kernel/osrelease", "6.1.0-18-amd64");
-        assert_eq!(Kernel::look(&tree).option("CONFIG_HZ"), None);
+        assert_eq!(Kernel::read(&tree).option("CONFIG_HZ"), None);
         let tree = tree.with("/boot/config-6.1.0-18-amd64", "CONFIG_HZ_250=y\nCONFIG_HZ=250\n");
-        let kernel = Kernel::look(&tree);
+        let kernel = Kernel::read(&tree);
         assert_eq!(
             (kernel.option("CONFIG_HZ"), kernel.option("CONFIG_NO_HZ_FULL")),
             (Some("250"), Some("n"))

@@ -51,14 +51,14 @@ pub struct Machine {
 impl Machine {
     /// Reads all properties.
     #[must_use]
-    pub fn look(tree: Tree) -> Self {
-        let cgroups = Cgroups::look(&tree);
+    pub fn read(tree: Tree) -> Self {
+        let cgroups = Cgroups::read(&tree);
         Self {
-            kernel: Kernel::look(&tree),
-            topology: Topology::look(&tree),
-            interrupts: interrupts::look(&tree),
-            threads: threads::look(&tree),
-            process: Process::look(&tree),
+            kernel: Kernel::read(&tree),
+            topology: Topology::read(&tree),
+            interrupts: interrupts::read(&tree),
+            threads: threads::read(&tree),
+            process: Process::read(&tree),
             hypervisor: hypervisor(&tree),
             cgroups,
             tree,
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn reads_this_machine() {
-        let machine = Machine::look(Tree::system());
+        let machine = Machine::read(Tree::system());
         assert!(!machine.topology.online.is_empty());
         assert!(machine.topology.cpus.iter().all(|cpu| machine.topology.online.has(cpu.number)));
         assert!(!machine.kernel.release.is_empty());
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn finds_nothing_in_an_empty_tree() {
-        let machine = Machine::look(Tree::parse(""));
+        let machine = Machine::read(Tree::parse(""));
         assert!(machine.topology.online.is_empty() && machine.threads.is_empty());
         assert_eq!((machine.usual_cpu(), machine.hypervisor, machine.kernel.preempt_rt), (None, None, None));
     }
@@ -155,9 +155,9 @@ mod tests {
                 .with("/sys/devices/system/cpu/online", "0-3")
                 .with("/proc/self/status", "Cpus_allowed_list:\t0-2")
         };
-        assert_eq!(Machine::look(tree()).usual_cpu(), Some(2));
+        assert_eq!(Machine::read(tree()).usual_cpu(), Some(2));
         let isolated = tree().with("/sys/devices/system/cpu/isolated", "1");
-        assert_eq!(Machine::look(isolated).usual_cpu(), Some(1));
+        assert_eq!(Machine::read(isolated).usual_cpu(), Some(1));
     }
 
     #[test]

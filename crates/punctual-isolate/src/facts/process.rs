@@ -38,7 +38,7 @@ pub enum Container {
 }
 
 impl Process {
-    pub(super) fn look(tree: &Tree) -> Self {
+    pub(super) fn read(tree: &Tree) -> Self {
         let status = |key: &str| tree.field("/proc/self/status", key).ok().flatten();
         let limits = tree.text("/proc/self/limits").unwrap_or_default();
         let limit = |name: &str| {
@@ -99,11 +99,11 @@ mod tests {
                 "Max locked memory  unlimited 9 bytes\nMax realtime priority  95  95\n",
             )
             .with("/proc/self/status", "CapEff:\t0000000000800000\nCpus_allowed_list:\t0,2");
-        let process = Process::look(&tree);
+        let process = Process::read(&tree);
         assert_eq!((process.memlock, process.rtprio, process.descriptors), (Some(u64::MAX), Some(95), None));
         assert_eq!((process.may_schedule(), process.may_lock()), (Some(true), Some(false)));
         assert_eq!(process.cpus, Some(Cpus::from([0, 2])));
-        assert_eq!(Process::look(&Tree::parse("")).may_schedule(), None);
+        assert_eq!(Process::read(&Tree::parse("")).may_schedule(), None);
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct Spent {
 impl Statistics {
     /// Reads the current times.
     #[must_use]
-    pub fn look(tree: &Tree) -> Self {
+    pub fn read(tree: &Tree) -> Self {
         let mut statistics = Self::default();
         for line in tree.text("/proc/stat").unwrap_or_default().lines() {
             let Some((number, ticks)) = line.strip_prefix("cpu").and_then(|line| line.split_once(' ')) else {
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Statistics {
-        Statistics::look(&Tree::parse("").with("/proc/stat", text))
+        Statistics::read(&Tree::parse("").with("/proc/stat", text))
     }
 
     #[test]

@@ -110,7 +110,7 @@ pub fn real_time_threads(process: u32) -> usize {
     threads.filter(|thread| thread.policy != Policy::Fair).count()
 }
 
-pub(super) fn look(tree: &Tree) -> Vec<Thread> {
+pub(super) fn read(tree: &Tree) -> Vec<Thread> {
     let mut threads = Vec::new();
     for process in tree.numbers("/proc") {
         for id in tree.numbers(&format!("/proc/{process}/task")) {
@@ -157,7 +157,7 @@ mod tests {
             .with("/proc/9/task/9/stat", &stat("shell", 0, 0, 0))
             .with("/proc/9/task/10/stat", &stat("control", 0, 60, 1))
             .with("/proc/9/task/11/stat", "gone");
-        let threads = look(&tree.recorded());
+        let threads = read(&tree.recorded());
         let names: Vec<&str> = threads.iter().map(|thread| &*thread.name).collect();
         assert_eq!(names, ["kthreadd", "control"]);
         assert!(threads[0].may_run_on(&Cpus::from([3])));

@@ -73,8 +73,8 @@ pub struct IdleState {
 impl Topology {
     /// Reads the CPUs.
     #[must_use]
-    pub fn look(tree: &Tree) -> Self {
-        let description = Description::look(tree);
+    pub fn read(tree: &Tree) -> Self {
+        let description = Description::read(tree);
         let list = |name: &str| {
             let text = tree.text(&format!("/sys/devices/system/cpu/{name}"));
             text.map(|text| Cpus::of_list(&text)).unwrap_or_default()
@@ -84,7 +84,7 @@ impl Topology {
             offline: list("offline"),
             isolated: list("isolated"),
             tickless: list("nohz_full"),
-            cpus: online.iter().map(|number| Cpu::look(tree, &description, number)).collect(),
+            cpus: online.iter().map(|number| Cpu::read(tree, &description, number)).collect(),
             online,
         }
     }
@@ -104,23 +104,23 @@ impl Topology {
 }
 
 impl Cpu {
-    fn look(tree: &Tree, description: &Description, number: usize) -> Self {
+    fn read(tree: &Tree, description: &Description, number: usize) -> Self {
         let directory = format!("/sys/devices/system/cpu/cpu{number}");
         let siblings = tree.text(&format!("{directory}/topology/thread_siblings_list"));
         let node = tree.list(&directory).iter().find_map(|name| name.strip_prefix("node")?.parse().ok());
         let idle = tree.list(&format!("{directory}/cpuidle"));
         let states = idle.iter().filter_map(|name| name.strip_prefix("state")?.parse().ok());
         let mut idle_states: Vec<IdleState> =
-            states.filter_map(|state| IdleState::look(tree, &directory, state)).collect();
+            states.filter_map(|state| IdleState::read(tree, &directory, state)).collect();
         idle_states.sort_by_key(|state| state.number);
-        let said = |key: &str| description.of(number, key).map(str::to_owned);
-        let family = ["cpu family", "model", "stepping"].map(said).into_iter().collect::<Option<Vec<_>>>();
+        let cpuinfo = |key: &str| description.of(number, key).map(str::to_owned);
+        let family = ["cpu family", "model", "stepping"].map(cpuinfo).into_iter().collect::<Option<Vec<_>>>();
         // The kernel scales it, or has only measured it.
         let khz: Option<f64> = tree.number(&format!("{directory}/cpufreq/scaling_cur_freq"));
-        let mhz = khz.map(|khz| khz / 1e3).or_else(|| said("cpu MHz")?.parse().ok());
+        let mhz = khz.map(|khz| khz / 1e3).or_else(|| cpuinfo("cpu MHz")?.parse().ok());
         Self {
             number,
-            model: said("model name").or_else(|| said("Model")).or_else(|| said("CPU part")),
+            model: cpuinfo("model name").or_else(|| cpuinfo("Model")).or_else(|| cpuinfo("CPU part")),
             family: family.map(|numbers| numbers.join("-")),
             mhz: mhz.filter(|&mhz| mhz > 0.0),
             siblings: siblings.map_or_else(|| Cpus::from([number]), |list| Cpus::of_list(&list)),
@@ -169,7 +169,7 @@ fn caches(tree: &Tree, directory: &str) -> Vec<Cache> {
 }
 
 impl IdleState {
-    fn look(tree: &Tree, directory: &str, number: u32) -> Option<Self> {
+    fn read(tree: &Tree, directory: &str, number: u32) -> Option<Self> {
         let read = |name: &str| tree.text(&format!("{directory}/cpuidle/state{number}/{name}"));
         Some(Self {
             number,
@@ -199,7 +199,7 @@ mod tests {
 ==> /sys/devices/system/node/node3/cpulist <==\n1-4
 ",
         );
-        let topology = Topology::look(&tree);
+        let topology = Topology::read(&tree);
         assert!(topology.tickless.is_empty());
         let cpu = topology.cpu(1).unwrap();
         assert_eq!((cpu.siblings.to_string(), cpu.node), ("0-1".into(), Some(3)));
@@ -215,10 +215,10 @@ mod tests {
         let info = "processor : 0\ncpu family : 25\nmodel : 1\nmodel name : AMD EPYC\nstepping : 2\ncpu MHz : 2450.5\n\n\
                     processor : 1\nmodel name : other\ncpu MHz : 0.000\n";
         let tree = Tree::parse("").with("/sys/devices/system/cpu/online", "0-1").with("/proc/cpuinfo", info);
-        let [first, second] = &Topology::look(&tree).cpus[..] else { panic!("two CPUs") };
+        let [first, second] = &Topology::read(&tree).cpus[..] else { panic!("two CPUs") };
         assert_eq!((first.model.as_deref(), first.family.as_deref()), (Some("AMD EPYC"), Some("25-1-2")));
         assert_eq!((first.mhz, second.family.as_deref(), second.mhz), (Some(2450.5), None, None));
         let scaled = tree.with("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "1800000");
-        assert_eq!(Topology::look(&scaled).cpus[0].mhz, Some(1800.0));
+        assert_eq!(Topology::read(&scaled).cpus[0].mhz, Some(1800.0));
     }
 }

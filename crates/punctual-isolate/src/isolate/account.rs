@@ -25,7 +25,7 @@ pub struct Row {
 impl Account {
     /// Reads the current counts.
     #[must_use]
-    pub fn look(tree: &Tree) -> Self {
+    pub fn read(tree: &Tree) -> Self {
         let mut rows = Vec::new();
         for (path, kind) in [("/proc/interrupts", ""), ("/proc/softirqs", "softirq ")] {
             let text = tree.text(path).unwrap_or_default();
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn counts_interrupts_since_the_snapshot() {
         let at = |local: &str| {
-            Account::look(
+            Account::read(
                 &Tree::parse("")
                     .with(
                         "/proc/interrupts",

@@ -81,15 +81,15 @@ mod tests {
         let tree = Tree::parse("")
             .with("/sys/devices/system/cpu/online", "0-3")
             .with("/proc/cmdline", "rcu_nocbs=3 isolcpus=2 nohz=off");
-        let said = text(&Machine::look(tree), &Cpus::from([3]));
+        let printed = text(&Machine::read(tree), &Cpus::from([3]));
         assert!(
-            said.contains("isolcpus=managed_irq,domain,3 nohz_full=3 rcu_nocbs=3 irqaffinity=0-2"),
-            "{said}"
+            printed.contains("isolcpus=managed_irq,domain,3 nohz_full=3 rcu_nocbs=3 irqaffinity=0-2"),
+            "{printed}"
         );
-        assert!(said.contains("instead; in force") || said.contains("run time; in force"), "{said}");
+        assert!(printed.contains("instead; in force") || printed.contains("run time; in force"), "{printed}");
         assert!(
-            said.contains("replaces the current value `2`") && said.contains("defeats nohz_full"),
-            "{said}"
+            printed.contains("replaces the current value `2`") && printed.contains("defeats nohz_full"),
+            "{printed}"
         );
     }
 }

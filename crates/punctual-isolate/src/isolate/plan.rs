@@ -275,11 +275,11 @@ impl Plan {
             self.cpus.named(),
             self.others.named()
         );
-        let mut said = "";
+        let mut printed = "";
         for step in &self.steps {
-            if step.why != said {
-                said = step.why;
-                let _ = writeln!(out, "# {said}");
+            if step.why != printed {
+                printed = step.why;
+                let _ = writeln!(out, "# {printed}");
             }
             let _ =
                 writeln!(out, "{} = {}", clean(&step.change.setting.to_string()), clean(&step.change.new));

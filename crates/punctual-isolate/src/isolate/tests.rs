@@ -12,7 +12,7 @@ use crate::tree::Tree;
 /// Loads a recorded machine of `tests/machines`.
 fn machine(name: &str) -> Machine {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines").join(name).with_extension("txt");
-    Machine::look(Tree::parse(&std::fs::read_to_string(path).unwrap()))
+    Machine::read(Tree::parse(&std::fs::read_to_string(path).unwrap()))
 }
 
 /// A version 2 machine of four CPUs.
@@ -106,7 +106,7 @@ fn scratch(name: &str) -> (Store, std::path::PathBuf) {
 
 #[test]
 fn plan_isolates_all_movable_work() {
-    let plan = Plan::new(&Machine::look(small()), &Cpus::of_list("3")).unwrap();
+    let plan = Plan::new(&Machine::read(small()), &Cpus::of_list("3")).unwrap();
     assert_eq!(
         plan.text(),
         "isolating CPU 3, leaving CPUs 0-2 to the rest of the system
@@ -137,7 +137,7 @@ note: CPU 3 keeps the tick, which only boot parameters remove (punctual isolate 
 #[test]
 fn plan_rejects_unavailable_cpus() {
     let refused = |tree: Tree, cpus: &str| {
-        Plan::new(&Machine::look(tree), &Cpus::of_list(cpus)).unwrap_err().to_string()
+        Plan::new(&Machine::read(tree), &Cpus::of_list(cpus)).unwrap_err().to_string()
     };
     assert_eq!(refused(small(), "3-4"), "CPU 4 is not online; online: 0-3");
     assert!(refused(small(), "0-3").contains("leave no CPU"));
@@ -154,7 +154,7 @@ fn plan_rejects_unavailable_cpus() {
 #[test]
 fn plan_takes_siblings_offline() {
     let tree = small().with("/sys/devices/system/cpu/cpu3/topology/thread_siblings_list", "1,3");
-    let plan = Plan::new(&Machine::look(tree), &Cpus::of_list("3")).unwrap();
+    let plan = Plan::new(&Machine::read(tree), &Cpus::of_list("3")).unwrap();
     assert_eq!(plan.steps[0].change, Change::file("/sys/devices/system/cpu/cpu1/online", "0"));
     assert_eq!(plan.others, Cpus::from([0, 2]));
 }
@@ -170,7 +170,7 @@ fn plan_omits_partition_for_boot_isolated_cpus() {
 fn plan_accepts_boot_isolated_cpus_in_partition_list() {
     let listed = small().with("/sys/fs/cgroup/cpuset.cpus.isolated", "3");
     let booted = listed.with("/sys/devices/system/cpu/isolated", "3");
-    assert_eq!(Plan::new(&Machine::look(booted), &Cpus::of_list("3")).unwrap().group, None);
+    assert_eq!(Plan::new(&Machine::read(booted), &Cpus::of_list("3")).unwrap().group, None);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn plan_uses_cgroup_v1_if_it_has_controller() {
 #[test]
 fn restores_everything_after_kill_at_any_write() {
     for (number, (machine, cpus)) in
-        [(Machine::look(small()), "3"), (machine("debian"), "2-3"), (machine("guest"), "1")]
+        [(Machine::read(small()), "3"), (machine("debian"), "2-3"), (machine("guest"), "1")]
             .into_iter()
             .enumerate()
     {
@@ -213,7 +213,7 @@ fn restores_everything_after_kill_at_any_write() {
 
 #[test]
 fn undoes_everything_if_required_setting_is_refused() {
-    let machine = Machine::look(small());
+    let machine = Machine::read(small());
     let plan = Plan::new(&machine, &Cpus::of_list("3")).unwrap();
     let before = Fake::of(&plan, &machine);
     let (store, path) = scratch("refused");

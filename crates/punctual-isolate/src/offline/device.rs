@@ -63,14 +63,14 @@ pub enum DeviceError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// The time for which it continues without a heartbeat of Linux; unlimited if zero.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// The time it has to end after a request.
     pub grace: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { patience: Duration::from_secs(1), grace: Duration::from_secs(1) }
+        Self { timeout: Duration::from_secs(1), grace: Duration::from_secs(1) }
     }
 }
 
@@ -169,7 +169,7 @@ impl Device {
         };
         let mut start = Start {
             cpu: number,
-            patience_ms: millis(options.patience),
+            patience_ms: millis(options.timeout),
             grace_ms: millis(options.grace),
             eventfd: self.doorbell.as_raw_fd(),
             interface: 0,
@@ -202,8 +202,8 @@ impl Device {
     /// The program does not end.
     pub fn stop(&self) -> Result<(), DeviceError> {
         let Some((cpu, options)) = self.started else { return Err(DeviceError::Idle) };
-        let mut patience = millis(options.grace).saturating_mul(2).saturating_add(1000);
-        match call(&self.file, STOP, (&raw mut patience).cast()) {
+        let mut timeout = millis(options.grace).saturating_mul(2).saturating_add(1000);
+        match call(&self.file, STOP, (&raw mut timeout).cast()) {
             Ok(_) => Ok(()),
             Err(error) => Err(match error.raw_os_error() {
                 Some(libc::ETIMEDOUT) => DeviceError::Lost(cpu),
@@ -273,12 +273,12 @@ impl Device {
         };
         let written = self.shared().written.load(Ordering::Acquire);
         let begin = self.read.max(written.saturating_sub(TEXT_SIZE as u64));
-        let kept = text.len();
+        let length_before = text.len();
         text.extend((begin..written).map(byte));
         // Bytes overwritten in the meantime belong to newer text.
         let now = self.shared().written.load(Ordering::Acquire);
         let valid = begin.max(now.saturating_sub(TEXT_SIZE as u64)).min(written);
-        text.drain(kept..kept + usize::try_from(valid - begin).unwrap_or(0));
+        text.drain(length_before..length_before + usize::try_from(valid - begin).unwrap_or(0));
         let missed = valid - self.read.min(valid);
         self.read = written;
         missed

@@ -164,7 +164,7 @@ mod tests {
 
     /// Returns every occurrence of `name` as a whole word, with the text before and after it on its
     /// line.
-    fn places<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    fn occurrences<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         text.lines().flat_map(move |line| {
             line.match_indices(name)
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn module_reads_user_words_once() {
         let mut words = 0;
-        for (before, after) in places(MODULE, "head").filter(|(_, after)| after.starts_with("->")) {
+        for (before, after) in occurrences(MODULE, "head").filter(|(_, after)| after.starts_with("->")) {
             let is_once = before.ends_with("READ_ONCE(") || before.ends_with("WRITE_ONCE(");
             let is_release = before.ends_with("smp_store_release(&");
             let is_plain_store = before.trim().is_empty() && after.contains(" = ");
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn module_reads_eventfd_once_per_interrupt() {
         let code = |(before, _): &(&str, &str)| !before.contains("/*") && !before.ends_with("head->");
-        let places: Vec<_> = places(MODULE, "doorbell").filter(code).collect();
-        for (before, after) in &places {
+        let occurrences: Vec<_> = occurrences(MODULE, "doorbell").filter(code).collect();
+        for (before, after) in &occurrences {
             let is_exchange = before.ends_with("xchg(&") && after.starts_with(", ");
             let is_declaration = *before == "static struct eventfd_ctx *";
             assert!(
@@ -198,12 +198,12 @@ mod tests {
                 "{before}doorbell{after}"
             );
         }
-        assert_eq!(places.iter().filter(|(before, _)| before.ends_with("READ_ONCE(")).count(), 1);
+        assert_eq!(occurrences.iter().filter(|(before, _)| before.ends_with("READ_ONCE(")).count(), 1);
     }
 
     #[test]
     fn module_bounds_every_wait_for_image() {
-        let calls: Vec<_> = places(MODULE, "stop").filter(|(_, after)| after.starts_with('(')).collect();
+        let calls: Vec<_> = occurrences(MODULE, "stop").filter(|(_, after)| after.starts_with('(')).collect();
         let (definitions, calls): (Vec<_>, Vec<_>) =
             calls.into_iter().partition(|(before, _)| before.ends_with("static int "));
         assert_eq!((definitions.len(), calls.len()), (1, 2));

@@ -15,7 +15,7 @@ use punctual_core::metrics::{
     self, Header, MAGIC, MAX_TRAFFIC, TaskFigures, TrafficFigures, UPDATE_PERIOD, VERSION,
 };
 use punctual_core::remote::{Area, JOBS, Job, MAX_NAME, Words};
-use punctual_core::trace_marker::{self, Beyond};
+use punctual_core::trace_marker::{self, OfflineJob};
 use punctual_sync::shared::{Ring, RingConsumer, attach_at};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use serde_json::json;
@@ -266,8 +266,8 @@ impl Marks {
             let job = Job::from_words(words);
             let [released, started, ended] =
                 [job.released, job.started, job.ended].map(|time| time.wrapping_add(offset));
-            let times = Beyond { released, started, ended, preempted: job.preempted };
-            self.write(&trace_marker::beyond(self.first.wrapping_add(job.row), self.cpu, times));
+            let times = OfflineJob { released, started, ended, preempted: job.preempted };
+            self.write(&trace_marker::offline_job(self.first.wrapping_add(job.row), self.cpu, times));
         }
         let lost = area.header.lost.load(Relaxed);
         if lost != self.lost {
@@ -361,8 +361,8 @@ mod tests {
             let id = u32::from_ne_bytes(*bytes.first_chunk().unwrap());
             format!("{:?}", Mark::read(id, &bytes[4..], cfg!(target_endian = "big")).unwrap())
         };
-        let times = Beyond { released: 1_100, started: 1_110, ended: 1_150, preempted: 10 };
-        let expected = Mark::Beyond { task: marks.first, cpu: 2, job: times };
+        let times = OfflineJob { released: 1_100, started: 1_110, ended: 1_150, preempted: 10 };
+        let expected = Mark::OfflineJob { task: marks.first, cpu: 2, job: times };
         let bytes = contents(&file);
         assert_eq!(mark(&bytes[names..]), format!("{expected:?}"));
         assert_eq!(bytes.len(), names + 40);

@@ -39,7 +39,7 @@ fn load(name: &str) -> Machine {
         ["Recorded: ", "Constructed: "].iter().any(|start| text.starts_with(start)),
         "{name} does not state its origin"
     );
-    Machine::look(Tree::parse(&text))
+    Machine::read(Tree::parse(&text))
 }
 
 fn examined(machine: &Machine, check: impl FnOnce(&Scene, &Report)) {
@@ -109,9 +109,9 @@ fn prints_no_terminal_escapes() {
 fn recording_of_recording_is_identical() {
     for name in names() {
         let text = fs::read_to_string(directory().join(&name).with_extension("txt")).unwrap();
-        let machine = Machine::look(Tree::parse(&text).recorded());
+        let machine = Machine::read(Tree::parse(&text).recorded());
         examined(&machine, |scene, report| {
-            let again = Machine::look(Tree::parse(&machine.tree.recording()));
+            let again = Machine::read(Tree::parse(&machine.tree.recording()));
             examined(&again, |other, reported| {
                 assert_eq!(text::text(scene, report, WIDTH), text::text(other, reported, WIDTH))
             });

@@ -85,13 +85,13 @@ extern "C" fn on_fault(_: i32, info: *mut libc::siginfo_t, context: *mut libc::c
     let (code, address, stack_pointer) =
         unsafe { ((*info).si_code, (*info).si_addr().addr(), signal::stack_pointer(context.cast())) };
     // Sent by Linux itself if there was no room for a signal frame. Then there is no address.
-    let places = match code {
+    let range = match code {
         // SAFETY: a query.
         libc::SI_KERNEL => (stack_pointer, unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize),
         _ => (address, 0),
     };
     if IS_KERNELS.get()
-        && let Some(slot) = KERNEL.overflowed_slot(places.0, SIZE, places.1)
+        && let Some(slot) = KERNEL.overflowed_slot(range.0, SIZE, range.1)
     {
         let mut line = Line { bytes: [0; 160], length: 0 };
         let _ = writeln!(line, "punctual-kernel: {}", Fault::StackOverflow(slot));

@@ -138,9 +138,9 @@ extern "C" fn serve_interrupted() {
     // SAFETY: the location of this thread's `errno`: the thread of Linux is the same throughout.
     unsafe {
         let errno = libc::__errno_location();
-        let kept = *errno;
+        let saved = *errno;
         serve();
-        *errno = kept;
+        *errno = saved;
     }
 }
 

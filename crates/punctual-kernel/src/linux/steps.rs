@@ -205,7 +205,7 @@ fn computes((index, expected): (usize, f64)) {
         unsafe { errno().write_volatile(code) };
         let is_right = (0..20).all(|_| compute(black_box(index as f64)) == expected);
         // SAFETY: the location of `errno`.
-        let kept = unsafe { errno().read_volatile() } == code;
+        let is_unchanged = unsafe { errno().read_volatile() } == code;
         let mut was_late = is_something_pending();
         let pair = PAIR.lock().map(|mut pair| {
             pair[0] += 1;
@@ -213,7 +213,7 @@ fn computes((index, expected): (usize, f64)) {
             pair[0] == pair[1]
         });
         was_late |= is_something_pending();
-        if !is_right || was_late || !kept || pair != Ok(true) {
+        if !is_right || was_late || !is_unchanged || pair != Ok(true) {
             WRONG.fetch_add(1, Ordering::Relaxed);
         }
         ROUNDS[index].fetch_add(1, Ordering::Relaxed);
@@ -240,8 +240,8 @@ fn resumes_after_signal_at_any_instruction() {
     let test = env::current_exe().unwrap();
     let output =
         Command::new(test).args([name, "--exact"]).env(OWN_PROCESS, "1").output_within(TEST_LIMIT).unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{}\n{said}", output.status);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.contains("1 passed"), "{}\n{printed}", output.status);
 }
 
 fn goes_on() {

@@ -4,7 +4,7 @@
 
 mod support;
 
-mod behaviour;
+mod behavior;
 mod misuse;
 mod schedules;
 mod waiting;

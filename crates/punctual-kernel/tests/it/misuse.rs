@@ -234,10 +234,10 @@ fn multi_lock_is_all_or_nothing() {
     in_thread(&STACK, || {
         let [first, second, third, same] = &MUTEXES;
         let guards = lock_all((first, second)).unwrap();
-        let beyond = third.lock().unwrap();
+        let fourth = third.lock().unwrap();
         // Together with the first, but the third is not a guard that could be released.
         assert_eq!(guards.and_lock(same).map(drop), Err(LockError::OutOfOrder("3")));
-        drop(beyond);
+        drop(fourth);
         let equal = first.lock().unwrap();
         assert_eq!(equal.and_lock(same).map(drop), Err(LockError::OutOfOrder("1")));
         assert!(lock_all((first, second, third)).is_ok(), "all of them are free");

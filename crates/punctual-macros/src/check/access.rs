@@ -1,6 +1,6 @@
 //! Access to shared resources: by lock, by `&`, or without a lock.
 
-use crate::analyse::Analysis;
+use crate::analyze::Analysis;
 use crate::errors::Errors;
 use crate::model::{App, Handler, Resource, SharedUse, Task};
 

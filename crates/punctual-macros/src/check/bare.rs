@@ -117,7 +117,7 @@ mod tests {
     use crate::errors::Errors;
     use crate::testing::{app, app_with};
 
-    fn said(args: TokenStream, items: TokenStream) -> Vec<String> {
+    fn printed(args: TokenStream, items: TokenStream) -> Vec<String> {
         let app = app_with(args, items);
         let mut errors = Errors::default();
         check(&app, &mut errors);
@@ -128,16 +128,16 @@ mod tests {
     #[test]
     fn requires_threads_or_other_cores() {
         let items = || quote! { #[shared] struct Shared {} #[task(priority = 1)] fn t(cx: t::Context) {} };
-        assert_eq!(said(TokenStream::new(), items()), [""; 0]);
-        let global = said(quote!(executor = "global"), items());
+        assert_eq!(printed(TokenStream::new(), items()), [""; 0]);
+        let global = printed(quote!(executor = "global"), items());
         assert!(global.len() == 1 && global[0].contains("remove `executor`"), "{global:?}");
-        let cpu = said(quote!(cpu = 1), items());
+        let cpu = printed(quote!(cpu = 1), items());
         assert!(cpu.len() == 1 && cpu[0].contains("remove `cpu`"), "{cpu:?}");
-        let profile = said(quote!(profile), items());
+        let profile = printed(quote!(profile), items());
         assert!(profile.len() == 1 && profile[0].contains("remove `profile`"), "{profile:?}");
         let budget =
             quote! { #[shared] struct Shared {} #[task(budget = 1.millis())] fn t(cx: t::Context) {} };
-        let budget = said(TokenStream::new(), budget);
+        let budget = printed(TokenStream::new(), budget);
         assert!(budget.len() == 1 && budget[0].contains("remove `budget`"), "{budget:?}");
         let clock = quote! {
             #[shared] struct Shared {}
@@ -157,12 +157,12 @@ mod tests {
             quote! { #[shared] struct Shared {} #(#tasks)* }
         };
         let four = ["a", "b", "c", "d"];
-        assert_eq!(said(quote!(partitions = [a, b, c, d]), tasks(&four)), [""; 0]);
-        let fifth = said(quote!(partitions = [a, b, c, d, e]), tasks(&["a", "b", "c", "d", "e"]));
+        assert_eq!(printed(quote!(partitions = [a, b, c, d]), tasks(&four)), [""; 0]);
+        let fifth = printed(quote!(partitions = [a, b, c, d, e]), tasks(&["a", "b", "c", "d", "e"]));
         assert!(fifth.len() == 1 && fifth[0].contains("`e` is one partition too many"), "{fifth:?}");
-        let cpu = said(quote!(partitions = [a, b(cpu = 2)]), tasks(&four[..2]));
+        let cpu = printed(quote!(partitions = [a, b(cpu = 2)]), tasks(&four[..2]));
         assert!(cpu.len() == 1 && cpu[0].contains("remove `cpu`"), "{cpu:?}");
-        let polls = said(quote!(partitions = [a, b(poll)]), tasks(&four[..2]));
+        let polls = printed(quote!(partitions = [a, b(poll)]), tasks(&four[..2]));
         assert!(polls.len() == 1 && polls[0].contains("remove `poll`"), "{polls:?}");
     }
 
@@ -173,13 +173,16 @@ mod tests {
             #[task(priority = 1)] async fn waits(cx: waits::Context) {}
             #[task(priority = 1)] fn runs(cx: runs::Context) {}
         });
-        let said = |has_async| {
+        let printed = |has_async| {
             let mut errors = Errors::default();
             super::needs_async(&app, has_async, &mut errors);
             errors.finish().err().map(|error| error.to_string())
         };
-        assert_eq!(said(true), None);
-        let said = said(false).expect("there is an async task");
-        assert!(said.starts_with("`waits` is an `async fn`") && said.contains("feature `async`"), "{said}");
+        assert_eq!(printed(true), None);
+        let printed = printed(false).expect("there is an async task");
+        assert!(
+            printed.starts_with("`waits` is an `async fn`") && printed.contains("feature `async`"),
+            "{printed}"
+        );
     }
 }

@@ -17,7 +17,7 @@ use syn::{
 };
 
 use super::section;
-use crate::analyse::{Analysis, LockKind};
+use crate::analyze::{Analysis, LockKind};
 use crate::errors::{Errors, Warnings};
 use crate::model::{App, Handler, HandlerItem, IDLE_LEVEL, Role, SharedUse};
 use crate::parse::{is_unit, last_two, ungrouped};

@@ -1,6 +1,6 @@
 //! Local tasks: they are async, and some task of their level can spawn them.
 
-use crate::analyse::{Analysis, Partition};
+use crate::analyze::{Analysis, Partition};
 use crate::errors::Errors;
 use crate::model::{App, Task, TaskKind};
 

@@ -22,7 +22,7 @@ mod unlisted;
 
 pub(crate) use self::args::lifetimes;
 pub(crate) use self::names::is_model;
-use crate::analyse::Analysis;
+use crate::analyze::Analysis;
 use crate::errors::{Errors, Warnings};
 use crate::model::App;
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use syn::Ident;
 
-use crate::analyse::Analysis;
+use crate::analyze::Analysis;
 use crate::errors::Errors;
 use crate::model::App;
 use crate::suggest;

@@ -32,12 +32,12 @@ pub(super) fn escapes<'e>(closure: &'e ExprClosure, ty: Option<&Type>) -> Vec<Es
     if bound.contains(name) {
         return found;
     }
-    let kept = Kept { name, ty };
+    let retained = Kept { name, ty };
     let value = last(&closure.body);
-    if let Some(copy) = kept.copy(value) {
+    if let Some(copy) = retained.copy(value) {
         found.push(Escape { place: value, remedy: format!("return a copy: `|{name}| {copy}`") });
     }
-    Assignments { kept, bound: &bound, found: &mut found }.visit_expr(&closure.body);
+    Assignments { retained, bound: &bound, found: &mut found }.visit_expr(&closure.body);
     found
 }
 
@@ -147,7 +147,7 @@ fn is_collection(ty: &Type) -> bool {
 
 /// Finds assignments to variables outside of the critical section.
 struct Assignments<'a, 'e> {
-    kept: Kept<'a>,
+    retained: Kept<'a>,
     /// The variables of the critical section.
     bound: &'a HashSet<Ident>,
     found: &'a mut Vec<Escape<'e>>,
@@ -158,7 +158,7 @@ impl<'e> Visit<'e> for Assignments<'_, 'e> {
         if let Expr::Path(target) = &*assign.left
             && let Some(target) = target.path.get_ident()
             && !self.bound.contains(target)
-            && let Some(copy) = self.kept.copy(&assign.right)
+            && let Some(copy) = self.retained.copy(&assign.right)
         {
             let remedy = format!("assign a copy: `{target} = {copy}`");
             self.found.push(Escape { place: &assign.right, remedy });

@@ -6,7 +6,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use crate::analyse::{Analysis, LockKind};
+use crate::analyze::{Analysis, LockKind};
 use crate::model::{App, Arg, Handler, IDLE_LEVEL, LocalOrigin, LocalUse, Role, SharedUse, Task, TaskKind};
 
 use super::{local, names, quiet, resources};

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
-use crate::analyse::Analysis;
+use crate::analyze::Analysis;
 use crate::model::{App, LocalUse, SharedUse};
 
 use super::{contexts, names, option, overview, quiet, resources, tasks};

@@ -7,7 +7,7 @@ use quote::{quote, quote_spanned};
 use syn::{FnArg, ItemFn, Lifetime, PathArguments, Type, parse_quote};
 
 use super::{contexts, levels, names, parameters, quiet, statics, tasks};
-use crate::analyse::Analysis;
+use crate::analyze::Analysis;
 use crate::model::{App, Task};
 
 /// Returns the function itself. If it is async, the compiler requires an explicit lifetime of its

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::analyse::Analysis;
+use crate::analyze::Analysis;
 use crate::model::{App, Task, TaskKind};
 
 use super::{names, quiet, tasks};

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use crate::analyse::Analysis;
+use crate::analyze::Analysis;
 use crate::model::{App, Handler, Task};
 
 use super::{names, parameters, quiet, tasks};

@@ -29,7 +29,7 @@ use syn::AttrStyle;
 use syn::spanned::Spanned;
 
 pub(crate) use self::stubs::stubs;
-use crate::analyse::Analysis;
+use crate::analyze::Analysis;
 use crate::errors::Warnings;
 use crate::model::{App, Duration, Handler, HandlerItem, Role, Size};
 

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 
-use crate::analyse::{Analysis, LockKind, ResourceUsers, ThreadModel};
+use crate::analyze::{Analysis, LockKind, ResourceUsers, ThreadModel};
 use crate::model::{App, Budget, Handler, Interval, OnOverrun, Resource, Task, TaskKind};
 
 use super::{duration, names, option, tasks};

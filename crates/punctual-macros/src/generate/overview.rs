@@ -1,7 +1,7 @@
 //! The page of `run` in the generated documentation: the levels of each partition, and the
 //! protection of each shared resource.
 
-use crate::analyse::{Analysis, LockKind, ThreadModel};
+use crate::analyze::{Analysis, LockKind, ThreadModel};
 use crate::model::{App, Handler, IDLE_LEVEL, Resource};
 
 use super::names;
@@ -92,7 +92,7 @@ mod tests {
     use proc_macro2::TokenStream;
     use quote::quote;
 
-    use crate::analyse::Analysis;
+    use crate::analyze::Analysis;
     use crate::testing::app_with;
 
     fn text(args: TokenStream) -> String {

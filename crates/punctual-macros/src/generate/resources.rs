@@ -5,7 +5,7 @@ use quote::quote;
 use syn::Type;
 
 use super::{names, option, quiet, statics};
-use crate::analyse::Analysis;
+use crate::analyze::Analysis;
 use crate::model::{App, Handler, LocalOrigin, LocalUse, SharedUse, Task};
 
 /// Returns whether a field of the `#[local]` struct is stored in a static, for tasks and

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
 use super::{duration, futures, levels, model, names, option, quiet, resources, size, tasks};
-use crate::analyse::{Analysis, Partition, ThreadModel};
+use crate::analyze::{Analysis, Partition, ThreadModel};
 use crate::model::App;
 
 pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {

@@ -7,7 +7,7 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Path, ReturnType, Type};
 
-use crate::analyse::Analysis;
+use crate::analyze::Analysis;
 use crate::model::{App, Duration, Handler, Interval, OnOverrun, Task, TaskKind};
 
 use super::parameters::{Parameters, args_type, parameters};

@@ -57,11 +57,11 @@ fn plain_struct(item: &ItemStruct, attribute: &str, errors: &mut Errors) {
 /// The user does not choose the storage of a resource: it may be a static or a stack.
 fn place(field: &mut Field, errors: &mut Errors) {
     let is = |meta: &Meta| meta.path().is_ident("link_section");
-    let places = |attr: &Attribute| {
+    let is_placement = |attr: &Attribute| {
         is(&attr.meta)
             || attr.path().is_ident("unsafe") && attr.parse_args::<Meta>().is_ok_and(|meta| is(&meta))
     };
-    for attr in field.attrs.extract_if(.., |attr| places(attr)) {
+    for attr in field.attrs.extract_if(.., |attr| is_placement(attr)) {
         errors.at(
             attr,
             "the framework places resources; put your own `static` there, and a `&'static` to it here",

@@ -247,7 +247,7 @@ mod names {
         struct Local {
             state: u32,
             context: u32,
-            kept: u32,
+            retained: u32,
             release: u32,
             init: u32,
         }
@@ -273,12 +273,12 @@ mod names {
             after_x::spawn().unwrap();
             x::spawn_after(DURATION, 1, DURATION).unwrap();
             let shared = Shared { worker: 1, level: 2, node: 3, shared: 4, local: 5, runtime: 6, idle: 7 };
-            (shared, Local { state: 1, context: 2, kept: 3, release: 4, init: 5 })
+            (shared, Local { state: 1, context: 2, retained: 3, release: 4, init: 5 })
         }
 
-        #[idle(shared = [worker, idle], local = [state, kept, worker: u32 = 1, config: u32 = 2])]
+        #[idle(shared = [worker, idle], local = [state, retained, worker: u32 = 1, config: u32 = 2])]
         fn idle(cx: idle::Context) {
-            *cx.local.state += *cx.local.kept + *cx.local.worker + *cx.local.config;
+            *cx.local.state += *cx.local.retained + *cx.local.worker + *cx.local.config;
             (cx.shared.worker, cx.shared.idle).lock(|worker, idle| *worker += *idle);
         }
 

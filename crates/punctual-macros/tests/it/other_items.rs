@@ -49,12 +49,12 @@ pub mod app {
 
     #[init]
     fn init(_: init::Context) -> (Shared, Local) {
-        look::spawn(NAME).unwrap();
+        inspect::spawn(NAME).unwrap();
         (Shared {}, Local { table: BTreeMap::from([(0, pair!(SIZE))]) })
     }
 
     #[task(local = [table])]
-    fn look(cx: look::Context, name: &'static str) {
+    fn inspect(cx: inspect::Context, name: &'static str) {
         assert_eq!(cx.local.table[&0].sum(), 12);
         assert_eq!((name, abs(-1)), (NAME, 1));
         punctual::shutdown();

@@ -66,7 +66,7 @@ pub(crate) fn frames(stopped: &Stopped) -> Frames {
     }
     let mut names = modules::Names::default();
     let frame = |(address, lookup)| {
-        let (module, functions) = names.look(&modules, lookup);
+        let (module, functions) = names.resolve(&modules, lookup);
         Frame { address, functions, module }
     };
     Frames { frames: addresses.into_iter().map(frame).collect(), cut }
@@ -105,10 +105,10 @@ mod tests {
     use super::*;
 
     #[inline(never)]
-    fn waits_below(depth: u32, tell: &mut dyn FnMut()) {
+    fn waits_below(depth: u32, when_deep: &mut dyn FnMut()) {
         match black_box(depth) {
-            0 => tell(),
-            _ => waits_below(depth - 1, tell),
+            0 => when_deep(),
+            _ => waits_below(depth - 1, when_deep),
         }
         black_box(depth);
     }

@@ -128,7 +128,7 @@ pub(super) struct Names(BTreeMap<String, Option<Loader>>);
 
 impl Names {
     /// Returns the file that contains an address, and the functions there.
-    pub(super) fn look(&mut self, modules: &Modules, address: u64) -> (Option<String>, Vec<Function>) {
+    pub(super) fn resolve(&mut self, modules: &Modules, address: u64) -> (Option<String>, Vec<Function>) {
         let Some(mapped) = modules.at(address) else { return (None, Vec::new()) };
         let loader = self.0.entry(mapped.path.clone()).or_insert_with(|| load(&mapped.path));
         let functions = loader.as_ref().map(|loader| functions(loader, address.wrapping_sub(mapped.bias)));

@@ -13,7 +13,7 @@ use punctual_process::scheduling::without_real_time;
 use crate::child;
 
 /// The time limit for a thread to stop: it may be inside a long system call.
-const PATIENCE: Duration = Duration::from_millis(500);
+const STOP_TIMEOUT: Duration = Duration::from_millis(500);
 const GLANCE: Duration = Duration::from_micros(200);
 /// The maximum number of bytes copied from a stack.
 const STACK: u64 = 512 * 1024;
@@ -120,11 +120,11 @@ impl Traced {
             .map_err(|error| format!("it cannot be stopped: {error}"))?;
         let begun = Instant::now();
         loop {
-            match traced.look() {
+            match traced.observe() {
                 Seen::Stopped => return Ok(traced),
-                Seen::Running if begun.elapsed() < PATIENCE => std::thread::sleep(GLANCE),
+                Seen::Running if begun.elapsed() < STOP_TIMEOUT => std::thread::sleep(GLANCE),
                 Seen::Running => {
-                    return Err(format!("it does not stop: it has been in the kernel for {PATIENCE:?}"));
+                    return Err(format!("it does not stop: it has been in the kernel for {STOP_TIMEOUT:?}"));
                 }
                 Seen::Ended => return Err("it has ended".into()),
             }
@@ -132,7 +132,7 @@ impl Traced {
     }
 
     /// Returns whether the thread runs, has stopped, or has ended.
-    fn look(&self) -> Seen {
+    fn observe(&self) -> Seen {
         let seen = self.wait(libc::WSTOPPED);
         // The supervisor itself waits for the end of its child.
         if seen != Seen::Running || self.is_child {
@@ -185,7 +185,7 @@ impl Drop for Traced {
         if ptrace(libc::PTRACE_DETACH, self.thread, 0).is_ok() {
             return;
         }
-        let is_late = match self.look() {
+        let is_late = match self.observe() {
             Seen::Running => true,
             Seen::Stopped => ptrace(libc::PTRACE_DETACH, self.thread, 0).is_err(),
             Seen::Ended => false,

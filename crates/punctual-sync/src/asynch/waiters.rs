@@ -7,8 +7,8 @@
 //!
 //! ```text
 //!            owner: begins                 notifier: chooses           notifier: has the waker
-//!   IDLE ───────────────────────▶ WAITING ───────────────────▶ WAKING ────────────────────────▶ NOTIFIED
-//!    ▲ ▲                           │ ▲ │                         │                                │
+//!   IDLE ───────────────────────▶ WAITING ───────────────────▶ WAKING ────────────────────────▶
+//!    NOTIFIED ▲ ▲                           │ ▲ │                         │                                │
 //!    │ └───── owner: withdraws ────┘ │ └─ owner: next poll ─▶ UPDATING ─ notifier: chooses ──────▶│
 //!    │                               └─────── owner ────────────┘│                                │
 //!    │                                           owner: takes it │                                │
@@ -331,19 +331,19 @@ impl<'a, const W: usize> Until<'a, W> {
         Self { waiters, waiting: None }
     }
 
-    /// Completes with the result of `look` as soon as it is `Some`. Then `look` is dropped, and the
-    /// wait has ended.
+    /// Completes with the result of `attempt` as soon as it is `Some`. Then `attempt` is dropped,
+    /// and the wait has ended.
     pub(super) fn poll<R>(
         &mut self,
         waker: &Waker,
-        mut look: impl FnMut() -> Option<R>,
+        mut attempt: impl FnMut() -> Option<R>,
     ) -> core::task::Poll<R> {
         use core::task::Poll;
 
         // A notification only means that the condition should be checked.
         let mut waits = self.waiting.is_some() && !self.waiters.poll(&mut self.waiting, waker);
         loop {
-            if let Some(found) = look() {
+            if let Some(found) = attempt() {
                 return Poll::Ready(found);
             }
             if waits {

@@ -248,8 +248,8 @@ impl PcpGroup {
         // priority.
         let first = freed.granted.map_or(0, bit) & freed.woken;
         for waiting in members(first).chain(members(freed.woken & !first)) {
-            let told = futex::unlock_owned(&self.seats[waiting].wait, member.thread, Ordering::Relaxed);
-            told.unwrap_or_else(|error| refused(error));
+            let unlocked = futex::unlock_owned(&self.seats[waiting].wait, member.thread, Ordering::Relaxed);
+            unlocked.unwrap_or_else(|error| refused(error));
         }
     }
 

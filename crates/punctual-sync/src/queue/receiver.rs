@@ -59,7 +59,7 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
     #[inline]
     pub fn recv(&mut self) -> Item<T> {
         loop {
-            match self.look() {
+            match self.check() {
                 CheckResult::Item(item) => return item,
                 CheckResult::Until(due) => self.park(due),
             }
@@ -73,7 +73,7 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
     pub fn recv_deadline(&mut self, deadline: Instant) -> Option<Item<T>> {
         let deadline = deadline.as_ticks();
         loop {
-            let due = match self.look() {
+            let due = match self.check() {
                 CheckResult::Item(item) => return Some(item),
                 CheckResult::Until(due) => due,
             };
@@ -88,7 +88,7 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
     /// clock does.
     #[inline]
     pub fn try_recv(&mut self) -> Option<Item<T>> {
-        match self.look() {
+        match self.check() {
             CheckResult::Item(item) => Some(item),
             CheckResult::Until(_) => None,
         }
@@ -111,7 +111,7 @@ impl<'q, T, const N: usize> TimedReceiver<'q, T, N> {
     }
 
     #[inline]
-    fn look(&mut self) -> CheckResult<T> {
+    fn check(&mut self) -> CheckResult<T> {
         let queue = self.queue;
         let next = queue.pending.with_mut(|pending| {
             // SAFETY: `claimed` allows one receiver at a time, which is borrowed mutably here.

@@ -231,9 +231,9 @@ pub const fn region_align<T: Shareable>() -> usize {
 }
 
 fn place<T: Shareable>(start: *mut u8, len: usize) -> Result<*mut Placed<T>, LayoutError> {
-    let beyond = start.addr() % region_align::<T>();
-    if beyond != 0 {
-        let (expected, found) = (region_align::<T>() as u64, beyond as u64);
+    let misalignment = start.addr() % region_align::<T>();
+    if misalignment != 0 {
+        let (expected, found) = (region_align::<T>() as u64, misalignment as u64);
         return Err(LayoutError { field: LayoutField::Address, expected, found });
     }
     if len < region_size::<T>() {

@@ -555,10 +555,10 @@ mod tests {
         for milliseconds in [2, 20, 200, 2_000, 20_000] {
             let semaphore = Semaphore::<2>::with_slots(0);
             let deadline = crate::now() + Duration::from_millis(milliseconds);
-            let (tell, thread) = std::sync::mpsc::channel();
+            let (sender, thread) = std::sync::mpsc::channel();
             let (acquired, is_in_time) = std::thread::scope(|scope| {
                 let waiting = scope.spawn(|| {
-                    tell.send(rustix::thread::gettid()).unwrap();
+                    sender.send(rustix::thread::gettid()).unwrap();
                     semaphore.acquire_until(1, deadline)
                 });
                 let stat = format!("/proc/self/task/{}/stat", thread.recv().unwrap().as_raw_nonzero());

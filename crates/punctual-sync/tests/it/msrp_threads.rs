@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::pcp_support::{
     Release, await_asleep, become_fifo, real_time, running_priority, thread_id, watchdog,
 };
-use crate::support::{looks, until};
+use crate::support::{polls, until};
 use punctual_sync::MsrpLockError;
 use punctual_sync::{MsrpLock, MsrpThread, futex};
 
@@ -35,7 +35,7 @@ fn free_lock_needs_no_system_call() {
     let me = MsrpThread::current();
     let all = calls(|| {
         for turns in 0..1000 {
-            drop(LOCK.lock_while(&me, looks(turns)).unwrap());
+            drop(LOCK.lock_while(&me, polls(turns)).unwrap());
         }
     });
     assert_eq!(all, 0);
@@ -50,13 +50,13 @@ fn spinning_no_call_and_first_come_first_served() {
     let holding = calls(|| {
         let me = MsrpThread::current();
         scope(|scope| {
-            let held = lock.lock_while(&me, looks(0)).unwrap();
+            let held = lock.lock_while(&me, polls(0)).unwrap();
             let others = [1, 2, 3].map(|place| {
                 let (lock, order) = (&lock, &order);
                 let other = scope.spawn(move || {
                     let me = MsrpThread::current();
                     calls(|| {
-                        let held = lock.lock_while(&me, looks(PATIENT)).unwrap();
+                        let held = lock.lock_while(&me, polls(PATIENT)).unwrap();
                         assert!(held.in_turn());
                         order.lock().unwrap().push(place);
                         drop(held);
@@ -82,16 +82,16 @@ fn wait_above_limit_costs_one_call_each_side() {
     let lock = MsrpLock::new();
     let waiter = AtomicU32::new(0);
     let me = MsrpThread::current();
-    let held = lock.lock_while(&me, looks(0)).unwrap();
+    let held = lock.lock_while(&me, polls(0)).unwrap();
     scope(|scope| {
         let other = scope.spawn(|| {
             let me = MsrpThread::current();
             waiter.store(thread_id(), Ordering::Release);
             let mut held = None;
-            let locking = calls(|| held = Some(lock.lock_while(&me, looks(10)).unwrap()));
+            let locking = calls(|| held = Some(lock.lock_while(&me, polls(10)).unwrap()));
             assert!(held.as_ref().is_some_and(|held| !held.in_turn()));
             let again = calls(|| {
-                assert_eq!(lock.lock_while(&me, looks(PATIENT)).unwrap_err(), MsrpLockError::Reentrant)
+                assert_eq!(lock.lock_while(&me, polls(PATIENT)).unwrap_err(), MsrpLockError::Reentrant)
             });
             (locking, again, calls(|| drop(held)))
         });
@@ -99,7 +99,7 @@ fn wait_above_limit_costs_one_call_each_side() {
         assert_eq!(calls(|| drop(held)), 1);
         assert_eq!(other.join().unwrap(), (1, 0, 1));
     });
-    assert_eq!(calls(|| drop(lock.lock_while(&me, looks(0)).unwrap())), 0);
+    assert_eq!(calls(|| drop(lock.lock_while(&me, polls(0)).unwrap())), 0);
     assert_eq!(lock.queued(), 0);
 }
 
@@ -110,13 +110,13 @@ fn sleeps_at_once_without_place() {
     let waiter = AtomicU32::new(0);
     let me = MsrpThread::current();
     scope(|scope| {
-        let held = lock.lock_while(&me, looks(0)).unwrap();
-        let spins = scope.spawn(|| drop(lock.lock_while(&MsrpThread::current(), looks(PATIENT)).unwrap()));
+        let held = lock.lock_while(&me, polls(0)).unwrap();
+        let spins = scope.spawn(|| drop(lock.lock_while(&MsrpThread::current(), polls(PATIENT)).unwrap()));
         await_queued(&lock, 2);
         let sleeps = scope.spawn(|| {
             let me = MsrpThread::current();
             waiter.store(thread_id(), Ordering::Release);
-            drop(lock.lock_while(&me, looks(PATIENT)).unwrap());
+            drop(lock.lock_while(&me, polls(PATIENT)).unwrap());
             futex::calls()
         });
         await_asleep(&waiter);
@@ -131,14 +131,14 @@ fn sleeps_at_once_without_place() {
 fn error_explains_nested_lock() {
     let lock = MsrpLock::new();
     let (me, again) = (MsrpThread::current(), MsrpThread::current());
-    let held = lock.lock_while(&me, looks(0)).unwrap();
+    let held = lock.lock_while(&me, polls(0)).unwrap();
     for me in [&me, &again] {
-        let error = lock.lock_while(me, looks(PATIENT)).unwrap_err();
+        let error = lock.lock_while(me, polls(PATIENT)).unwrap_err();
         assert_eq!(error, MsrpLockError::Reentrant);
         assert!(error.to_string().contains("lock once"), "{error}");
     }
     drop(held);
-    assert!(lock.lock_while(&again, looks(0)).is_ok());
+    assert!(lock.lock_while(&again, polls(0)).is_ok());
 }
 
 #[test]
@@ -146,12 +146,12 @@ fn a_panic_unlocks() {
     let lock = MsrpLock::new();
     let panics = catch_unwind(|| {
         let me = MsrpThread::current();
-        let _held = lock.lock_while(&me, looks(0)).unwrap();
+        let _held = lock.lock_while(&me, polls(0)).unwrap();
         panic!("in a critical section");
     });
     assert!(panics.is_err());
     let other =
-        scope(|scope| scope.spawn(|| lock.lock_while(&MsrpThread::current(), looks(0)).is_ok()).join());
+        scope(|scope| scope.spawn(|| lock.lock_while(&MsrpThread::current(), polls(0)).is_ok()).join());
     assert!(other.unwrap(), "{lock:?}");
 }
 
@@ -164,9 +164,9 @@ fn reports_deadlock_to_one_thread() {
     let both = Barrier::new(2);
     let nest = |outer: &MsrpLock, inner: &MsrpLock| {
         let me = MsrpThread::current();
-        let _held = outer.lock_while(&me, looks(PATIENT)).unwrap();
+        let _held = outer.lock_while(&me, polls(PATIENT)).unwrap();
         both.wait();
-        inner.lock_while(&me, looks(100)).map(drop)
+        inner.lock_while(&me, polls(100)).map(drop)
     };
     let ends = scope(|scope| {
         let other = scope.spawn(|| nest(&b, &a));
@@ -190,7 +190,7 @@ fn loses_no_update_among_many_threads() {
             scope.spawn(move || {
                 let me = MsrpThread::current();
                 for round in 0..ROUNDS {
-                    let held = lock.lock_while(&me, looks(turns)).unwrap();
+                    let held = lock.lock_while(&me, polls(turns)).unwrap();
                     let before = count.load(Ordering::Relaxed);
                     if round % 64 == 0 {
                         thread::yield_now();
@@ -219,14 +219,14 @@ fn holder_inherits_priority_after_spin_limit() {
             become_fifo(Some(rt.cpu), HIGH).expect("allowed before");
             let me = MsrpThread::current();
             high.wait();
-            drop(lock.lock_while(&me, looks(1_000)).unwrap());
+            drop(lock.lock_while(&me, polls(1_000)).unwrap());
             has_run.store(true, Ordering::Release);
         });
         scope.spawn(|| {
             become_fifo(Some(rt.cpu), LOW).expect("allowed before");
             let me = MsrpThread::current();
             low.wait();
-            let held = lock.lock_while(&me, looks(0)).unwrap();
+            let held = lock.lock_while(&me, polls(0)).unwrap();
             high.release();
             assert_eq!(running_priority(), HIGH, "inherited");
             drop(held);

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Mutex;
 use std::thread::scope;
 
-use crate::support::{looks, until};
+use crate::support::{polls, until};
 use punctual_sync::shared::{
     AcquireError, Barrier, BarrierError, Flag, Latest, Ring, Semaphore, TicketLock, TicketLockError, TimedOut,
 };
@@ -165,14 +165,14 @@ fn latest_between_threads() {
 #[test]
 fn flag_is_set_and_cleared() {
     let flag = Flag::new();
-    assert_eq!((flag.spin_while(looks(3)), flag.wait_until(LONG_AGO)), (Err(TimedOut), Err(TimedOut)));
+    assert_eq!((flag.spin_while(polls(3)), flag.wait_until(LONG_AGO)), (Err(TimedOut), Err(TimedOut)));
     flag.set();
     flag.set();
     flag.wait();
-    assert_eq!((flag.spin_while(looks(0)), flag.wait_until(LONG_AGO)), (Ok(()), Ok(())));
+    assert_eq!((flag.spin_while(polls(0)), flag.wait_until(LONG_AGO)), (Ok(()), Ok(())));
     flag.clear();
     assert!(!flag.is_set());
-    assert_eq!(flag.spin_while(looks(3)), Err(TimedOut));
+    assert_eq!(flag.spin_while(polls(3)), Err(TimedOut));
 }
 
 #[test]
@@ -208,9 +208,9 @@ fn barrier_keeps_threads_together() {
 fn barrier_forgets_peer_that_gives_up() {
     let barrier = Barrier::new(2);
     let timed_out = Err(BarrierError::TimedOut);
-    assert_eq!((barrier.spin_while(looks(2)), barrier.wait_until(LONG_AGO)), (timed_out, timed_out));
+    assert_eq!((barrier.spin_while(polls(2)), barrier.wait_until(LONG_AGO)), (timed_out, timed_out));
     assert_eq!(barrier.arrived(), 0);
-    assert_eq!(Barrier::new(1).spin_while(looks(0)), Ok(true));
+    assert_eq!(Barrier::new(1).spin_while(polls(0)), Ok(true));
 }
 
 #[test]
@@ -222,30 +222,30 @@ fn barrier_has_members() {
 #[test]
 fn ticket_lock_times_out_and_passes_over() {
     let lock = TicketLock::<u32, 4>::with_slots(0);
-    let held = lock.lock_while(looks(0)).unwrap();
+    let held = lock.lock_while(polls(0)).unwrap();
     for _ in 0..3 {
-        assert_eq!(lock.lock_while(looks(2)).map(|_| ()), Err(TicketLockError::TimedOut));
+        assert_eq!(lock.lock_while(polls(2)).map(|_| ()), Err(TicketLockError::TimedOut));
     }
-    assert_eq!(lock.lock_while(looks(2)).map(|_| ()), Err(TicketLockError::Full), "one holds, three gave up");
+    assert_eq!(lock.lock_while(polls(2)).map(|_| ()), Err(TicketLockError::Full), "one holds, three gave up");
     assert!(lock.try_lock().is_none());
     drop(held);
     for _ in 0..10 {
-        *lock.lock_while(looks(0)).unwrap() += 1;
+        *lock.lock_while(polls(0)).unwrap() += 1;
         *lock.try_lock().unwrap() += 1;
     }
-    assert_eq!(*lock.lock_while(looks(0)).unwrap(), 20);
+    assert_eq!(*lock.lock_while(polls(0)).unwrap(), 20);
 }
 
 #[test]
 fn ticket_lock_unlocks_on_panic() {
     let lock = TicketLock::new(1);
     let panics = AssertUnwindSafe(|| {
-        *lock.lock_while(looks(0)).unwrap() = 2;
-        let _guard = lock.lock_while(looks(0)).unwrap();
+        *lock.lock_while(polls(0)).unwrap() = 2;
+        let _guard = lock.lock_while(polls(0)).unwrap();
         panic!("on purpose");
     });
     assert!(catch_unwind(panics).is_err());
-    assert_eq!(*lock.lock_while(looks(0)).unwrap(), 2);
+    assert_eq!(*lock.lock_while(polls(0)).unwrap(), 2);
 }
 
 #[test]
@@ -255,13 +255,13 @@ fn ticket_lock_between_threads() {
         let add = || {
             // Gives up now and then, so that marks are skipped.
             (0..5_000)
-                .map(|i| u32::from(lock.lock_while(looks(i % 50)).map(|mut sum| *sum += 1).is_err()))
+                .map(|i| u32::from(lock.lock_while(polls(i % 50)).map(|mut sum| *sum += 1).is_err()))
                 .sum::<u32>()
         };
         let threads = [(); 3].map(|()| scope.spawn(add));
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
-    assert_eq!(*lock.lock_while(looks(0)).unwrap() + gave_up, 15_000);
+    assert_eq!(*lock.lock_while(polls(0)).unwrap() + gave_up, 15_000);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::scope;
 
-use crate::support::looks;
+use crate::support::polls;
 use punctual_sync::Instant;
 use punctual_sync::shared::{
     AcquireError, Barrier, Flag, Latest, Ring, Semaphore, TicketLock, TimedOut, init_at, region_size,
@@ -110,7 +110,7 @@ fn failed_acquire_returns_its_place() {
 fn earlier_set_does_not_end_wait() {
     let flag = Flag::new();
     for _ in 0..20 {
-        assert_eq!((flag.spin_while(looks(0)), flag.spin_while(looks(1))), (Err(TimedOut), Err(TimedOut)));
+        assert_eq!((flag.spin_while(polls(0)), flag.spin_while(polls(1))), (Err(TimedOut), Err(TimedOut)));
         flag.set();
         assert_eq!(flag.spin_while(|| true), Ok(()), "at once");
         flag.clear();
@@ -144,7 +144,7 @@ fn spinning_ends_when_last_thread_arrives() {
     scope(|scope| {
         scope.spawn(|| {
             give_time(&spins);
-            assert_eq!(barrier.spin_while(looks(0)), Ok(true));
+            assert_eq!(barrier.spin_while(polls(0)), Ok(true));
         });
         spins.store(true, Ordering::Relaxed);
         assert_eq!(barrier.spin_while(|| true), Ok(false));

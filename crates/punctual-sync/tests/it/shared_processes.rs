@@ -5,7 +5,7 @@ use std::env;
 use std::process::{Child, Command};
 use std::ptr;
 
-use crate::support::{looks, until};
+use crate::support::{polls, until};
 use punctual_process::child::{BoundedChild, TEST_LIMIT};
 use punctual_sync::shared::{
     Barrier, Flag, Latest, LayoutError, LayoutField, Ring, Semaphore, Shareable, TakeOverError, TicketLock,
@@ -90,7 +90,7 @@ fn two_processes() {
     add(sum);
     (0..ROUNDS).for_each(|_| semaphore.acquire_until(1, soon()).expect("the other process signals"));
     barrier.wait_until(soon()).expect("the other process arrives");
-    assert_eq!(*until("the lock", || sum.lock_while(looks(1_000)).ok()), 2 * ROUNDS);
+    assert_eq!(*until("the lock", || sum.lock_while(polls(1_000)).ok()), 2 * ROUNDS);
     assert!(child.status_within(TEST_LIMIT).unwrap().success());
     assert!(there.consumer().is_ok(), "the child returned its end");
 }
@@ -127,7 +127,7 @@ fn child() {
 
 fn add(sum: &TicketLock<u64>) {
     for _ in 0..ROUNDS {
-        *until("the lock", || sum.lock_while(looks(1_000)).ok()) += 1;
+        *until("the lock", || sum.lock_while(polls(1_000)).ok()) += 1;
     }
 }
 

@@ -6,7 +6,7 @@
 //! stops the other before its recovery is complete. The death itself costs none: it precedes the
 //! recovery, or falls where its thread ends.
 
-use crate::model::{Region, check, lend, looks};
+use crate::model::{Region, check, lend, polls};
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use loom::thread::spawn;
 use punctual_sync::Instant;
@@ -24,7 +24,7 @@ fn recovers_ticket_lock_of_dead_process_once() {
         lend(TicketLock::<Region, 4>::with_slots(Region::new()), |lock| {
             let dead = spawn(|| {
                 processes::begin(1);
-                let held = lock.lock_while(looks(0)).unwrap();
+                let held = lock.lock_while(polls(0)).unwrap();
                 held.enter();
                 std::mem::forget(held);
                 processes::die();
@@ -32,10 +32,10 @@ fn recovers_ticket_lock_of_dead_process_once() {
             dead.join().unwrap();
             let enter = |process| {
                 processes::begin(process);
-                match lock.lock_while(looks(0)) {
+                match lock.lock_while(polls(0)) {
                     Ok(region) => region.enter(),
                     Err(TicketLockError::OwnerDied) => {
-                        if let Ok(region) = lock.take_over_while(looks(2)) {
+                        if let Ok(region) = lock.take_over_while(polls(2)) {
                             region.enter();
                         }
                     }
@@ -45,7 +45,7 @@ fn recovers_ticket_lock_of_dead_process_once() {
             let other = spawn(move || enter(2));
             enter(3);
             other.join().unwrap();
-            let free = lock.take_over_while(looks(0)).map(|region| region.enter());
+            let free = lock.take_over_while(polls(0)).map(|region| region.enter());
             assert_eq!(free, Ok(()), "the lock is free once all users have gone");
         });
     });
@@ -61,7 +61,7 @@ fn ticket_lock_reports_dead_owner() {
             |(lock, is_dead)| {
                 let dying = spawn(|| {
                     processes::begin(1);
-                    let held = lock.lock_while(looks(0));
+                    let held = lock.lock_while(polls(0));
                     if let Ok(held) = held {
                         held.enter();
                         std::mem::forget(held);
@@ -70,15 +70,15 @@ fn ticket_lock_reports_dead_owner() {
                     }
                 });
                 processes::begin(2);
-                let first = lock.lock_while(looks(1)).map(|region| region.enter());
+                let first = lock.lock_while(polls(1)).map(|region| region.enter());
                 dying.join().unwrap();
                 // Its process has died with the lock, unless this one held it then.
                 if is_dead.load(Ordering::Acquire) {
-                    let second = lock.lock_while(looks(0)).map(|region| region.enter());
+                    let second = lock.lock_while(polls(0)).map(|region| region.enter());
                     assert_eq!(second, Err(TicketLockError::OwnerDied), "after {first:?}");
-                    lock.take_over_while(looks(0)).unwrap().enter();
+                    lock.take_over_while(polls(0)).unwrap().enter();
                 }
-                lock.lock_while(looks(0)).unwrap().enter();
+                lock.lock_while(polls(0)).unwrap().enter();
             },
         );
     });
@@ -118,13 +118,13 @@ fn barrier_breaks_once_for_all() {
         lend(Barrier::new(2), |barrier| {
             let dead = spawn(|| {
                 processes::begin(1);
-                assert_eq!(barrier.spin_while(looks(0)), Err(BarrierError::TimedOut));
+                assert_eq!(barrier.spin_while(polls(0)), Err(BarrierError::TimedOut));
                 processes::die();
             });
             dead.join().unwrap();
             let arrive = |process| {
                 processes::begin(process);
-                let first = barrier.spin_while(looks(0));
+                let first = barrier.spin_while(polls(0));
                 barrier.repair();
                 first
             };

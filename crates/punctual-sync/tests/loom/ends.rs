@@ -8,7 +8,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use crate::model::{Region, check, lend, looks};
+use crate::model::{Region, check, lend, polls};
 use loom::thread::{spawn, yield_now};
 use punctual_sync::asynch::arbiter::{Access, Arbiter};
 use punctual_sync::asynch::channel::{Channel, ReceiveError};
@@ -142,7 +142,7 @@ fn node_writes_are_ordered() {
 
 fn lock(lock: &TicketLock<(), 2>, process: u32) -> Result<(), TicketLockError> {
     processes::begin(process);
-    lock.lock_while(looks(0)).map(drop)
+    lock.lock_while(polls(0)).map(drop)
 }
 
 /// A model supports three processes.
@@ -204,7 +204,7 @@ fn does_not_hand_over_lock_twice_after_death() {
             unlocking.join().unwrap();
             recovering.join().unwrap();
             processes::begin(2);
-            let _held = ticket_lock.lock_while(looks(0)).unwrap();
+            let _held = ticket_lock.lock_while(polls(0)).unwrap();
             assert_eq!(lock(ticket_lock, 3), Err(TicketLockError::TimedOut));
         });
     });

@@ -12,7 +12,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::model::{Region, looks};
+use crate::model::{Region, polls};
 use loom::cell::Cell;
 use loom::thread::yield_now;
 use punctual_sync::MsrpLockError;
@@ -27,7 +27,7 @@ type Lock = MsrpLock<4>;
 
 fn enter<const W: usize>(lock: &MsrpLock<W>, region: &Region, turns: u32) {
     let me = MsrpThread::current();
-    let held = lock.lock_while(&me, looks(turns)).unwrap();
+    let held = lock.lock_while(&me, polls(turns)).unwrap();
     region.enter();
     drop(held);
 }
@@ -38,7 +38,7 @@ fn settled<const W: usize>(lock: &MsrpLock<W>, region: &Region, expected: u32) {
     assert_eq!(lock.queued(), 0, "every slot was returned");
     let before = futex::calls();
     let me = MsrpThread::current();
-    let held = lock.lock_while(&me, looks(0)).unwrap();
+    let held = lock.lock_while(&me, polls(0)).unwrap();
     assert_eq!(region.count(), expected);
     drop(held);
     assert_eq!(futex::calls() - before, 0, "the lock was free");
@@ -81,7 +81,7 @@ fn three_threads_take_turns() {
     check(1, |arena| {
         let (lock, region) = (arena.put(Lock::with_slots()), arena.put(Region::new()));
         let me = MsrpThread::current();
-        let held = lock.lock_while(&me, looks(0)).unwrap();
+        let held = lock.lock_while(&me, polls(0)).unwrap();
         let others = [(2, 0), (3, 2)];
         let others = others.map(|(thread, turns)| start(thread, move || enter(lock, region, turns)));
         region.enter();
@@ -115,10 +115,10 @@ fn spinning_threads_are_served_in_order() {
         // One of loom's cells: it panics if two threads access it without the lock in between.
         let entered = arena.put(Cell::new(0));
         let me = MsrpThread::current();
-        let held = lock.lock_while(&me, looks(0)).unwrap();
+        let held = lock.lock_while(&me, polls(0)).unwrap();
         let other = start(2, || {
             let me = MsrpThread::current();
-            let held = lock.lock_while(&me, looks(PATIENT)).unwrap();
+            let held = lock.lock_while(&me, polls(PATIENT)).unwrap();
             assert_eq!(entered.replace(1), 0, "this thread came first");
             drop(held);
         });
@@ -126,7 +126,7 @@ fn spinning_threads_are_served_in_order() {
             yield_now();
         }
         drop(held);
-        let held = lock.lock_while(&me, looks(PATIENT)).unwrap();
+        let held = lock.lock_while(&me, polls(PATIENT)).unwrap();
         assert_eq!(entered.get(), 1, "first come, first served");
         assert!(held.in_turn());
         drop(held);
@@ -148,8 +148,8 @@ fn deadlock_is_an_error() {
         let regions = (arena.put(Region::new()), arena.put(Region::new()));
         let nest = |outer: &Lock, inner: &Lock| {
             let me = MsrpThread::current();
-            let held = outer.lock_while(&me, looks(1)).unwrap();
-            let nested = inner.lock_while(&me, looks(1));
+            let held = outer.lock_while(&me, polls(1)).unwrap();
+            let nested = inner.lock_while(&me, polls(1));
             if let Err(error) = nested.map(drop) {
                 assert_eq!(error, MsrpLockError::Deadlock);
                 FOUND.store(true, Ordering::Relaxed);

@@ -7,7 +7,7 @@
 //! needs one of the reader or the taker in the middle, and one of the other before it has finished.
 //! The third allows each order, regardless of the first thread.
 
-use crate::model::{Region, check, lend, looks};
+use crate::model::{Region, check, lend, polls};
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread::{JoinHandle, spawn, yield_now};
 use punctual_sync::Instant;
@@ -173,7 +173,7 @@ fn flag_publishes_earlier_writes() {
                 region.enter();
                 flag.set();
             });
-            if flag.spin_while(looks(2)).is_ok() {
+            if flag.spin_while(polls(2)).is_ok() {
                 region.enter();
             }
             setting.join().unwrap();
@@ -279,8 +279,8 @@ fn barrier_phases() {
 fn barrier_timeout_keeps_count() {
     check(3, || {
         lend(Barrier::new(2), |barrier| {
-            let other = spawn(|| barrier.spin_while(looks(1)));
-            let mine = barrier.spin_while(looks(1));
+            let other = spawn(|| barrier.spin_while(polls(1)));
+            let mine = barrier.spin_while(polls(1));
             let theirs = other.join().unwrap();
             assert_eq!(mine.is_ok(), theirs.is_ok(), "both arrived, or neither");
             assert_eq!(barrier.arrived(), 0);
@@ -292,10 +292,10 @@ fn barrier_timeout_keeps_count() {
 fn ticket_lock_excludes() {
     check(3, || {
         lend(TicketLock::<Region, 2>::with_slots(Region::new()), |lock| {
-            let enter = || u32::from(lock.lock_while(looks(4)).map(|region| region.enter()).is_ok());
+            let enter = || u32::from(lock.lock_while(polls(4)).map(|region| region.enter()).is_ok());
             let other = spawn(enter);
             let entered = enter() + other.join().unwrap();
-            assert_eq!(lock.lock_while(looks(0)).unwrap().count(), entered);
+            assert_eq!(lock.lock_while(polls(0)).unwrap().count(), entered);
         });
     });
 }
@@ -306,14 +306,14 @@ fn ticket_lock_excludes() {
 fn ticket_lock_keeps_its_token() {
     check(2, || {
         lend(TicketLock::<Region, 4>::with_slots(Region::new()), |lock| {
-            let held = lock.lock_while(looks(0)).unwrap();
-            let others = [(); 2].map(|()| spawn(|| lock.lock_while(looks(1)).map(|region| region.enter())));
+            let held = lock.lock_while(polls(0)).unwrap();
+            let others = [(); 2].map(|()| spawn(|| lock.lock_while(polls(1)).map(|region| region.enter())));
             held.enter();
             drop(held);
             others
                 .into_iter()
                 .for_each(|thread| assert_ne!(thread.join().unwrap(), Err(TicketLockError::Full)));
-            let free = lock.lock_while(looks(0)).map(|region| region.enter());
+            let free = lock.lock_while(polls(0)).map(|region| region.enter());
             assert_eq!(free, Ok(()), "the lock is free once all users have gone");
         });
     });
@@ -324,10 +324,10 @@ fn ticket_try_lock_excludes() {
     check(3, || {
         lend(TicketLock::<Region, 2>::with_slots(Region::new()), |lock| {
             let other = spawn(|| lock.try_lock().map(|region| region.enter()).is_some());
-            let mine = lock.lock_while(looks(4)).map(|region| region.enter());
+            let mine = lock.lock_while(polls(4)).map(|region| region.enter());
             let again = lock.try_lock().map(|region| region.enter()).is_some();
             let entered = u32::from(mine.is_ok()) + u32::from(again) + u32::from(other.join().unwrap());
-            assert_eq!(lock.lock_while(looks(0)).unwrap().count(), entered);
+            assert_eq!(lock.lock_while(polls(0)).unwrap().count(), entered);
         });
     });
 }
@@ -549,9 +549,9 @@ fn barrier_left_late_orders_earlier_writes() {
         lend((Barrier::new(2), Region::new()), |(barrier, region)| {
             let other = spawn(|| {
                 region.enter();
-                barrier.spin_while(looks(0)).is_ok()
+                barrier.spin_while(polls(0)).is_ok()
             });
-            let passed = barrier.spin_while(looks(0)).is_ok();
+            let passed = barrier.spin_while(polls(0)).is_ok();
             if passed {
                 region.enter();
             }

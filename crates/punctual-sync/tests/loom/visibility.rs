@@ -7,7 +7,7 @@
 //! moves the cause to a given check of the waiting thread, and one returns to that thread before
 //! the other has ended.
 
-use crate::model::{Region, check, lend, looks};
+use crate::model::{Region, check, lend, polls};
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread::{spawn, yield_now};
 use punctual_sync::Instant;
@@ -39,7 +39,7 @@ fn set_flag_publishes_earlier_writes() {
 
 #[test]
 fn set_flag_found_at_once_publishes_earlier_writes() {
-    flag(|flag| flag.spin_while(looks(0)).is_ok());
+    flag(|flag| flag.spin_while(polls(0)).is_ok());
 }
 
 #[test]
@@ -59,9 +59,9 @@ fn completed_phase_publishes_earlier_writes() {
                 let other = spawn(move || {
                     region.enter();
                     // Regardless of the outcome: it has arrived before.
-                    let _ = barrier.spin_while(looks(0));
+                    let _ = barrier.spin_while(polls(0));
                 });
-                if barrier.spin_while(looks(turns)).is_ok() {
+                if barrier.spin_while(polls(turns)).is_ok() {
                     region.enter();
                 }
                 other.join().unwrap();
@@ -78,12 +78,12 @@ fn repair_publishes_writes_before_break() {
             // So that no thread is a newcomer later, whose entry would be seen instead.
             for process in [1, 2, 3] {
                 processes::begin(process);
-                assert_eq!(barrier.spin_while(looks(0)), Err(BarrierError::TimedOut));
+                assert_eq!(barrier.spin_while(polls(0)), Err(BarrierError::TimedOut));
             }
             let other = spawn(|| {
                 processes::begin(2);
                 region.enter();
-                let _ = barrier.spin_while(looks(1));
+                let _ = barrier.spin_while(polls(1));
             });
             yield_now();
             if barrier.arrived() == 1 {
@@ -106,14 +106,14 @@ fn repaired_barrier_publishes_writes_before_repair() {
         lend((Barrier::new(1), Region::new()), |(barrier, region)| {
             let broken = spawn(|| {
                 processes::begin(1);
-                let _ = barrier.spin_while(looks(0));
+                let _ = barrier.spin_while(polls(0));
                 processes::die();
             });
             broken.join().unwrap();
             let other = spawn(|| {
                 processes::begin(2);
                 // With a dead member registered, it arrives only after the repair.
-                if barrier.spin_while(looks(0)).is_ok() {
+                if barrier.spin_while(polls(0)).is_ok() {
                     region.enter();
                 }
             });
@@ -133,10 +133,10 @@ fn barrier_rejects_process_beyond_its_capacity() {
         lend(Barrier::new(9), |barrier| {
             for process in 1..=3 {
                 processes::begin(process);
-                assert_eq!(barrier.spin_while(looks(0)), Err(BarrierError::TimedOut));
+                assert_eq!(barrier.spin_while(polls(0)), Err(BarrierError::TimedOut));
             }
             processes::begin(4);
-            assert_eq!((barrier.spin_while(looks(0)), barrier.arrived()), (Err(BarrierError::Full), 0));
+            assert_eq!((barrier.spin_while(polls(0)), barrier.arrived()), (Err(BarrierError::Full), 0));
         });
     });
 }

@@ -2,12 +2,12 @@
 
 #![allow(dead_code, unused_imports, reason = "every test uses its own part of this")]
 
-mod looks;
+mod polls;
 pub(crate) mod tasks;
 
 use std::time::{Duration, Instant};
 
-pub(crate) use looks::looks;
+pub(crate) use polls::polls;
 
 /// Repeats `attempt` until it returns `Some`. Panics after a time far longer than any delay of the
 /// machine.

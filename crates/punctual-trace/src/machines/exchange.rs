@@ -14,7 +14,7 @@ pub use crate::format::exchange::{Message, mark};
 /// Prefix of datagrams.
 const MAGIC: [u8; 4] = *b"PJx1";
 /// A message without an answer within this time is lost.
-const PATIENCE: Duration = Duration::from_millis(200);
+const REPLY_TIMEOUT: Duration = Duration::from_millis(200);
 /// A peer that has started and is silent for this long will send no more.
 const SILENCE: Duration = Duration::from_secs(5);
 /// Numbers of one exchange differ only in these low bits.
@@ -107,7 +107,7 @@ pub fn run(to: impl ToSocketAddrs, marker: &File, count: u32, every: Duration) -
         write(marker, number, true)?;
         socket.send(&datagram(Purpose::Message, number))?;
         let mut buffer = [0; 64];
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + REPLY_TIMEOUT;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {

@@ -122,7 +122,7 @@ impl Machine {
         // Number of times after the task number.
         let times = match kind {
             trace_marker::START => 1,
-            trace_marker::BEYOND => 3,
+            trace_marker::OFFLINE_JOB => 3,
             trace_marker::END | trace_marker::NAME => 0,
             _ => return,
         };

@@ -111,7 +111,7 @@ pub enum ReadError {
         /// The reason why it cannot be used.
         problem: String,
     },
-    /// The trace has nothing to analyse.
+    /// The trace has nothing to analyze.
     Empty {
         /// The file.
         file: Arc<str>,

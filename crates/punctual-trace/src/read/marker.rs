@@ -19,7 +19,7 @@
 use std::collections::BTreeMap;
 
 use punctual_core::trace_marker::Mark;
-pub use punctual_core::trace_marker::{Beyond, beyond, end, lost, name, start};
+pub use punctual_core::trace_marker::{OfflineJob, end, lost, name, offline_job, start};
 
 use super::Order;
 use crate::event::Kind;
@@ -54,7 +54,7 @@ impl Tasks {
         match Mark::read(id, content, order == Order::Big)? {
             Mark::Start { task, released } => Some(Kind::JobStart { task, released }),
             Mark::End { task } => Some(Kind::JobEnd { task }),
-            Mark::Beyond { task, cpu, job: Beyond { released, started, ended, preempted } } => {
+            Mark::OfflineJob { task, cpu, job: OfflineJob { released, started, ended, preempted } } => {
                 let least = |later: u64, earlier: u64| short(later.saturating_sub(earlier));
                 let (jitter, window) = (least(started, released), least(ended, started));
                 let preempted = short(preempted).min(window);

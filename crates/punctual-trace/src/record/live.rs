@@ -340,7 +340,7 @@ impl Live {
     /// Returns the SCHED_DEADLINE reservations of threads, if they have changed. They are polled
     /// from the kernel.
     pub fn reservations(&mut self) -> Vec<(Tid, Reservation)> {
-        if self.reservations.look(false) { self.reservations.iter().collect() } else { Vec::new() }
+        if self.reservations.sample(false) { self.reservations.iter().collect() } else { Vec::new() }
     }
 
     /// Returns the kinds of events that it contains if they occur.

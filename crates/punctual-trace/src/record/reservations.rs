@@ -37,7 +37,7 @@ pub(super) struct Reservations {
     processes: Vec<Tid>,
     known: BTreeMap<Tid, Reservation>,
     /// The time and duration of the last poll of all threads.
-    looked: Option<(Instant, Duration)>,
+    last_sample: Option<(Instant, Duration)>,
 }
 
 impl Reservations {
@@ -48,12 +48,12 @@ impl Reservations {
 
     /// Polls the threads of the traced processes, and all threads if their interval has passed or
     /// for the `last` poll. Returns whether anything has changed.
-    pub(super) fn look(&mut self, last: bool) -> bool {
+    pub(super) fn sample(&mut self, last: bool) -> bool {
         let due = |(at, took): (Instant, Duration)| at.elapsed() >= EVERY_OTHER.max(took * SHARE);
-        if last || self.looked.is_none_or(due) {
+        if last || self.last_sample.is_none_or(due) {
             let start = Instant::now();
             let news = self.take(all_threads().map(|(thread, _)| thread));
-            self.looked = Some((start, start.elapsed()));
+            self.last_sample = Some((start, start.elapsed()));
             return news;
         }
         let threads: Vec<_> = self.processes.iter().flat_map(|&process| threads_of(process)).collect();
@@ -92,7 +92,7 @@ pub(super) fn keep(
     directory: Arc<Directory>,
 ) -> impl FnMut(bool) -> Result<u64, RecordError> {
     move |last| {
-        if seen.look(last) {
+        if seen.sample(last) {
             let written = directory.write(Path::new(FILE), seen.lines().as_bytes());
             let path = directory.path();
             written.map_err(|error| RecordError::output(path, &path.join(FILE), error))?;

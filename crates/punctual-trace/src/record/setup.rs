@@ -206,7 +206,7 @@ pub(super) fn start(
     let every = (!config.newest).then_some(config.every);
     let drain = Drain::start(pipes, directory.path(), &here, every)?;
     let directory = Arc::new(directory);
-    let look = reservations::keep(Reservations::new(&config.filter.processes), Arc::clone(&directory));
+    let sample = reservations::keep(Reservations::new(&config.filter.processes), Arc::clone(&directory));
     let mut recording = Recording {
         schedule: None,
         reservations: None,
@@ -226,7 +226,7 @@ pub(super) fn start(
         instance.set_on(true)?;
     }
     recording.instances[0].take_marks();
-    recording.reservations = Some(Drain::repeat(&here, reservations::EVERY, look)?);
+    recording.reservations = Some(Drain::repeat(&here, reservations::EVERY, sample)?);
     // After the switches begin and before they end: an entry or return without its switches would
     // contradict the known state.
     if let Some(mut store) = store {

@@ -201,7 +201,7 @@ impl Watch {
 }
 
 /// Returns whether a job certainly took longer than `limit`.
-fn beyond(job: &Job, limit: u64) -> bool {
+fn is_over(job: &Job, limit: u64) -> bool {
     job.response.lo().is_some_and(|ns| ns > limit)
 }
 
@@ -212,7 +212,7 @@ impl Tasks {
 
     /// Returns whether a job certainly exceeded its limit.
     fn is_late(&self, job: &Job) -> bool {
-        self.deadline(Key::of(job)).or(self.default_deadline).is_some_and(|limit| beyond(job, limit))
+        self.deadline(Key::of(job)).or(self.default_deadline).is_some_and(|limit| is_over(job, limit))
     }
 
     fn record(&mut self, job: &Job, alarm: &mut dyn FnMut(&CapturedJob)) {
@@ -237,7 +237,7 @@ impl Tasks {
         let certain = job.complete() || job.flaw == Some(Flaw::Cut);
         let reserved = job.reservation.map(|reservation| reservation.deadline);
         let limit = self.deadline(key).or(reserved).or(self.default_deadline);
-        let missed = certain && limit.is_some_and(|limit| beyond(job, limit));
+        let missed = certain && limit.is_some_and(|limit| is_over(job, limit));
         let stats = &mut self.stats[index];
         if missed {
             stats.missed();

@@ -55,16 +55,16 @@ pub fn finish(directory: &Path, file: &Path) -> Result<(), WriteError> {
 }
 
 /// Writes the complete file, or nothing.
-pub(crate) fn copy(content: &Content, kept: Option<&Path>, file: &Path) -> Result<(), WriteError> {
-    let failed = |error| WriteError::output(file, kept, error);
+pub(crate) fn copy(content: &Content, saved: Option<&Path>, file: &Path) -> Result<(), WriteError> {
+    let failed = |error| WriteError::output(file, saved, error);
     let plan = Plan::new(content);
     let mut new = NewFile::create(file).map_err(failed)?;
     let out = new.file_mut();
     out.write_all(&plan.head).map_err(failed)?;
-    for (buffer, places) in content.buffers.iter().zip(&plan.buffers) {
-        out.seek(SeekFrom::Start(places.at)).map_err(failed)?;
-        out.write_all(&places.head).map_err(failed)?;
-        for ((_, pages), &(start, length)) in buffer.cpus.iter().zip(&places.cpus) {
+    for (buffer, positions) in content.buffers.iter().zip(&plan.buffers) {
+        out.seek(SeekFrom::Start(positions.at)).map_err(failed)?;
+        out.write_all(&positions.head).map_err(failed)?;
+        for ((_, pages), &(start, length)) in buffer.cpus.iter().zip(&positions.cpus) {
             out.seek(SeekFrom::Start(start)).map_err(failed)?;
             copy_pages(pages, length, out, failed)?;
         }

@@ -13,7 +13,7 @@
 //! # Ok::<(), punctual_trace::write::WriteError>(())
 //! ```
 
-use punctual_core::trace_marker::{self, Beyond, Mark};
+use punctual_core::trace_marker::{self, Mark, OfflineJob};
 
 use super::WriteError;
 use crate::event::{Event, Kind, Noise, Section, SwitchOut, Tid};
@@ -161,13 +161,13 @@ fn marker_content(order: Order, kind: &Kind, record: &mut Vec<u8>) {
         Kind::JobEnd { task } => Mark::End { task },
         Kind::OfflineJob { task, cpu, started, jitter, window, preempted } => {
             let released = started.saturating_sub(jitter.into());
-            let job = Beyond {
+            let job = OfflineJob {
                 released,
                 started,
                 ended: started.saturating_add(window.into()),
                 preempted: preempted.into(),
             };
-            Mark::Beyond { task, cpu: cpu.into(), job }
+            Mark::OfflineJob { task, cpu: cpu.into(), job }
         }
         Kind::OfflineLost { cpu, count } => Mark::Lost { cpu: cpu.into(), count: count.into() },
         _ => return,
@@ -231,7 +231,7 @@ fn values(kind: &Kind) -> (Code, &'static str, [u64; 5]) {
         Kind::ScheduleExit => (Code::GraphExit, "ScheduleExit", &[SCHEDULE]),
         Kind::JobStart { .. } => (Code::Marker, "JobStart", &[trace_marker::START.into()]),
         Kind::JobEnd { .. } => (Code::Marker, "JobEnd", &[trace_marker::END.into()]),
-        Kind::OfflineJob { .. } => (Code::Marker, "OfflineJob", &[trace_marker::BEYOND.into()]),
+        Kind::OfflineJob { .. } => (Code::Marker, "OfflineJob", &[trace_marker::OFFLINE_JOB.into()]),
         Kind::OfflineLost { .. } => (Code::Marker, "OfflineLost", &[trace_marker::LOST.into()]),
         Kind::Disable { section: Section::Interrupts, caller } => {
             (Code::IrqOff, "Disable", &[signed(caller)])

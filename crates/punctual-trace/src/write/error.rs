@@ -20,7 +20,7 @@ pub enum WriteError {
         /// The file that was being written.
         path: PathBuf,
         /// Its source, which still exists and can be read.
-        kept: Option<PathBuf>,
+        saved: Option<PathBuf>,
     },
     /// The system refused to write.
     Output {
@@ -62,12 +62,12 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    /// Returns the error of writing to `path`, with the source in `kept`.
-    pub(crate) fn output(path: &Path, kept: Option<&Path>, error: io::Error) -> Self {
+    /// Returns the error of writing to `path`, with the source in `saved`.
+    pub(crate) fn output(path: &Path, saved: Option<&Path>, error: io::Error) -> Self {
         let path = path.to_owned();
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Self::DiskFull { path, kept: kept.map(Path::to_owned) }
+                Self::DiskFull { path, saved: saved.map(Path::to_owned) }
             }
             _ => Self::Output { path, error },
         }
@@ -80,14 +80,14 @@ impl fmt::Display for WriteError {
             Self::Source { path, error } => {
                 write!(f, "{}: {error}; give a directory that was recorded", path.display())
             }
-            Self::DiskFull { path, kept: Some(kept) } => write!(
+            Self::DiskFull { path, saved: Some(saved) } => write!(
                 f,
                 "{}: the disk is full; what was recorded is in {} and can be read from there, or written to a file on \
                  another disk",
                 path.display(),
-                kept.display()
+                saved.display()
             ),
-            Self::DiskFull { path, kept: None } => {
+            Self::DiskFull { path, saved: None } => {
                 write!(f, "{}: the disk is full; make room or choose another disk", path.display())
             }
             Self::Output { path, error } => {

@@ -61,9 +61,9 @@ fn move_all(
     failed: &impl Fn(io::Error) -> WriteError,
 ) -> Result<(), WriteError> {
     out.write_all_at(&plan.head, 0).map_err(failed)?;
-    for (buffer, places) in content.buffers.iter().zip(&plan.buffers) {
-        out.write_all_at(&places.head, places.at).map_err(failed)?;
-        for ((_, pages), &(start, length)) in buffer.cpus.iter().zip(&places.cpus) {
+    for (buffer, positions) in content.buffers.iter().zip(&plan.buffers) {
+        out.write_all_at(&positions.head, positions.at).map_err(failed)?;
+        for ((_, pages), &(start, length)) in buffer.cpus.iter().zip(&positions.cpus) {
             let Pages::File(from, path, _) = pages else { continue };
             let unread = |error| WriteError::Source { path: path.clone(), error };
             let mut from = from;

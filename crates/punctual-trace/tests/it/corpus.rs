@@ -192,9 +192,9 @@ fn missing_event_types_lose_but_never_falsify_terms() {
             if !events.iter().any(|event| gone(event.kind)) {
                 continue;
             }
-            let kept = source.map_or(recorded.clone(), |source| recorded.clone().without(source));
-            let locks = kept.has(Source::Futexes) && kept.has(Source::Contention);
-            for job in jobs_of((&events, &listed), config(&kept), gone) {
+            let retained = source.map_or(recorded.clone(), |source| recorded.clone().without(source));
+            let locks = retained.has(Source::Futexes) && retained.has(Source::Contention);
+            for job in jobs_of((&events, &listed), config(&retained), gone) {
                 let jobs = whole.get(&job.actor).map_or(&[][..], Vec::as_slice);
                 let before = jobs.partition_point(|known| known.end < job.end);
                 let Some(known) = jobs.get(before).filter(|known| known.start <= job.start) else { continue };

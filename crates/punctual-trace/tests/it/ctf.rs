@@ -230,8 +230,13 @@ fn reads_events_of_a_truncated_stream() {
         let found = events(&trace);
         assert!(found.len() <= whole && found.is_sorted_by_key(|event| event.time));
         // Whole packets, and none, are intact.
-        let said = trace.damage().iter().any(|damage| damage.starts_with("channel0_0"));
-        assert_eq!(said, ![0, packet_end(&streams[0])].contains(&length), "{length}: {:?}", trace.damage());
+        let error_text = trace.damage().iter().any(|damage| damage.starts_with("channel0_0"));
+        assert_eq!(
+            error_text,
+            ![0, packet_end(&streams[0])].contains(&length),
+            "{length}: {:?}",
+            trace.damage()
+        );
     }
 }
 

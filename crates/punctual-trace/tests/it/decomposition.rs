@@ -192,8 +192,8 @@ mod likely {
         assert!(job.overhead.allows(likely));
         let execution = job.likely_execution().unwrap();
         assert!(job.execution.allows(execution) && job.execution.hi() == Some(execution + likely));
-        let said = explain::job(job, &Names::new()).join("\n");
-        assert_eq!(said.matches("(likely ").count(), 2, "{said}");
+        let printed = explain::job(job, &Names::new()).join("\n");
+        assert_eq!(printed.matches("(likely ").count(), 2, "{printed}");
         let object: serde_json::Value = serde_json::from_str(&json(job, &Names::new())).unwrap();
         assert_eq!(object["terms"]["SS"]["likely_ns"], likely);
         assert!(object["terms"]["R"].get("likely_ns").is_none());
@@ -293,8 +293,11 @@ mod open_jobs {
             (Bounds::AtLeast(1_000), &[9][..])
         );
         assert!(overdue(5_000).is_empty(), "once is enough");
-        let said = explain::job(&late[0], &Names::new());
-        assert!(said[0].starts_with("It had not ended;") && said[1].contains("at least 1.1 µs"), "{said:?}");
+        let printed = explain::job(&late[0], &Names::new());
+        assert!(
+            printed[0].starts_with("It had not ended;") && printed[1].contains("at least 1.1 µs"),
+            "{printed:?}"
+        );
 
         let fed = script.events.len();
         script.waking(9_000, 1, HIGH, 0).switch(9_010, 0, Runnable, HIGH);
@@ -329,8 +332,8 @@ mod open_jobs {
         assert_eq!((jobs[0].response, jobs[0].jitter), (Bounds::AtLeast(6_800), Bounds::AtLeast(6_800)));
         let who: Vec<_> = jobs[0].jitter_causes.iter().map(|cause| (cause.actor, cause.ns)).collect();
         assert!(who.contains(&(Actor::Thread(5), 6_800)), "{who:?}");
-        let said = explain::job(&jobs[0], &Names::new()).join("\n");
-        assert!(said.contains("it has not run"), "{said}");
+        let printed = explain::job(&jobs[0], &Names::new()).join("\n");
+        assert!(printed.contains("it has not run"), "{printed}");
     }
 
     /// It runs from before the first event until after the last one.

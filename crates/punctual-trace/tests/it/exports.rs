@@ -130,11 +130,11 @@ fn keeps_worst_job_with_events() {
     let mut watch = Watch::new(Config::default(), 1);
     scene().events.iter().for_each(|event| watch.feed(event, &mut |_| {}, &mut |_| {}));
     let task = watch.tasks().iter().find(|task| task.summary(Term::Response).max == 2_034_000).unwrap();
-    let kept = &task.worst()[0];
-    assert_eq!((kept.job.blocking, kept.truncated), (Bounds::Exact(1_812_000), false));
-    assert_eq!(kept.events.len(), scene().events.len() - 3);
-    let parsed: serde_json::Value = serde_json::from_str(&captured_job(kept, &names())).unwrap();
-    assert_eq!(parsed["events"].as_array().unwrap().len(), kept.events.len());
+    let retained = &task.worst()[0];
+    assert_eq!((retained.job.blocking, retained.truncated), (Bounds::Exact(1_812_000), false));
+    assert_eq!(retained.events.len(), scene().events.len() - 3);
+    let parsed: serde_json::Value = serde_json::from_str(&captured_job(retained, &names())).unwrap();
+    assert_eq!(parsed["events"].as_array().unwrap().len(), retained.events.len());
     assert_eq!(parsed["events"][0][0], 100_000);
 }
 

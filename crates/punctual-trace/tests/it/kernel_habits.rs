@@ -342,11 +342,11 @@ fn names_lock_that_handler_waited_for() {
     s.at(200, 0, Kind::VectorExit { vector: 236 });
     s.at(300, 0, Kind::VectorEntry { vector: 236 }).at(310, 0, Kind::VectorExit { vector: 236 });
     let jobs = s.jobs(Config { handlers: true, ..Config::default() });
-    let said =
+    let printed =
         |job| explain::job(job, &Names::new()).into_iter().find(|text| text.starts_with("B: ")).unwrap();
     assert_eq!((jobs[0].blocking, jobs[0].blockings_left_out), (Bounds::Exact(34), 2));
     let longest =
         "B: 34 ns of 100 ns W: blocked 3 times, the longest for 20 ns: spinning on kernel lock 0x20.";
-    assert_eq!(said(&jobs[0]), longest);
-    assert_eq!(said(&jobs[1]), "B: 0 ns of 10 ns W: it waited for no lock.");
+    assert_eq!(printed(&jobs[0]), longest);
+    assert_eq!(printed(&jobs[1]), "B: 0 ns of 10 ns W: it waited for no lock.");
 }

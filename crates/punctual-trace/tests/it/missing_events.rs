@@ -183,11 +183,12 @@ fn leaves_terms_of_missing_events_unknown_or_wider() {
 #[test]
 fn stays_true_without_several_sources() {
     let sched = ["sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup"];
-    let others = |kept: &[&str]| KINDS.into_iter().filter(|kind| !kept.contains(kind)).collect::<Vec<_>>();
-    for kept in [&sched[..], &sched[..2], &sched[..1], &["sched:sched_switch", "sched:sched_wakeup"]] {
-        let (complete, exact) = survey(&others(kept));
-        assert!(complete > 600, "with {kept:?} {complete} jobs are left");
-        assert_eq!((exact["R"], exact["B"], exact["C"]), (0, 0, 0), "with {kept:?}");
+    let others =
+        |retained: &[&str]| KINDS.into_iter().filter(|kind| !retained.contains(kind)).collect::<Vec<_>>();
+    for retained in [&sched[..], &sched[..2], &sched[..1], &["sched:sched_switch", "sched:sched_wakeup"]] {
+        let (complete, exact) = survey(&others(retained));
+        assert!(complete > 600, "with {retained:?} {complete} jobs are left");
+        assert_eq!((exact["R"], exact["B"], exact["C"]), (0, 0, 0), "with {retained:?}");
     }
 }
 
@@ -222,9 +223,12 @@ fn does_not_take_unrecorded_futexes_for_no_wait() {
         assert!(!matches!(job.response, Bounds::Exact(_)) && job.response.allows(2_574_000));
         assert!(!matches!(job.window, Bounds::Exact(_)) && job.window.allows(2_569_000));
         assert_eq!((job.blocking, job.execution), (Bounds::Unknown, Bounds::Unknown));
-        let said = explain::job(job, &Names::new()).join("\n");
-        assert!(!said.contains("at least at least"), "{said}");
-        assert!(!said.contains("waited for no lock") && !said.contains("displaced by nobody"), "{said}");
+        let printed = explain::job(job, &Names::new()).join("\n");
+        assert!(!printed.contains("at least at least"), "{printed}");
+        assert!(
+            !printed.contains("waited for no lock") && !printed.contains("displaced by nobody"),
+            "{printed}"
+        );
         let object: serde_json::Value = serde_json::from_str(&json(job, &Names::new())).unwrap();
         assert_ne!(object["terms"]["R"]["precision"], "exact");
         assert_eq!(object["terms"]["B"]["precision"], "unknown");
@@ -268,8 +272,8 @@ fn timeout_is_not_a_release() {
     let job = rest(Config { recorded: recorded.clone(), ..Config::default() });
     assert_eq!((job.response, job.jitter), (Bounds::AtLeast(390), Bounds::Unknown));
     assert_eq!((job.window, job.execution), (Bounds::AtLeast(390), Bounds::Unknown));
-    let said = explain::job(&job, &Names::new()).join("\n");
-    assert!(said.contains("it may be the rest of a job"), "{said}");
+    let printed = explain::job(&job, &Names::new()).join("\n");
+    assert!(printed.contains("it may be the rest of a job"), "{printed}");
 
     // Users who know that there are no such waits can declare it.
     let job = rest(Config { recorded, futex: FutexWaits::Suspend, ..Config::default() });

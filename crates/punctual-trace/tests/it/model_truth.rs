@@ -187,12 +187,12 @@ fn keeps_complete_jobs_correct_despite_losses() {
 
 /// Removes intervals from one CPU's events at a time, each reported when its first event is missed.
 fn lose(events: &[Event], random: &mut Random, cpus: usize) -> Vec<Event> {
-    let mut kept = Vec::new();
+    let mut retained = Vec::new();
     let mut losing: Option<u16> = None;
     for event in events {
         if losing.is_none() && random.once_in(150) && cpus > usize::from(event.cpu) {
             losing = Some(event.cpu);
-            kept.push(Event { kind: Kind::Lost { count: 0 }, ..*event });
+            retained.push(Event { kind: Kind::Lost { count: 0 }, ..*event });
         }
         if losing == Some(event.cpu) {
             if !random.once_in(12) {
@@ -200,9 +200,9 @@ fn lose(events: &[Event], random: &mut Random, cpus: usize) -> Vec<Event> {
             }
             losing = None;
         }
-        kept.push(*event);
+        retained.push(*event);
     }
-    kept
+    retained
 }
 
 /// Some kernels trace no switch from the idle thread: the test removes all of these, or every

@@ -325,7 +325,7 @@ fn shows_details_by_keys_and_pointer() {
 fn shows_job_of_chart_point() {
     let (page, watch) = page(&recording(2_000));
     let Some(browser) = Browser::find("points") else { return };
-    let kept = KEEP + of(&watch, CONTROL.id).sampled().len();
+    let retained = KEEP + of(&watch, CONTROL.id).sampled().len();
     let script = "
         const section = document.querySelectorAll('section.task')[1];
         const jobs = [...section.querySelectorAll('.job')];
@@ -342,7 +342,7 @@ fn shows_job_of_chart_point() {
         chart.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));
         return found.join(' ');";
     let found = run(&browser, &page, script);
-    assert_eq!(found, format!("{kept} {} 3", kept - 1));
+    assert_eq!(found, format!("{retained} {} 3", retained - 1));
 }
 
 /// Text of at least eleven pixels, and nothing outside the edges except in boxes that scroll, on a

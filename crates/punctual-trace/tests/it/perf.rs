@@ -331,8 +331,12 @@ fn reads_foreign_files() {
         assert!(found.iter().all(|event| matches!(event.kind, Kind::Switch { .. })), "{name}");
         assert_eq!((found.len(), trace.skipped(&events)), (switches, skipped), "{name}");
         let missing = trace.recorded().unwrap().missing();
-        let told = |what| missing.iter().any(|missing| missing.what == what);
-        assert_eq!((told("context switches"), told("wake-ups")), (switches == 0, true), "{name}");
+        let is_reported = |what| missing.iter().any(|missing| missing.what == what);
+        assert_eq!(
+            (is_reported("context switches"), is_reported("wake-ups")),
+            (switches == 0, true),
+            "{name}"
+        );
     }
     assert!(read > 0, "none of the files is in {}", place.display());
 }

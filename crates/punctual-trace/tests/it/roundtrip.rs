@@ -249,7 +249,7 @@ fn survives_full_disk() {
     };
     let file = place.join("disk/x.dat");
     let error = dat::write(&place.join("raw"), &file).unwrap_err();
-    assert!(matches!(&error, WriteError::DiskFull { kept: Some(_), .. }), "{error}");
+    assert!(matches!(&error, WriteError::DiskFull { saved: Some(_), .. }), "{error}");
     assert!(error.to_string().contains("raw"), "{error}");
     assert_eq!(std::fs::read_dir(place.join("disk")).unwrap().count(), 0, "the incomplete file takes room");
     assert_eq!(read(&place.join("raw")).len(), 100);

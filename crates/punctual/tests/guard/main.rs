@@ -38,9 +38,9 @@ fn config(guard: Guard) -> Config {
 }
 
 /// Runs the program `path` with this case in both kinds of time, as this user and as an ordinary
-/// one; the second argument of `look` is whether functions have names: a user who cannot read the
+/// one; the second argument of `check` is whether functions have names: a user who cannot read the
 /// executable, perhaps an ordinary one, gets none.
-fn each(path: &str, case: &str, mut look: impl FnMut(&Ended, bool)) {
+fn each(path: &str, case: &str, mut check: impl FnMut(&Ended, bool)) {
     let executable = std::env::current_exe().expect("a process knows its executable");
     let readable = std::fs::File::open(executable).is_ok();
     for time in TIMES {
@@ -58,7 +58,7 @@ fn each(path: &str, case: &str, mut look: impl FnMut(&Ended, bool)) {
                 );
                 continue;
             }
-            look(&ended, named);
+            check(&ended, named);
         }
     }
 }

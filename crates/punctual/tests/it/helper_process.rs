@@ -292,8 +292,8 @@ fn rejects_requests_of_other_app() {
     let record = Record::new("refused");
     let mut command = record.program("helper");
     command.stdin(Stdio::null());
-    let said = refused(command);
-    assert!(said.contains("standard input has no requests of an app (it is no memory)"), "{said}");
+    let printed = refused(command);
+    assert!(printed.contains("standard input has no requests of an app (it is no memory)"), "{printed}");
 
     drop(Requester::<[u8; 3], 4>::start(record.helper("helper")).unwrap());
     assert!(record.lines()[0].contains("standard input has no requests of an app"), "{:?}", record.lines());

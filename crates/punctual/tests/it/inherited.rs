@@ -52,7 +52,7 @@ mod app {
     }
 
     #[task(priority = 1)]
-    fn look(_: look::Context) {
+    fn inspect(_: inspect::Context) {
         print_state("job");
         punctual::shutdown();
     }
@@ -74,7 +74,7 @@ mod app {
         std::thread::spawn(|| print_state("thread")).join().expect("looking does not panic");
         println!("READY");
         if std::env::var_os("WAITS").is_none() {
-            look::spawn().expect("the app is running");
+            inspect::spawn().expect("the app is running");
         }
     }
 
@@ -269,8 +269,8 @@ fn stops_at_sigterm_blocked_by_parent() {
         // Every thread accepts the signals of its own faults during the run. The mask of the caller
         // is restored.
         for role in ORDINARY_ROLES {
-            let kept = format!("blocked [{}, {}]", libc::SIGTERM, libc::SIGUSR1);
-            assert!(state(&ended, role).contains(&kept), "{role}: {}", ended.output);
+            let retained = format!("blocked [{}, {}]", libc::SIGTERM, libc::SIGUSR1);
+            assert!(state(&ended, role).contains(&retained), "{role}: {}", ended.output);
         }
         let all = format!("blocked [{}, {}, {}]", libc::SIGTERM, libc::SIGUSR1, libc::SIGSEGV);
         assert!(state(&ended, "after").contains(&all), "{}", ended.output);

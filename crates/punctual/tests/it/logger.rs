@@ -91,17 +91,17 @@ fn run(case: &str) -> (String, String) {
         .env("PUNCTUAL_TRACE", "/there/is/no/trace_marker_raw")
         .output_within(TEST_LIMIT)
         .expect("this test can be started again");
-    let [printed, said] =
+    let [printed, record] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    assert!(output.status.success(), "{case}:\n{printed}\n{said}");
-    (printed, said)
+    assert!(output.status.success(), "{case}:\n{printed}\n{record}");
+    (printed, record)
 }
 
 #[test]
 fn reports_on_standard_error_without_logger() {
     for case in ["none", "no logger, a level", "a logger, no level", "panics"] {
-        let (printed, said) = run(case);
-        assert!(said.contains(&format!("punctual: {MESSAGE}")), "{case}:\n{said}");
+        let (printed, record) = run(case);
+        assert!(record.contains(&format!("punctual: {MESSAGE}")), "{case}:\n{record}");
         assert!(!printed.contains("LOGGED"), "{case}:\n{printed}");
     }
 }
@@ -111,27 +111,27 @@ fn writes_records_of_jobs_to_standard_error_without_logger() {
     for (case, shows_details) in
         [("none", false), ("no logger, a level", true), ("a logger, no level", false)]
     {
-        let (_, said) = run(case);
-        assert!(said.contains("INFO it::logger::app: job 1\n"), "{case}:\n{said}");
-        assert_eq!(said.contains("DEBUG it::logger::app: details\n"), shows_details, "{case}:\n{said}");
+        let (_, record) = run(case);
+        assert!(record.contains("INFO it::logger::app: job 1\n"), "{case}:\n{record}");
+        assert_eq!(record.contains("DEBUG it::logger::app: details\n"), shows_details, "{case}:\n{record}");
     }
 }
 
 #[test]
 fn logs_only_on_ordinary_threads_and_never_during_fault() {
-    let (printed, said) = run("warnings");
+    let (printed, record) = run("warnings");
     let logged: Vec<_> = printed.lines().filter(|line| line.contains("LOGGED")).collect();
     assert!(logged.iter().any(|line| line.contains(MESSAGE)), "{printed}");
     assert!(logged.iter().all(|line| line.contains("LOGGED WARN punctual policy 0: ")), "{printed}");
-    assert!(!said.contains(MESSAGE), "{said}");
+    assert!(!record.contains(MESSAGE), "{record}");
     assert!(
-        said.contains("task `job` panicked: at the end") && !printed.contains("at the end"),
-        "{printed}\n{said}"
+        record.contains("task `job` panicked: at the end") && !printed.contains("at the end"),
+        "{printed}\n{record}"
     );
 }
 
 #[test]
 fn respects_level_of_logger() {
-    let (printed, said) = run("errors");
-    assert!(!printed.contains(MESSAGE) && !said.contains(MESSAGE), "{printed}\n{said}");
+    let (printed, record) = run("errors");
+    assert!(!printed.contains(MESSAGE) && !record.contains(MESSAGE), "{printed}\n{record}");
 }

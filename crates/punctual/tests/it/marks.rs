@@ -168,7 +168,7 @@ fn marks_each_job_with_its_task() {
                 let last = open.iter().rposition(|&open| open == task).expect("it was started");
                 open.remove(last);
             }
-            Mark::Beyond { .. } | Mark::Lost { .. } => panic!("it has no half without Linux"),
+            Mark::OfflineJob { .. } | Mark::Lost { .. } => panic!("it has no half without Linux"),
         }
     }
     assert!(open.is_empty(), "{open:?} have not ended");
@@ -245,9 +245,10 @@ fn reports_trace_that_is_off() {
     let (_, ended) = run(instance.0.join("trace_marker_raw").to_str().unwrap());
     assert_eq!(ended.code, 0, "{}", ended.output);
     let why = "jobs are not marked in the trace: ";
-    for said in [format!("punctual: {why}"), format!("note: {why}"), "tracing_on is 0; write 1 to it".into()]
+    for printed in
+        [format!("punctual: {why}"), format!("note: {why}"), "tracing_on is 0; write 1 to it".into()]
     {
-        assert!(ended.output.contains(&said), "{}", ended.output);
+        assert!(ended.output.contains(&printed), "{}", ended.output);
     }
     assert!(!ended.output.contains("each job is marked"), "{}", ended.output);
 }

@@ -29,7 +29,7 @@ mod app {
 
     /// On its worker, whose stack was mapped when memory was already locked.
     #[task(priority = 1, period = punctual::Duration::from_millis(1))]
-    fn looks(_: looks::Context) {
+    fn queries(_: queries::Context) {
         println!("WORKER'S STACK LOCKED: {}", super::stack_is_locked());
         punctual::shutdown();
     }
@@ -41,8 +41,8 @@ fn stack_is_locked() -> bool {
     let here = 0_u8;
     let page = std::ptr::from_ref(&here).map_addr(|address| address & !4095).cast_mut();
     // SAFETY: anonymous memory is never discarded by this call.
-    let looked = unsafe { libc::msync(page.cast(), 1, libc::MS_INVALIDATE) };
-    looked != 0 && Error::last_os_error().raw_os_error() == Some(libc::EBUSY)
+    let status = unsafe { libc::msync(page.cast(), 1, libc::MS_INVALIDATE) };
+    status != 0 && Error::last_os_error().raw_os_error() == Some(libc::EBUSY)
 }
 
 /// Properties of the process, in addition to a missing `/proc`.

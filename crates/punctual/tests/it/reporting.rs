@@ -92,12 +92,12 @@ fn printed_to_terminal(program: &str, report: Option<&str>) -> String {
     let mut child = command.stderr(slave).spawn().expect("the program can be started");
     // Dropping the command closes the last of our ends, so that reading ends with the program.
     drop(command);
-    let (mut said, mut bytes) = (Vec::new(), [0; 4096]);
+    let (mut printed, mut bytes) = (Vec::new(), [0; 4096]);
     while let Ok(length @ 1..) = master.read(&mut bytes) {
-        said.extend_from_slice(&bytes[..length]);
+        printed.extend_from_slice(&bytes[..length]);
     }
     assert!(child.status_within(TEST_LIMIT).expect("it is our child").success());
-    String::from_utf8(said).expect("it is a text").replace("\r\n", "\n")
+    String::from_utf8(printed).expect("it is a text").replace("\r\n", "\n")
 }
 
 /// Both ends of a pseudo-terminal.
@@ -123,13 +123,13 @@ fn terminal() -> (File, File) {
 
 #[test]
 fn program_reports_only_to_terminal() {
-    let said = printed_to_terminal("program", None);
+    let printed = printed_to_terminal("program", None);
     let note = match cfg!(feature = "monitoring") {
         true => "no job took any time: in virtual time",
         false => "was not measured, because",
     };
-    assert!(said.contains(HEAD) && said.contains(note), "{said}");
-    assert!(said.contains("\nonly "), "{said}");
+    assert!(printed.contains(HEAD) && printed.contains(note), "{printed}");
+    assert!(printed.contains("\nonly "), "{printed}");
     assert_eq!(printed_to_pipe("program", None), "");
 }
 
@@ -176,14 +176,17 @@ fn names_written_file() {
 
 #[test]
 fn unwritable_file_does_not_fail_app() {
-    let said = printed_to_pipe("program", Some("/nowhere/report.txt"));
-    assert!(said.starts_with("punctual: the report could not be written to /nowhere/report.txt: "), "{said}");
+    let printed = printed_to_pipe("program", Some("/nowhere/report.txt"));
+    assert!(
+        printed.starts_with("punctual: the report could not be written to /nowhere/report.txt: "),
+        "{printed}"
+    );
 }
 
 #[test]
 fn rejects_invalid_value() {
     let output =
         command("program", Some("report.txt")).output_within(TEST_LIMIT).expect("the program can be started");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("./report.txt"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && printed.contains("./report.txt"), "{printed}");
 }

@@ -16,7 +16,7 @@ mod app {
     use std::os::unix::net::UnixStream;
     use std::sync::mpsc::Sender;
 
-    use super::{Seen, look};
+    use super::{Seen, inspect};
 
     #[shared]
     struct Shared {
@@ -32,20 +32,20 @@ mod app {
     #[init]
     fn init(_: init::Context, seen: Sender<Seen>) -> (Shared, Local) {
         println!("INIT");
-        look("init", &seen);
+        inspect("init", &seen);
         let [line, quiet] = [(); 2].map(|()| UnixStream::pair().expect("sockets can be made"));
         (Shared { seen }, Local { line: line.0, quiet: quiet.into() })
     }
 
     #[idle(shared = [&seen])]
     fn idle(cx: idle::Context) {
-        look("idle", cx.shared.seen);
+        inspect("idle", cx.shared.seen);
         task::spawn().expect("the app is running");
     }
 
     #[task(priority = 3, shared = [&seen])]
     fn task(cx: task::Context) {
-        look("task", cx.shared.seen);
+        inspect("task", cx.shared.seen);
         waits::spawn().expect("the app is running");
         punctual::shutdown();
     }
@@ -74,7 +74,7 @@ pub(crate) struct Seen {
 }
 
 /// Starts threads from here and reports their state.
-fn look(by: &'static str, seen: &std::sync::mpsc::Sender<Seen>) {
+fn inspect(by: &'static str, seen: &std::sync::mpsc::Sender<Seen>) {
     let helper = punctual::background::spawn("looks", || (policy(), cpus())).expect("threads can be started");
     let plain = std::thread::spawn(policy).join().expect("looking does not panic");
     let helper = helper.join().expect("looking does not panic");

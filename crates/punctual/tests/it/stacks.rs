@@ -381,8 +381,8 @@ fn rejects_invalid_settings_with_remedy() {
     }
     for value in ["8M", "-1", "99999999999999999999", "18446744073709551615", "a=b"] {
         let words = format!("PUNCTUAL_STACK={value} is invalid; set it to a number of KiB");
-        let said = sizes("sizes", 0, Some(value));
-        assert!(said.contains(&words), "{said}");
+        let printed = sizes("sizes", 0, Some(value));
+        assert!(printed.contains(&words), "{printed}");
     }
 }
 

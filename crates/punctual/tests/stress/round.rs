@@ -89,7 +89,7 @@ fn conduct(plan: Plan) {
 
 /// Ensures that no async task waits forever for a past event.
 fn all_are_woken(deadline: Instant) {
-    let mut told = None;
+    let mut first_report = None;
     loop {
         // In this order: an instance that ends has been started.
         let ended = WAITED.load(Ordering::Acquire);
@@ -98,9 +98,9 @@ fn all_are_woken(deadline: Instant) {
             return;
         }
         // Once for each instance, so that a lost wake is not hidden.
-        if told != Some(started) {
+        if first_report != Some(started) {
             NEWS.writer().unwrap().write(1);
-            told = Some(started);
+            first_report = Some(started);
         }
         if Instant::now() > deadline {
             return violation(&format!("of {started} instances of the async task {ended} have been woken"));

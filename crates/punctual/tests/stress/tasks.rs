@@ -36,7 +36,7 @@ fn count(counters: &[AtomicU64], which: usize) {
 /// configuration of a task in each part; the lane of a level in the second part is offset by this
 /// much.
 macro_rules! app {
-    ($name:ident, cpus = $cpus:expr, [$($args:tt)*], [$($one:tt)*], [$($two:tt)*], $beyond:expr) => {
+    ($name:ident, cpus = $cpus:expr, [$($args:tt)*], [$($one:tt)*], [$($two:tt)*], $fallback:expr) => {
         #[punctual::app(main = false, $($args)*)]
         pub(crate) mod $name {
             use std::os::unix::net::UnixDatagram;
@@ -59,16 +59,16 @@ macro_rules! app {
                 low: (1, low::spawn),
                 mixed: (2, mixed::spawn),
                 other: (2, other::spawn),
-                timed: (BEYOND + 4, timed::spawn),
+                timed: (FALLBACK + 4, timed::spawn),
                 timed_at: timed::spawn_at,
                 timed_after: timed::spawn_after,
                 waits: (4, waits::spawn),
                 high: (7, high::spawn),
-                top: (BEYOND + 8, top::spawn),
+                top: (FALLBACK + 8, top::spawn),
                 pend_edge: edge::pend,
             };
 
-            const BEYOND: usize = $beyond;
+            const FALLBACK: usize = $fallback;
 
             #[shared]
             struct Shared {
@@ -171,7 +171,7 @@ macro_rules! app {
 
             #[task($($two)* priority = 3, period = 1.millis(), shared = [b, c])]
             fn tick(cx: tick::Context) {
-                let _alone = Alone::at(BEYOND + 3);
+                let _alone = Alone::at(FALLBACK + 3);
                 count(&RUNS, 0);
                 load::maybe_suspend();
                 let (mut b, mut c) = (cx.shared.b, cx.shared.c);
@@ -201,7 +201,7 @@ macro_rules! app {
             /// Usually spawned for later; its level has no other task.
             #[task($($two)* priority = 4, capacity = 16, shared = [a, c])]
             fn timed(cx: timed::Context, job: Job) {
-                let _alone = Alone::at(BEYOND + 4);
+                let _alone = Alone::at(FALLBACK + 4);
                 job.execute();
                 let (mut a, mut c) = (cx.shared.a, cx.shared.c);
                 if random::one_in(2) {
@@ -262,7 +262,7 @@ macro_rules! app {
 
             #[task($($two)* priority = 5, period = 700.micros(), on_overrun = queue, capacity = 4, shared = [c, e])]
             fn fast(mut cx: fast::Context) {
-                let _alone = Alone::at(BEYOND + 5);
+                let _alone = Alone::at(FALLBACK + 5);
                 count(&RUNS, 1);
                 cx.shared.c.lock(|c| {
                     count(&VISITS, 2);
@@ -276,7 +276,7 @@ macro_rules! app {
 
             #[task($($two)* binds = inbox, priority = 6, local = [inbox], shared = [b])]
             fn edge(mut cx: edge::Context) {
-                let _alone = Alone::at(BEYOND + 6);
+                let _alone = Alone::at(FALLBACK + 6);
                 count(&RUNS, 2);
                 // There may be no data: jobs are released by `pend` as well.
                 let _ = cx.local.inbox.recv(&mut [0; 8]);
@@ -303,7 +303,7 @@ macro_rules! app {
 
             #[task($($two)* priority = 8, capacity = 4, shared = [e, f])]
             fn top(mut cx: top::Context, job: Job) {
-                let _alone = Alone::at(BEYOND + 8);
+                let _alone = Alone::at(FALLBACK + 8);
                 job.execute();
                 cx.shared.f.lock(|f| {
                     count(&VISITS, 5);
@@ -324,9 +324,9 @@ macro_rules! app {
                 let resources =
                     [shared.a, shared.b, shared.c, shared.d, shared.e, shared.f, shared.pair];
                 for (resource, visits) in resources.into_iter().zip(&VISITS) {
-                    let (kept, counted) = (resource.visits(), visits.swap(0, Ordering::Relaxed));
-                    if kept != counted {
-                        violation(&format!("{resource:?} kept {kept} of {counted} visits"));
+                    let (retained, counted) = (resource.visits(), visits.swap(0, Ordering::Relaxed));
+                    if retained != counted {
+                        violation(&format!("{resource:?} kept {retained} of {counted} visits"));
                     }
                 }
             }

@@ -26,7 +26,7 @@ use super::tracefs;
 const MARK: &str = "PUNCTUAL_TEST_KILLED";
 /// Children take a moment to notice the death of their parent. Anything left after this time is
 /// permanent.
-const PATIENCE: Duration = Duration::from_secs(60);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns the number of programs to be killed: 16, each at another random moment, or
 /// `PUNCTUAL_KILLS`.
@@ -80,7 +80,7 @@ impl Before {
     /// Returns the leftovers of a program that was started as this process and has been waited for;
     /// empty if correct.
     pub(crate) fn left_by(&self, process: u32) -> Vec<String> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + EXIT_TIMEOUT;
         loop {
             let left = self.left_now(process);
             if left.is_empty() || Instant::now() > end {

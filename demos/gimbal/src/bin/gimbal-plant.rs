@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use gimbal::bus;
-use gimbal::output::say;
+use gimbal::output::print_line;
 use punctual_process::scheduling::{explain_refusal, set_policy};
 
 /// Simulate a gimbal at the other end of a bus, until a signal ends the process
@@ -47,9 +47,9 @@ fn main() -> ExitCode {
         refused = set_priority(priority).err();
     }
     let ready = || {
-        say(format_args!("gimbal-plant: ready at {}", path.display()));
+        print_line(format_args!("gimbal-plant: ready at {}", path.display()));
         if let Some(error) = refused {
-            say(format_args!(
+            print_line(format_args!(
                 "gimbal-plant: *** NOT REAL-TIME, ANSWERS MAY BE LATE: no SCHED_FIFO priority {priority}: {}; or \
                  request none by --priority 0 ***",
                 explain_refusal(&error)
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
                 }
                 _ => "",
             };
-            say(format_args!("gimbal-plant: {}: {error}{advice}", path.display()));
+            print_line(format_args!("gimbal-plant: {}: {error}{advice}", path.display()));
             ExitCode::FAILURE
         }
     }

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// The time limit for the other end. A real bus takes only the time to transfer its bits.
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+const POLL_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 /// The maximum number of late answers that one exchange drops, so that it ends regardless of the
 /// other end. It exceeds the number that a socket can queue.
@@ -49,7 +49,7 @@ impl Socket {
             Err(error) => return Err(error),
         };
         let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
-        if poll(&mut fds, Some(&PATIENCE))? == 0 || !is_sent {
+        if poll(&mut fds, Some(&POLL_TIMEOUT))? == 0 || !is_sent {
             return Err(ErrorKind::TimedOut.into());
         }
         match self.0.recv(answer)? {

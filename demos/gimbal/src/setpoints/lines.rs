@@ -89,9 +89,9 @@ mod tests {
         let mut error = |line: &[u8]| parser.parse(line).unwrap_err().to_string();
         assert_eq!(error(b"0.5"), "stdin, line 1, column 2 (tilt_rad): is missing");
         assert_eq!(error(b"up,0"), "stdin, line 2, column 1 (pan_rad): \"up\" is not a number");
-        let beyond = "the angle 9 rad is beyond the mechanical range of -2.5 to 2.5 rad";
-        assert_eq!(error(b"9,0"), format!("stdin, line 3, column 1 (pan_rad): {beyond}"));
-        assert_eq!(error(b"1,9,0"), format!("stdin, line 4, column 2 (pan_rad): {beyond}"));
+        let out_of_range = "the angle 9 rad is beyond the mechanical range of -2.5 to 2.5 rad";
+        assert_eq!(error(b"9,0"), format!("stdin, line 3, column 1 (pan_rad): {out_of_range}"));
+        assert_eq!(error(b"1,9,0"), format!("stdin, line 4, column 2 (pan_rad): {out_of_range}"));
         assert_eq!(error(&[b'1'; 5000]), "stdin, line 5: is larger than 4096 bytes");
         assert_eq!(error(b"-1,0,0"), "stdin, line 6, column 1 (time_s): the time -1 s is negative");
         assert!(parser.parse(b"3,0,0").is_ok());

@@ -30,13 +30,13 @@ fn gimbal(directory: &Path) -> Output {
 fn records_every_current_and_never_overwrites() {
     let place = Place::new("recording");
     let output = gimbal(&place.0);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}");
     assert!(
-        said.contains(
+        printed.contains(
             "/angles: 50 messages, 0 lost\n/target: 50 messages, 0 lost\n/currents: 50 messages, 0 lost\nrun.mcap: 150 written\n"
         ),
-        "{said}"
+        "{printed}"
     );
 
     let bytes = fs::read(place.0.join("run.mcap")).unwrap();
@@ -58,9 +58,9 @@ fn records_every_current_and_never_overwrites() {
     read_by_others(&place.0);
 
     let again = gimbal(&place.0);
-    let said = String::from_utf8_lossy(&again.stderr);
+    let printed = String::from_utf8_lossy(&again.stderr);
     assert_eq!(again.status.code(), Some(1));
-    assert!(said.starts_with("gimbal: run.mcap: File exists"), "{said}");
+    assert!(printed.starts_with("gimbal: run.mcap: File exists"), "{printed}");
     assert_eq!(fs::read(place.0.join("run.mcap")).unwrap(), bytes);
 }
 
@@ -89,14 +89,14 @@ fn read_by_others(directory: &Path) {
     let mut reader = Command::new("python3");
     let output =
         reader.args(["-c", READER, "run.mcap"]).current_dir(directory).output_within(TEST_LIMIT).unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let lines: Vec<&str> = said.lines().collect();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = printed.lines().collect();
     let summary = fs::read(directory.join("r.json")).expect("it was written");
     let summary: serde_json::Value = serde_json::from_slice(&summary).expect("it is JSON");
     let tasks = summary["tasks"].as_array().expect("there are tasks");
     let sample = tasks.iter().find(|task| task["name"] == "sample").expect("it is one");
     let expected = ["/angles 50", &format!("/currents {}", sample["jobs"]), "/target 50"];
-    assert_eq!(lines.get(..3), Some(&expected[..]), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(lines.get(..3), Some(&expected[..]), "{printed}{}", String::from_utf8_lossy(&output.stderr));
     // The example in the book.
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/read_mcap.py");
     let mut reader = Command::new("python3");
@@ -108,7 +108,7 @@ fn read_by_others(directory: &Path) {
         "{shown}"
     );
     let angles = lines[3].split(' ').map(|number| number.parse().unwrap()).collect::<Vec<f64>>();
-    assert!(angles[0].abs() < 2.5 && angles[1].abs() < 1.0 && angles[2] == 0.0, "{said}");
+    assert!(angles[0].abs() < 2.5 && angles[1].abs() < 1.0 && angles[2] == 0.0, "{printed}");
 }
 
 /// Mounts a disk of 256 KiB, then runs a command.
@@ -144,9 +144,9 @@ fn continues_when_the_disk_is_full() {
     let mut command = unshare(&[&[program][..], &arguments].concat());
     let stderr = fs::File::create(place.0.join("said")).unwrap();
     let mut gimbal = Live::new(command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap());
-    let said = || fs::read_to_string(place.0.join("said")).unwrap();
-    gimbal.wait_for(|| said().contains("nothing more is written there").then_some(()));
-    let full = said();
+    let printed = || fs::read_to_string(place.0.join("said")).unwrap();
+    gimbal.wait_for(|| printed().contains("nothing more is written there").then_some(()));
+    let full = printed();
     assert!(full.contains("small/run.mcap: No space left on device"), "{full}");
     assert!(full.contains("it can be read to its last chunk") && full.contains("make room"), "{full}");
     let output = gimbal.interrupt();
@@ -167,8 +167,11 @@ fn rejects_unwritable_recording_before_any_motion() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
         command.args(["--mcap", file]).current_dir(&place.0).stdin(Stdio::null());
         let output = command.output_within(TEST_LIMIT).expect("it can be run");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code().is_some_and(|code| code != 0) && said.contains(why), "{file}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code().is_some_and(|code| code != 0) && printed.contains(why),
+            "{file}: {printed}"
+        );
         assert!(!place.0.join("gimbal-report.html").exists());
     }
 }

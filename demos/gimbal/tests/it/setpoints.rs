@@ -27,9 +27,9 @@ fn rejects_used_port_before_motion() {
     let taken = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");
     let address = format!("--udp={}", taken.local_addr().unwrap());
     let output = gimbal(&place.0, &[&address]).output_within(TEST_LIMIT).expect("it can be run");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("Address already in use") && said.contains("give another"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("Address already in use") && printed.contains("give another"), "{printed}");
     assert!(!place.0.join("r.html").exists());
 }
 
@@ -40,9 +40,9 @@ fn follows_valid_and_rejects_hostile_setpoints() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can be run");
     let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
     let mut gimbal = Live::new(child);
-    let mut said = String::new();
-    stderr.read_line(&mut said).expect("it says something");
-    let address = said.trim().strip_prefix("gimbal: listening for setpoints at ").expect("it says where");
+    let mut printed = String::new();
+    stderr.read_line(&mut printed).expect("it says something");
+    let address = printed.trim().strip_prefix("gimbal: listening for setpoints at ").expect("it says where");
     // The rest is read, too, so that the gimbal never blocks on it.
     let rest = thread::spawn(move || stderr.lines().map_while(Result::ok).collect::<Vec<_>>());
     let socket = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");
@@ -56,9 +56,9 @@ fn follows_valid_and_rejects_hostile_setpoints() {
         messages(&recording, "/target").last().filter(|last| last[..2] == [0.4, -0.3]).map(drop)
     });
     let output = gimbal.interrupt();
-    let (said, rest) = (String::from_utf8_lossy(&output.stdout), rest.join().unwrap().join("\n"));
+    let (printed, rest) = (String::from_utf8_lossy(&output.stdout), rest.join().unwrap().join("\n"));
     assert!(rest.contains("/setpoint: a message from 127.0.0.1:"), "{rest}");
-    let line = said.lines().find(|line| line.starts_with("/setpoint: ")).expect("it reports the topic");
+    let line = printed.lines().find(|line| line.starts_with("/setpoint: ")).expect("it reports the topic");
     assert!(
         !line.contains(" 0 messages") && !line.contains(" 0 malformed") && !line.contains(" 0 refused"),
         "{line}"

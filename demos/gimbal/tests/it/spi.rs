@@ -34,10 +34,10 @@ fn plant_at(socket: &Path) -> Command {
 /// permitted.
 fn plant(socket: &Path) -> Live {
     let mut child = plant_at(socket).spawn().expect("it can be run");
-    let mut said = String::new();
+    let mut printed = String::new();
     let stderr = child.stderr.as_mut().expect("it is piped");
-    BufReader::new(stderr).read_line(&mut said).expect("it says something");
-    assert!(said.starts_with("gimbal-plant: ready at "), "{said}");
+    BufReader::new(stderr).read_line(&mut printed).expect("it says something");
+    assert!(printed.starts_with("gimbal-plant: ready at "), "{printed}");
     Live::new(child)
 }
 
@@ -58,8 +58,11 @@ fn steered(place: &Place, steer: &[u8], is_there: impl Fn(&[f64]) -> bool) -> Li
         match gimbal.wait_or_end(found) {
             Ok(()) => return gimbal,
             Err(_) => {
-                let said = stderr(&mut gimbal);
-                assert!(said.contains("gave up") || said.contains("the first transfer failed"), "{said}");
+                let printed = stderr(&mut gimbal);
+                assert!(
+                    printed.contains("gave up") || printed.contains("the first transfer failed"),
+                    "{printed}"
+                );
             }
         }
     }
@@ -68,12 +71,12 @@ fn steered(place: &Place, steer: &[u8], is_there: impl Fn(&[f64]) -> bool) -> Li
 
 /// Returns the standard error of a gimbal that has ended.
 fn stderr(gimbal: &mut Live) -> String {
-    let mut said = String::new();
-    gimbal.child().stderr.take().expect("it is piped").read_to_string(&mut said).expect("it is text");
-    said
+    let mut printed = String::new();
+    gimbal.child().stderr.take().expect("it is piped").read_to_string(&mut printed).expect("it is text");
+    printed
 }
 
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
@@ -85,10 +88,10 @@ fn brings_remote_gimbal_to_setpoint() {
     let gimbal =
         steered(&place, b"0.3,-0.2\n", |it| (it[0] - 0.3).abs() < 0.02 && (it[1] + 0.2).abs() < 0.02);
     let output = gimbal.interrupt();
-    let said = said(&output);
-    let line = said.lines().find(|line| line.starts_with("SPI: ")).unwrap_or_else(|| panic!("{said}"));
+    let printed = printed(&output);
+    let line = printed.lines().find(|line| line.starts_with("SPI: ")).unwrap_or_else(|| panic!("{printed}"));
     let exchanges: u64 = line["SPI: ".len()..].split(' ').next().unwrap().parse().unwrap();
-    assert!(exchanges > 100, "{said}");
+    assert!(exchanges > 100, "{printed}");
 }
 
 #[test]
@@ -99,14 +102,14 @@ fn reconnects_after_loss_of_plant() {
     let mut second = Command::new(env!("CARGO_BIN_EXE_gimbal-plant"));
     let output = second.arg(&socket).output_within(TEST_LIMIT).expect("it can be run");
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("another gimbal-plant uses it"), "{}", said(&output));
+    assert!(printed(&output).contains("another gimbal-plant uses it"), "{}", printed(&output));
 
     let mut gimbal = steered(&place, b"", |_| true);
     drop(first);
     let ended = gimbal.wait_or_end(|| None::<()>).unwrap_err();
-    let said = stderr(&mut gimbal);
-    assert_eq!(ended.code(), Some(1), "{said}");
-    assert!(said.contains("the controller gave up; is the gimbal at spi still on?"), "{said}");
+    let printed = stderr(&mut gimbal);
+    assert_eq!(ended.code(), Some(1), "{printed}");
+    assert!(printed.contains("the controller gave up; is the gimbal at spi still on?"), "{printed}");
 
     // No process listens on the socket that a killed plant leaves behind.
     let _next = plant(&socket);
@@ -120,14 +123,14 @@ fn rejects_missing_device_before_any_motion() {
         ("/dev/null", "/dev/null is not an SPI device"),
     ] {
         let output = gimbal(&place.0, &["--spi", device]).output_within(TEST_LIMIT).expect("it can be run");
-        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-        assert!(said(&output).contains(why), "{device}: {}", said(&output));
+        assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+        assert!(printed(&output).contains(why), "{device}: {}", printed(&output));
         assert!(!place.0.join("r.html").exists());
     }
     let output = gimbal(&place.0, &["--spi", "x", "--spi-mode", "4"])
         .output_within(TEST_LIMIT)
         .expect("it can be run");
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
 }
 
 /// Without permission for real-time priorities, a plant reports this and still answers.
@@ -150,8 +153,8 @@ fn warns_without_real_time_priority() {
         });
     }
     let mut plant = Live::new(command.spawn().expect("it can be run"));
-    let mut said = BufReader::new(plant.child().stderr.take().expect("it is piped")).lines();
-    let mut line = || said.next().expect("it says more").expect("it is text");
+    let mut printed = BufReader::new(plant.child().stderr.take().expect("it is piped")).lines();
+    let mut line = || printed.next().expect("it says more").expect("it is text");
     assert!(line().starts_with("gimbal-plant: ready at "));
     let refusal = line();
     assert!(refusal.contains("*** NOT REAL-TIME") && refusal.contains("--priority 0"), "{refusal}");

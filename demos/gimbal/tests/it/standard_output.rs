@@ -28,24 +28,27 @@ fn run(directory: &Path, arguments: &[&str], stdout: Stdio, stderr: Stdio) -> (S
     command.args(arguments).current_dir(directory).stdin(Stdio::null()).stdout(stdout).stderr(stderr);
     let child = command.spawn().expect("the program can be started");
     let output = child.output_within(TEST_LIMIT).expect("it ends");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!said.contains("panicked"), "{arguments:?}: {said}");
-    (said, output.status.code())
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!printed.contains("panicked"), "{arguments:?}: {printed}");
+    (printed, output.status.code())
 }
 
 #[test]
 fn reports_full_disk() {
     let place = Place::new("output-full");
     for (arguments, _) in COMMANDS {
-        let (said, code) = run(&place.0, arguments, full(), Stdio::piped());
-        assert_eq!(code, Some(1), "{arguments:?}: {said}");
-        assert!(said.contains("gimbal: standard output: No space left on device"), "{arguments:?}: {said}");
+        let (printed, code) = run(&place.0, arguments, full(), Stdio::piped());
+        assert_eq!(code, Some(1), "{arguments:?}: {printed}");
+        assert!(
+            printed.contains("gimbal: standard output: No space left on device"),
+            "{arguments:?}: {printed}"
+        );
     }
     for flag in ["--report", "--json"] {
         let arguments = ["--virtual", "--seconds", "0.05", flag, "/dev/full"];
-        let (said, code) = run(&place.0, &arguments, Stdio::null(), Stdio::piped());
-        assert_eq!(code, Some(1), "{flag}: {said}");
-        assert!(said.contains("writing /dev/full: No space left on device"), "{flag}: {said}");
+        let (printed, code) = run(&place.0, &arguments, Stdio::null(), Stdio::piped());
+        assert_eq!(code, Some(1), "{flag}: {printed}");
+        assert!(printed.contains("writing /dev/full: No space left on device"), "{flag}: {printed}");
     }
 }
 
@@ -53,8 +56,8 @@ fn reports_full_disk() {
 fn ends_quietly_when_reader_goes_away() {
     let place = Place::new("output-unread");
     for (arguments, status) in COMMANDS {
-        let (said, code) = run(&place.0, arguments, unread(), Stdio::piped());
-        assert_eq!((said.as_str(), code), ("", Some(status)), "{arguments:?}");
+        let (printed, code) = run(&place.0, arguments, unread(), Stdio::piped());
+        assert_eq!((printed.as_str(), code), ("", Some(status)), "{arguments:?}");
     }
 }
 

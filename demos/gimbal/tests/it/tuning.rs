@@ -46,9 +46,12 @@ fn rejects_invalid_file_before_motion() {
     let place = Place::new("untuned");
     fs::write(place.0.join("gains.toml"), "pan.proportional = 40\ntilt.speed = 1\n").unwrap();
     let output = gimbal(&place.0, &["--tune=gains.toml"]).output_within(TEST_LIMIT).expect("it can be run");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("pan.proportional: 40 is out of range") && said.contains("tilt.speed"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    assert!(
+        printed.contains("pan.proportional: 40 is out of range") && printed.contains("tilt.speed"),
+        "{printed}"
+    );
     assert!(!place.0.join("r.html").exists());
 }
 
@@ -67,9 +70,9 @@ fn tuning_at_run_time_is_recorded() {
     let refused = remote.set(&[("pan.proportional", "3"), ("tilt.derivative", "NaN")]);
     assert!(matches!(refused, Err(RequestError::Refused(_))), "{refused:?}");
     let output = gimbal.interrupt();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("/factors: 2 messages, 0 lost\n"), "{said}");
-    assert!(said.contains("parameters: 1 requests granted, 1 refused\n"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("/factors: 2 messages, 0 lost\n"), "{printed}");
+    assert!(printed.contains("parameters: 1 requests granted, 1 refused\n"), "{printed}");
     let factors = messages(&place.0.join("r.mcap"), "/factors");
     assert_eq!(factors, [[1.0; 6], [2.0, 1.0, 1.0, 1.0, 1.0, 0.5]]);
 }

@@ -45,7 +45,7 @@ pub(crate) struct Ended {
     /// The number of the first message of each topic.
     numbers_from: u64,
     /// The result of a peer that has received everything.
-    said: Option<Said>,
+    printed: Option<Said>,
     threads: Vec<Thread>,
     /// The threads of the transport.
     others: Vec<Thread>,
@@ -107,8 +107,8 @@ fn misbehave(kind: Kind, endpoint: &str, over: &Receiver<()>) -> (Option<Said>, 
     }
     // It ends after the app, for any reason.
     let _ = over.recv();
-    let said = peer.end();
-    ((kind != Kind::Killed).then_some(said), threads)
+    let printed = peer.end();
+    ((kind != Kind::Killed).then_some(printed), threads)
 }
 
 impl Work {
@@ -118,7 +118,7 @@ impl Work {
         let carried = self.bridge.finish();
         assert!(self.transport.status().success(), "the transport ends with the app");
         drop(self.over);
-        let (said, threads) = self.peers.join().expect("the peer ends as expected");
+        let (printed, threads) = self.peers.join().expect("the peer ends as expected");
         let incoming = SETPOINT.report();
         let published = carried.topics[0].taken + carried.topics[0].lost;
         let numbers_from = NUMBER.fetch_add(published, Ordering::Relaxed);
@@ -127,7 +127,7 @@ impl Work {
             incoming,
             before: self.before,
             numbers_from,
-            said,
+            printed,
             threads,
             others,
             wrong_setpoints,
@@ -166,7 +166,7 @@ impl Ended {
             "a thread of the transport is not ordinary",
         );
         hold(self.wrong_setpoints == 0, "an invalid setpoint was accepted");
-        if let Some(Said { topics, sent }) = &self.said {
+        if let Some(Said { topics, sent }) = &self.printed {
             // Before there is a reader nothing is lost, and then everything sent must arrive.
             let end = self.numbers_from + published / TOPICS as u64;
             let wanted: u64 = topics.iter().map(|seen| end.saturating_sub(seen.first)).sum();

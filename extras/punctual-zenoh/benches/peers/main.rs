@@ -112,13 +112,13 @@ fn main() -> ExitCode {
 }
 
 fn window(kind: Kind) -> Window {
-    let (tell, told) = channel();
+    let (tell, receiver) = channel();
     let config = Config::from_env().until(Duration::from_secs(WINDOW_S));
     let report = app::run(config, kind, tell).unwrap_or_else(|error| panic!("{error}"));
     for missing in report.settings.all_missing() {
         eprintln!("*** NOT GRANTED: {missing} ***");
     }
-    Window { kind, report, ended: told.try_recv().ok(), memory_kib: memory_kib() }
+    Window { kind, report, ended: receiver.try_recv().ok(), memory_kib: memory_kib() }
 }
 
 /// Prints J, R and C of each kind of window.

@@ -83,10 +83,10 @@ impl Exchange {
 #[allow(dead_code, reason = "each side uses its half")]
 impl Client<'_> {
     /// Asks, and polls for the answer this many times; `None` if none comes.
-    pub(crate) fn ask(&mut self, value: u64, looks: u64) -> Option<u64> {
+    pub(crate) fn ask(&mut self, value: u64, polls: u64) -> Option<u64> {
         let at = self.asked;
         self.exchange.questions.push(at, value);
-        for _ in 0..looks {
+        for _ in 0..polls {
             if let Some(answer) = self.exchange.answers.pop(at) {
                 self.asked += 1;
                 return Some(answer);

@@ -76,10 +76,10 @@ fn judge(outcome: &Outcome) -> Result {
         };
         demand(outcome, ms <= most, &format!("{way}: it took longer than declared"))?;
     }
-    let said = |line: &str| outcome.stdout.lines().any(|said| said == line);
-    demand(outcome, said("0"), "it ended though only the command had stopped")?;
+    let printed = |line: &str| outcome.stdout.lines().any(|printed| printed == line);
+    demand(outcome, printed("0"), "it ended though only the command had stopped")?;
     demand(outcome, outcome.stdout.contains("data abort"), "a fault was not said")?;
-    demand(outcome, said("again 0"), "the CPU cannot be had again")
+    demand(outcome, printed("again 0"), "the CPU cannot be had again")
 }
 
 #[cfg(test)]

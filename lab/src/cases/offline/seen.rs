@@ -32,8 +32,8 @@ pub(super) fn seen() -> Case {
 }
 
 fn judge(outcome: &Outcome) -> Result {
-    let said = |line: &str| outcome.stdout.lines().any(|said| said == line);
-    demand(outcome, said("recorded 0") && said("ended 0"), "an app or a recording failed")?;
+    let printed = |line: &str| outcome.stdout.lines().any(|printed| printed == line);
+    demand(outcome, printed("recorded 0") && printed("ended 0"), "an app or a recording failed")?;
     demand(outcome, !outcome.stdout.contains("LOST"), "jobs are not marked")?;
     let mut lines = outcome.stdout.lines().skip_while(|line| !line.starts_with("version,"));
     let columns: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
@@ -62,14 +62,14 @@ fn judge(outcome: &Outcome) -> Result {
     let marks =
         outcome.stdout.lines().filter_map(|line| line.strip_prefix("on Linux: ")?.parse::<u64>().ok());
     demand(outcome, marks.sum::<u64>() > 0, "the trace lacks jobs of the program on Linux")?;
-    let looks: Vec<Value> = outcome
+    let outputs: Vec<Value> = outcome
         .stdout
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .filter(Value::is_object)
         .collect();
     let jobs = |app: usize, name: &str| {
-        let task = looks.get(app)?["tasks"].as_array()?.iter().find(|task| task["name"] == name)?;
+        let task = outputs.get(app)?["tasks"].as_array()?.iter().find(|task| task["name"] == name)?;
         let jobs = task["jobs"].as_u64()?;
         let known = |quantity: &str| task[quantity]["max"].as_u64() >= task[quantity]["p999"].as_u64();
         (known("jitter") && known("response") && task["execution"]["max"].as_u64()? > 0).then_some(jobs)
@@ -88,15 +88,15 @@ mod tests {
     fn demands_jobs_of_both_programs() {
         let job = |n: u64| format!("5,offline,control,{n}000000,{n}000100,{n}000300,2,300\n");
         let jobs: String = (1..=50).map(job).collect();
-        let look = |task: &str, jobs: u32| {
+        let of_task = |task: &str, jobs: u32| {
             let figures =
                 r#""jitter":{"max":2,"p999":1},"response":{"max":2,"p999":1},"execution":{"max":1}"#;
             format!("{{\"tasks\":[{{\"name\":\"{task}\",\"jobs\":{jobs},{figures}}}]}}\n")
         };
         let good = format!(
             "recorded 0\nversion,sort,task_name,released_min_ns,start_ns,end_ns,first_cpu,r_max_ns\n{jobs}on Linux: 7\n{}{}ended 0\nonline 0-2\n",
-            look("control", 900),
-            look("show", 1),
+            of_task("control", 900),
+            of_task("show", 1),
         );
         let job = "5,offline,control,9000000,9000100,9000300,2,300";
         rejects(

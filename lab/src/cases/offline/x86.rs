@@ -36,8 +36,8 @@ pub(super) fn sipi() -> Case {
 }
 
 fn judge(outcome: &Outcome) -> Result {
-    let said = |line: &str| outcome.stdout.lines().filter(|said| *said == line).count();
-    demand(outcome, said("refused") == 1, "a CPU was taken that Linux has")?;
+    let printed = |line: &str| outcome.stdout.lines().filter(|printed| *printed == line).count();
+    demand(outcome, printed("refused") == 1, "a CPU was taken that Linux has")?;
     let counts =
         outcome.stdout.lines().filter_map(|line| line.strip_prefix("counts ")?.strip_suffix(", online 0"));
     let grow = counts.filter(|counts| {
@@ -47,8 +47,8 @@ fn judge(outcome: &Outcome) -> Result {
     });
     let cycles = CYCLES as usize;
     demand(outcome, grow.count() == cycles, "it did not count")?;
-    demand(outcome, said("back 0, online 0-1") == cycles, "Linux did not get it back")?;
-    demand(outcome, said("computes") == cycles, "the CPU does not work for Linux again")?;
+    demand(outcome, printed("back 0, online 0-1") == cycles, "Linux did not get it back")?;
+    demand(outcome, printed("computes") == cycles, "the CPU does not work for Linux again")?;
     demand(outcome, !outcome.stdout.ends_with("complaints\n"), "the kernel complains")
 }
 

@@ -9,7 +9,7 @@ mod apps;
 
 use crate::support::random::Random;
 use apps::{Kind, Plan, Planned, Seen, TASKS, Work};
-use punctual_analysis::analyse;
+use punctual_analysis::analyze;
 use punctual_analysis::bound::{Bound, Exactness};
 use punctual_analysis::chain::reaction;
 use punctual_analysis::system::{Chain, Executor, Link, Partition, Protocol, Resource, Spawn, System, Task};
@@ -204,7 +204,7 @@ fn critical_instant(kind: Kind, system: &System, victim: usize, bound: &Bound) -
 fn check(kind: Kind, seed: u64) -> (usize, usize) {
     let mut random = Random::new(seed);
     let system = random_system(&mut random, kind);
-    let analysis = analyse(&system);
+    let analysis = analyze(&system);
     let plan = random_plan(&mut random, &system);
     let until = START + 4 * HORIZON;
     let seen = apps::run(kind, plan, until);

@@ -207,7 +207,7 @@ mod rtic_app {
     static ANSWERS: OnceLock<Mutex<Receiver<u64>>> = OnceLock::new();
 
     /// Long, since a window takes milliseconds.
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const PEER_TIMEOUT: Duration = Duration::from_secs(20);
 
     pub(super) fn measure(cpu: usize, operation: Operation, operations: u32) -> Result<(u64, Lack), String> {
         // Without SCHED_FIFO its threads panic.
@@ -228,7 +228,7 @@ mod rtic_app {
         });
         let answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
         app::measure::spawn(operation, operations).map_err(|_| "linux-rtic takes no job".to_owned())?;
-        let ticks = answers.recv_timeout(PATIENCE).map_err(|_| "linux-rtic gave no answer".to_owned())?;
+        let ticks = answers.recv_timeout(PEER_TIMEOUT).map_err(|_| "linux-rtic gave no answer".to_owned())?;
         Ok((ticks, Lack::new()))
     }
 

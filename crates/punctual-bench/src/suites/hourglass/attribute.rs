@@ -144,20 +144,20 @@ const NAMED_TASKS: usize = 5;
 
 /// Keeps the first tasks and merges the others into one.
 fn gather_tasks(shares: Vec<Share>) -> Vec<Share> {
-    let (tasks, mut kept): (Vec<_>, Vec<_>) =
+    let (tasks, mut others): (Vec<_>, Vec<_>) =
         shares.into_iter().partition(|share| share.name.starts_with(TASK));
     let mut tasks = tasks.into_iter();
-    kept.extend(tasks.by_ref().take(NAMED_TASKS));
+    others.extend(tasks.by_ref().take(NAMED_TASKS));
     let gathered =
         tasks.fold((0, Share { name: String::new(), gaps: 0, total: 0, max: 0 }), |(count, all), one| {
             let (gaps, total, max) = (all.gaps + one.gaps, all.total + one.total, all.max.max(one.max));
             (count + 1, Share { name: format!("other tasks ({})", count + 1), gaps, total, max })
         });
     if let (1.., gathered) = gathered {
-        kept.push(gathered);
+        others.push(gathered);
     }
-    longest_first(&mut kept);
-    kept
+    longest_first(&mut others);
+    others
 }
 
 /// Returns the time of each cause in one gap.

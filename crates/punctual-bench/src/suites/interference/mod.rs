@@ -35,7 +35,7 @@ const PAGE: usize = 4096;
 /// The number of samples taken for each requested one, since the effect is rare.
 const MORE: usize = 32;
 /// The factor by which the largest buffer exceeds the last cache, and its maximum size.
-const BEYOND: usize = 4;
+const EXCEEDING_FACTOR: usize = 4;
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 
 /// Name of the suite.
@@ -161,7 +161,7 @@ fn others(topology: &Topology, cpu: usize, other_cpu: usize, allowed: &[usize]) 
         .map(|cache| (format!("L{}", cache.level), cache.size as usize))
         .collect();
     if let Some((last, bytes)) = sizes.last().cloned() {
-        sizes.push((format!("{BEYOND} × {last}"), (bytes * BEYOND).min(MAX_BYTES)));
+        sizes.push((format!("{EXCEEDING_FACTOR} × {last}"), (bytes * EXCEEDING_FACTOR).min(MAX_BYTES)));
     }
     let mut others = Vec::new();
     for other in cpus {
@@ -304,7 +304,7 @@ mod tests {
                 }
             }
         }
-        Topology::look(&tree)
+        Topology::read(&tree)
     }
 
     #[test]
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn names_no_nodes_on_a_machine_without() {
         let tree = Tree::parse("").with("/sys/devices/system/cpu/online", "0-1");
-        let found = others(&Topology::look(&tree), 1, 0, &[0, 1]);
+        let found = others(&Topology::read(&tree), 1, 0, &[0, 1]);
         // Without known caches, only the disk is left.
         assert_eq!(found, [Other { cpu: 0, node: None, activity: Activity::Writes }]);
         assert_eq!(found[0].slug(), "disk-writes");

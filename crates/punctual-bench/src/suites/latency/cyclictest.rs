@@ -63,12 +63,12 @@ impl Cyclictest {
         let mut child = command.spawn().map_err(failed)?;
         let output = child.stdout.take().expect("it was piped");
         let reader = std::thread::spawn(move || std::io::read_to_string(output));
-        let patience = Duration::from_nanos(self.interval_ns) * loops as u32 * 4 + STARTS_WITHIN;
+        let timeout = Duration::from_nanos(self.interval_ns) * loops as u32 * 4 + STARTS_WITHIN;
         let begun = Instant::now();
         let ended = loop {
             match child.try_wait().map_err(failed)? {
                 Some(status) => break status.success(),
-                None if stop.is_requested() || begun.elapsed() > patience => {
+                None if stop.is_requested() || begun.elapsed() > timeout => {
                     let _ = child.end_at_once();
                     break false;
                 }

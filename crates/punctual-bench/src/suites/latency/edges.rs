@@ -17,7 +17,7 @@ use crate::session::{Measured, Session, Step, Unit};
 use crate::subject::{Subject, outcome};
 
 /// The time limit for an edge.
-const PATIENCE: Duration = Duration::from_secs(1);
+const EDGE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The interval at which a waiting handler checks whether it is still needed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -142,9 +142,9 @@ impl Edge {
             output.set(false).map_err(refused)?;
             self.mark_ns.store(mark_ns(), Ordering::Release);
             output.set(true).map_err(refused)?;
-            let patience = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + EDGE_TIMEOUT;
             while !arrived() && wanted() {
-                if Instant::now() > patience {
+                if Instant::now() > deadline {
                     return Err("no edge arrived: the lines may not be connected".to_owned());
                 }
                 rt::sleep(Duration::from_micros(20));
@@ -178,7 +178,7 @@ mod app {
 
     #[init]
     fn init(_: init::Context, edge: Arc<Edge>, line: Arc<Input>) -> (Shared, Local) {
-        looks::spawn().expect("it is spawned once");
+        polls::spawn().expect("it is spawned once");
         (Shared { edge }, Local { line })
     }
 
@@ -189,10 +189,10 @@ mod app {
 
     /// Ends the app when no more edges come.
     #[task(priority = 1, capacity = 2, shared = [&edge])]
-    fn looks(cx: looks::Context) {
+    fn polls(cx: polls::Context) {
         if cx.shared.edge.ended.load(Ordering::Acquire) {
             return punctual::shutdown();
         }
-        looks::spawn_after(5.millis()).expect("one waits at a time");
+        polls::spawn_after(5.millis()).expect("one waits at a time");
     }
 }

@@ -14,7 +14,7 @@ use crate::{Stop, clock};
 
 /// The time limit for a datagram. Loopback loses none; after three timeouts the row ends with its
 /// samples so far.
-const PATIENCE: Duration = Duration::from_secs(1);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The size of a datagram.
 const BYTES: usize = 64;
@@ -50,7 +50,7 @@ fn sockets() -> Result<(UdpSocket, UdpSocket), String> {
         let (client, server) = (client?, server?);
         client.connect(server.local_addr()?)?;
         server.connect(client.local_addr()?)?;
-        client.set_read_timeout(Some(PATIENCE))?;
+        client.set_read_timeout(Some(REPLY_TIMEOUT))?;
         Ok((client, server))
     };
     pair().map_err(|error: std::io::Error| format!("no UDP over loopback: {error}"))

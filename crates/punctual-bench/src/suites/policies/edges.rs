@@ -71,10 +71,10 @@ fn follow(ridges: &Image<f32>, low: f32, high: f32) -> Image<bool> {
         let (x, y) = (index % ridges.width, index / ridges.width);
         for y in y.saturating_sub(1)..(y + 2).min(ridges.height) {
             for x in x.saturating_sub(1)..(x + 2).min(ridges.width) {
-                let neighbour = y * ridges.width + x;
-                if !edges.pixels[neighbour] && ridges.pixels[neighbour] > low {
-                    edges.pixels[neighbour] = true;
-                    open.push(neighbour);
+                let neighbor = y * ridges.width + x;
+                if !edges.pixels[neighbor] && ridges.pixels[neighbor] > low {
+                    edges.pixels[neighbor] = true;
+                    open.push(neighbor);
                 }
             }
         }

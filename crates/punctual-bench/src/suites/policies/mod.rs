@@ -105,7 +105,7 @@ fn play(session: &mut Session<'_>, case: &'static Case, work: &Work) {
     let of_all = all.len();
     let judged: Vec<_> =
         all.iter().filter(|times| !expected.is_disturbed(times, cpus, |ticks| clock.ns(ticks))).collect();
-    let kept = judged.iter().filter(|times| expected.holds(times)).count();
+    let conforming = judged.iter().filter(|times| expected.holds(times)).count();
     let mut orders: Vec<String> = all.iter().map(cases::order).collect();
     orders.sort();
     orders.dedup();
@@ -117,16 +117,20 @@ fn play(session: &mut Session<'_>, case: &'static Case, work: &Work) {
         id: format!("{}/{}", NAME, case.number),
         rule: format!("case {}, {}", case.number, case.title),
         subject: "this kernel".into(),
-        verdict: match if expected.is_of_times() { 2 * kept > judged.len() } else { kept == judged.len() } {
+        verdict: match if expected.is_of_times() {
+            2 * conforming > judged.len()
+        } else {
+            conforming == judged.len()
+        } {
             _ if !why.is_empty() => Verdict::NotMeaningful,
             true => Verdict::Passed,
             false => Verdict::Failed,
         },
         expected: format!("{expected}"),
         observed: match of_all - judged.len() {
-            0 => format!("{}; as expected in {kept} of {of_all} runs", orders.join(" or ")),
+            0 => format!("{}; as expected in {conforming} of {of_all} runs", orders.join(" or ")),
             disturbed => format!(
-                "{}; as expected in {kept} of {} runs, {disturbed} more were disturbed",
+                "{}; as expected in {conforming} of {} runs, {disturbed} more were disturbed",
                 orders.join(" or "),
                 judged.len()
             ),

@@ -30,7 +30,7 @@ pub const NAME: SuiteName = SuiteName("rtos");
 pub(super) const SUITE: Registration = Registration {
     name: NAME,
     title: "Operations of a real-time operating system",
-    summary: "cost of creating, switching, locking and signalling",
+    summary: "cost of creating, switching, locking and signaling",
     is_usual: true,
     has_references: true,
     steps,

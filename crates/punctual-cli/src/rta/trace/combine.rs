@@ -18,7 +18,7 @@ use punctual_trace::event::Tid;
 use super::infer::contradiction;
 use super::observe::Whose;
 use super::read::{Recording, read};
-use crate::output::say;
+use crate::output::message;
 use crate::trace::args::Futex;
 
 /// The longest jobs of the recording, by task of the system.
@@ -29,7 +29,7 @@ pub(in super::super) struct Recorded {
 /// Adds displacements of the app's jobs, and the lateness of their starts.
 pub(in super::super) fn add(system: &mut System, path: &Path, futex: Futex) -> Result<Recorded, String> {
     let Recording { observer, names, length, head, .. } = read(path, true, futex)?;
-    say!("{}", head.trim_end());
+    message!("{}", head.trim_end());
     let found = observer.threads(&names);
     let mut slowest = vec![None; system.tasks.len()];
     let mut cpus: Vec<Vec<u32>> = vec![Vec::new(); system.partitions.len()];
@@ -128,12 +128,12 @@ fn separate_long_jobs(system: &mut System, partition: usize, jobs: &[Jobs<'_>], 
     let runs: Vec<&[Run]> = known.iter().map(|&(_, (runs, _))| runs).collect();
     let LongJobs { usual, curves, executions } = LongJobs::of(&runs);
     let Some(longest) = executions.max() else { return };
-    let mut told = Vec::new();
+    let mut differing = Vec::new();
     for (&(at, (runs, flawed)), usual) in known.iter().zip(usual) {
         let task = &mut system.tasks[at];
         let Some(usual) = usual.filter(|&usual| usual < task.execution) else { continue };
         let measured = std::mem::replace(&mut task.execution, usual);
-        told.push(format!("{} (`{}`)", format_part(usual), task.name));
+        differing.push(format!("{} (`{}`)", format_part(usual), task.name));
         let recorded = runs.iter().filter_map(|run| run.execution).max();
         if flawed > 0 && recorded.is_some_and(|recorded| recorded < measured) {
             // It may have been the time of a job that is incomplete in the recording.
@@ -153,7 +153,7 @@ fn separate_long_jobs(system: &mut System, partition: usize, jobs: &[Jobs<'_>], 
             ));
         }
     }
-    if told.is_empty() {
+    if differing.is_empty() {
         return;
     }
     let times = curves.releases();
@@ -166,7 +166,7 @@ fn separate_long_jobs(system: &mut System, partition: usize, jobs: &[Jobs<'_>], 
         "C is what all jobs but one of {RARE} took at most: {}. What {} took more, up to {}, is the source `{name}`, which comes as \
          often as they came. The kernel saw nothing else on the CPU meanwhile: that is the job itself, or a host that took the CPU of a \
          virtual machine.",
-        told.join(", "),
+        differing.join(", "),
         format_counted(times, "longer job"),
         format_part(longest)
     ));
@@ -217,8 +217,8 @@ mod tests {
         assert_eq!((longest.name.as_str(), long.name.as_str()), ("long jobs, long", "long jobs"));
         assert_eq!(longest.execution + long.execution, 2_980_000);
         assert_eq!((long.execution, long.arrivals.distance(2)), (500_000, Some(800_000_000)));
-        let [said] = &system.assumptions[..] else { panic!("{:?}", system.assumptions) };
-        assert!(said.contains("20 µs (`a`)") && said.contains("2 longer jobs"), "{said}");
+        let [printed] = &system.assumptions[..] else { panic!("{:?}", system.assumptions) };
+        assert!(printed.contains("20 µs (`a`)") && printed.contains("2 longer jobs"), "{printed}");
     }
 
     #[test]

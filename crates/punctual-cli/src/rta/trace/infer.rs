@@ -1,6 +1,6 @@
 //! `punctual rta --trace trace.dat` alone: infers a model of every real-time thread, and bounds it.
 
-use punctual_analysis::analyse;
+use punctual_analysis::analyze;
 use punctual_analysis::bound::{Analysis, Bound, Interferer};
 use punctual_analysis::infer::pwcet::{Pwcet, fit};
 use punctual_analysis::infer::system::{Handler, Inferred, InferredThread, system};
@@ -16,7 +16,7 @@ use super::super::page;
 use super::observe::{On, Whose};
 use super::read::{Recording, read};
 use super::{json, text};
-use crate::output::{self, say};
+use crate::output::{self, message};
 use crate::parse::Deadline;
 use crate::status::{BAD_INPUT, FINDING};
 
@@ -164,7 +164,7 @@ pub(crate) fn infer(
     }
     inferred.system.assumptions.extend(observer.assumption());
     inferred.system.scale(arguments.scale);
-    let analysis = analyse(&inferred.system);
+    let analysis = analyze(&inferred.system);
     let has_deadline = inferred.system.tasks.iter().any(|task| task.deadline.is_some());
     let margins = if has_deadline {
         margins(&inferred.system)
@@ -195,7 +195,7 @@ fn verdict(arguments: &Rta, result: &Result) -> u8 {
     }
     match arguments.fail_under {
         Some(least) if result.margins.all.percent() < least => {
-            say!(
+            message!(
                 "error: --fail-under: every C may grow by {:.1} %, less than {least} %",
                 result.margins.all.percent()
             );
@@ -226,7 +226,7 @@ pub(super) fn contradiction(
     is_own: impl Fn(usize) -> bool,
 ) -> Option<String> {
     let response = job.response()?;
-    let beyond = response.checked_sub(bound.response).filter(|&beyond| beyond > 0)?;
+    let excess = response.checked_sub(bound.response).filter(|&excess| excess > 0)?;
     let is_part =
         |who: Interferer| matches!(who, Interferer::Peer(at) | Interferer::Higher(at) if is_own(at));
     let sum = |own: bool| -> u64 {
@@ -255,7 +255,7 @@ pub(super) fn contradiction(
         job.number,
         format_clock(job.end),
         format_part(response),
-        format_part(beyond),
+        format_part(excess),
         if exceeded.is_empty() { "no single term exceeds its bound".to_owned() } else { exceeded.join("; ") }
     ))
 }

@@ -9,7 +9,7 @@ use punctual_trace::read::Trace;
 use punctual_trace::recorded::Source;
 
 use super::observe::{Lacks, Observer};
-use crate::output::say;
+use crate::output::message;
 use crate::trace::args::Futex;
 use crate::trace::names::NameWatch;
 use crate::trace::report::losses;
@@ -29,7 +29,7 @@ pub(crate) struct Recording {
 pub(crate) fn read(path: &Path, keeps_jobs: bool, futex: Futex) -> Result<Recording, String> {
     let trace = Trace::open(path).map_err(|error| error.to_string())?;
     for what in trace.damage() {
-        say!("warning: {}: {what}", path.display());
+        message!("warning: {}: {what}", path.display());
     }
     let recorded = trace.recorded().map_err(|error| error.to_string())?;
     if !recorded.has_all_switches() {
@@ -66,7 +66,7 @@ pub(crate) fn read(path: &Path, keeps_jobs: bool, futex: Futex) -> Result<Record
                     decomposer.feed(event, &mut |job| observer.job(job));
                 }
             }
-            Err(problem) => say!("warning: {problem}"),
+            Err(problem) => message!("warning: {problem}"),
         }
         if let Some(news) = watch.news(&events) {
             news.tasks.iter().for_each(|(task, name)| names.task(*task, name));
@@ -76,7 +76,7 @@ pub(crate) fn read(path: &Path, keeps_jobs: bool, futex: Futex) -> Result<Record
     }
     decomposer.finish(&mut |job| observer.job(job));
     observer.finish();
-    events.incomplete().iter().for_each(|what| say!("warning: {what}"));
+    events.incomplete().iter().for_each(|what| message!("warning: {what}"));
     let counters = decomposer.counters();
     losses(&trace, &counters);
     let length = span.map_or(0, |(first, last)| last - first);

@@ -1,7 +1,7 @@
 //! Random schedules of a model of the kernel: no job takes longer than the bound inferred from its
 //! recording.
 
-use punctual_analysis::analyse;
+use punctual_analysis::analyze;
 use punctual_analysis::infer::system::{Inferred, system};
 use punctual_analysis::infer::thread::Reading;
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
@@ -64,7 +64,7 @@ fn no_job_exceeds_inferred_bound() {
         for reading in [Reading::Sleeps, Reading::Timers] {
             threads.iter_mut().for_each(|thread| thread.reading = reading);
             let Inferred { system, threads: of, .. } = system("", &threads, &handlers, length);
-            let analysis = analyse(&system);
+            let analysis = analyze(&system);
             for (&at, outcome) in of.iter().zip(&analysis.tasks) {
                 let (Ok(bound), Some(slowest)) = (outcome, threads[at].seen().slowest) else { continue };
                 let seen = slowest.response().unwrap();
@@ -121,7 +121,7 @@ fn models_throttling_as_rare_source() {
     assert_eq!((seen.waiting.ns, seen.displaced.ns), (0, 9_000_000));
     let Inferred { system, unbounded, .. } = system("", &threads, &handlers, 2_000_000_000);
     assert!(unbounded.is_empty(), "{unbounded:?}");
-    let bound = analyse(&system).tasks.swap_remove(0).unwrap().response;
+    let bound = analyze(&system).tasks.swap_remove(0).unwrap().response;
     assert!((11_000_000..12_000_000).contains(&bound), "{bound}");
 }
 

@@ -107,8 +107,8 @@ fn holds_all_jobs_until_start() {
     rig.spawn_from_outside(1, 1);
     assert_eq!((rig.ran(), rig.woken(), idle.level()), (vec![], vec![], MAX_LEVEL));
     let again = catch_unwind(AssertUnwindSafe(|| partition.hold_all_jobs(idle)));
-    let said = again.expect_err("holding everything twice must fail");
-    assert_eq!(said.downcast_ref(), Some(&"everything is held already"));
+    let printed = again.expect_err("holding everything twice must fail");
+    assert_eq!(printed.downcast_ref(), Some(&"everything is held already"));
     // SAFETY: everything is held.
     unsafe { partition.go(idle, at(0)) };
     assert_eq!(rig.ran(), [(1, 0, 0), (1, 1, 0)]);

@@ -270,11 +270,11 @@ fn polling_thread_finds_pushed_jobs_of_a_timed_level() {
     slots.arm((), at(50)).unwrap();
     rig.partition.begin_polling();
     rig.spawn_from_outside(1, 0);
-    rig.partition.look(rig.worker(0), at(0));
+    rig.partition.poll_once(rig.worker(0), at(0));
     assert!(rig.partition.must_serve(rig.worker(0)));
     rig.partition.poll(rig.worker(0));
     assert_eq!(rig.ran(), [(1, 0, 0)], "the timer is not due");
-    rig.partition.look(rig.worker(0), at(50));
+    rig.partition.poll_once(rig.worker(0), at(50));
     assert!(!rig.partition.must_serve(rig.worker(0)), "no job is released after the stop");
 }
 
@@ -385,10 +385,10 @@ fn check_releases_and_marks_without_running() {
     // SAFETY: nothing else uses node 2.
     let slots: Slots<(), 1, 1> = unsafe { Slots::new(rig.level(1), 2) };
     slots.arm((), at(5)).unwrap();
-    rig.partition.look(me, at(4));
+    rig.partition.poll_once(me, at(4));
     assert_eq!(rig.partition.snapshot(), Word::EMPTY, "the timer is not due");
     rig.spawn_from_outside(2, 0);
-    rig.partition.look(me, at(5));
+    rig.partition.poll_once(me, at(5));
     assert_eq!((rig.partition.snapshot(), rig.ran()), (Word::EMPTY.mark_ready(1).mark_ready(2), vec![]));
     rig.partition.serve(me, None);
     assert_eq!(rig.ran(), [(2, 0, 0), (1, 2, 0)]);

@@ -125,7 +125,7 @@ pub(crate) struct ModelPort {
     kernel: (Mutex<Kernel>, Condvar),
     boosts: bool,
     spins: bool,
-    told: AtomicBool,
+    notified: AtomicBool,
 }
 
 impl ModelPort {
@@ -139,7 +139,7 @@ impl ModelPort {
             kernel: (Mutex::new(Kernel::default()), Condvar::new()),
             boosts,
             spins: false,
-            told: AtomicBool::new(false),
+            notified: AtomicBool::new(false),
         }
     }
 
@@ -151,7 +151,7 @@ impl ModelPort {
     /// Returns `true` if an unwinding critical section was reported, as far as the calling thread
     /// sees.
     pub(crate) fn was_notified(&self) -> bool {
-        self.told.load(Ordering::Relaxed)
+        self.notified.load(Ordering::Relaxed)
     }
 
     /// Returns `true` if an awake worker was woken.
@@ -211,7 +211,7 @@ impl Port for ModelPort {
     type Word = AtomicU64;
 
     fn unwinds(&self) {
-        self.told.store(true, Ordering::Relaxed);
+        self.notified.store(true, Ordering::Relaxed);
     }
 
     fn now(&self) -> Instant {

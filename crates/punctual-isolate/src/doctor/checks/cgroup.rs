@@ -3,9 +3,9 @@
 use super::*;
 
 pub(super) const CHECK: Check =
-    Check { name: "cgroup", examines: "CPU sets and quotas of the control group", look };
+    Check { name: "cgroup", examines: "CPU sets and quotas of the control group", run };
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let machine = scene.machine;
     if let Some(allowed) = &machine.process.cpus {
         report.value(format!("{} allowed", allowed.named()));

@@ -4,12 +4,12 @@ use super::*;
 use crate::facts::CLOCK_SOURCE;
 
 pub(super) const CHECK: Check =
-    Check { name: "clock", examines: "clock source, time-stamp counter, movable timers", look };
+    Check { name: "clock", examines: "clock source, time-stamp counter, movable timers", run };
 
 const AVAILABLE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 const MIGRATION: &str = "/proc/sys/kernel/timer_migration";
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     if let Some(source) = report.read(scene, CLOCK_SOURCE) {
         report.value(&source);
         let is_slow = matches!(source.as_str(), "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies");

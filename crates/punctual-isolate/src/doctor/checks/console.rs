@@ -3,7 +3,7 @@
 use super::*;
 
 pub(super) const CHECK: Check =
-    Check { name: "console", examines: "kernel messages on a serial console", look };
+    Check { name: "console", examines: "kernel messages on a serial console", run };
 
 const CONSOLES: &str = "/proc/consoles";
 /// The console's log level comes first.
@@ -11,7 +11,7 @@ const LEVELS: &str = "/proc/sys/kernel/printk";
 /// Names of serial ports: of PCs, of ARM boards, and by USB.
 const SERIAL: [&str; 5] = ["ttyS", "ttyAMA", "ttyUSB", "ttymxc", "ttyPS"];
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let Some(consoles) = report.read(scene, CONSOLES) else { return };
     let names: Vec<&str> = consoles.lines().filter_map(|line| line.split_whitespace().next()).collect();
     report.value(if names.is_empty() { "none".into() } else { names.join(", ") });

@@ -3,7 +3,7 @@
 use super::*;
 
 pub(super) const CHECK: Check =
-    Check { name: "debugging", examines: "tracers, lockdep, KASAN and KCSAN left on", look };
+    Check { name: "debugging", examines: "tracers, lockdep, KASAN and KCSAN left on", run };
 
 /// Both places of the file system for tracing.
 const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -12,7 +12,7 @@ const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const CHECKERS: [(&str, &str); 3] =
     [("CONFIG_PROVE_LOCKING", "lockdep"), ("CONFIG_KASAN", "KASAN"), ("CONFIG_KCSAN", "KCSAN")];
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let (tree, kernel) = (&scene.machine.tree, &scene.machine.kernel);
     let mut active = Vec::new();
     let tracing =

@@ -6,10 +6,10 @@ use super::*;
 pub(super) const CHECK: Check = Check {
     name: "fair-server",
     examines: "time that the deadline server reserves for ordinary threads",
-    look,
+    run,
 };
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let path = |cpu: usize| format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
     let mut served = Vec::new();
     let mut is_known = false;

@@ -3,9 +3,9 @@
 use super::*;
 
 pub(super) const CHECK: Check =
-    Check { name: "foreign-threads", examines: "other threads at or above the app's priorities", look };
+    Check { name: "foreign-threads", examines: "other threads at or above the app's priorities", run };
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let own = scene.app.as_ref().and_then(|app| app.process);
     let mut count = 0;
     for thread in &scene.machine.threads {

@@ -2,12 +2,12 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "frequency", examines: "governors and boost", look };
+pub(super) const CHECK: Check = Check { name: "frequency", examines: "governors and boost", run };
 
 const BOOST: &str = "/sys/devices/system/cpu/cpufreq/boost";
 const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let cpus = scene.machine.topology.cpus.iter().filter(|cpu| scene.cpus.has(cpu.number));
     let governors = cpus.clone().find_map(|cpu| cpu.governor.clone());
     match governors {

@@ -3,9 +3,9 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "group-budget", examines: "budgets of RT_GROUP_SCHED", look };
+pub(super) const CHECK: Check = Check { name: "group-budget", examines: "budgets of RT_GROUP_SCHED", run };
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let without = "control groups have no real-time budgets here";
     let Some(directory) = scene.machine.cgroups.own_cpu.clone() else {
         return report.not_applicable(without);

@@ -3,12 +3,12 @@
 use super::*;
 
 pub(super) const CHECK: Check =
-    Check { name: "hardware", examines: "firmware interrupts found by the hwlat tracer", look };
+    Check { name: "hardware", examines: "firmware interrupts found by the hwlat tracer", run };
 
 /// The threshold of the kernel's own tool, in µs.
 const LONG: i64 = 10;
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let machine = scene.machine;
     if machine.hypervisor.is_some() || machine.tree.text("/sys/class/dmi/id/sys_vendor").is_none() {
         // A guest sees only its host's interruptions, and boards without such firmware have none.

@@ -2,12 +2,12 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "timers", examines: "high-resolution timers", look };
+pub(super) const CHECK: Check = Check { name: "timers", examines: "high-resolution timers", run };
 
 /// The longest resolution of high-resolution timers; the tick takes at least 1 ms.
 const FINE_NS: u64 = 1_000;
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let resolution = measure::timer_resolution(&scene.machine.tree);
     // A recording may lack both the resolution and options that were not examined when it was made.
     let is_off = match resolution {

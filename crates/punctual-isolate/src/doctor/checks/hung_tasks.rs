@@ -2,11 +2,11 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "hung-tasks", examines: "detection of hung tasks", look };
+pub(super) const CHECK: Check = Check { name: "hung-tasks", examines: "detection of hung tasks", run };
 
 const TIMEOUT: &str = "/proc/sys/kernel/hung_task_timeout_secs";
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let Some(timeout) = report.number(scene, TIMEOUT) else {
         return report.not_applicable("the kernel does not detect hung tasks");
     };

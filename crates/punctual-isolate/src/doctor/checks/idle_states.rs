@@ -2,12 +2,12 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "idle-states", examines: "slow idle states", look };
+pub(super) const CHECK: Check = Check { name: "idle-states", examines: "slow idle states", run };
 
 /// Approximately the other latencies of a real-time kernel, in µs.
 const LONG: u64 = 20;
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let cpus = scene.machine.topology.cpus.iter().filter(|cpu| scene.cpus.has(cpu.number));
     let states = cpus.flat_map(|cpu| cpu.idle_states.iter().map(move |state| (cpu.number, state)));
     let states: Vec<_> = states.collect();

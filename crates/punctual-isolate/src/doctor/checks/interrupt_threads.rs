@@ -6,13 +6,13 @@ use super::*;
 pub(super) const CHECK: Check = Check {
     name: "interrupt-threads",
     examines: "threads of device interrupts relative to the app's priorities",
-    look,
+    run,
 };
 
 /// The default priority of interrupt threads.
 const USUAL: u8 = 50;
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let serving = |thread: &&crate::facts::Thread| thread.name.starts_with("irq/") || is_driver(&thread.name);
     let count = scene.machine.threads.iter().filter(|thread| thread.is_kernel).filter(serving).count();
     report.value(format_counted(count as u64, "thread"));
@@ -131,12 +131,12 @@ mod tests {
     #[test]
     fn names_spi_thread_and_command() {
         let spi = stat("spi0", 0, 0);
-        let said = text(CHECK, &[(STAT, &spi)]);
+        let printed = text(CHECK, &[(STAT, &spi)]);
         assert!(
-            said.contains("the thread spi0 (77), which serves a device, has no real-time priority"),
-            "{said}"
+            printed.contains("the thread spi0 (77), which serves a device, has no real-time priority"),
+            "{printed}"
         );
-        assert!(said.contains("chrt -f -p 50 77"), "{said}");
+        assert!(printed.contains("chrt -f -p 50 77"), "{printed}");
         assert_eq!(found(CHECK, &[(STAT, &spi)]), ["medium"]);
         let used = report_of(CHECK, &[(STAT, &spi)], Some(app(&["/dev/spidev0.1"])));
         assert_eq!(used.findings[0].severity, Severity::High);

@@ -3,12 +3,12 @@
 use super::*;
 
 pub(super) const CHECK: Check =
-    Check { name: "interrupts", examines: "device interrupts on real-time CPUs", look };
+    Check { name: "interrupts", examines: "device interrupts on real-time CPUs", run };
 
 /// The maximum number of interrupts listed by name.
 const NAMED: usize = 4;
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let others = scene.others();
     let there = |interrupt: &&crate::facts::Interrupt| interrupt.goes_to(&scene.cpus);
     let mut here: Vec<_> = scene.machine.interrupts.iter().filter(there).collect();
@@ -80,10 +80,10 @@ mod tests {
         let files = [(COUNTS, rows), (AFFINITY, "3"), ("/proc/irq/25/effective_affinity_list", "3")];
         assert_eq!(found(CHECK, &files), ["medium"]);
         assert_eq!(fixed(CHECK, &files), [("/proc/irq/24/smp_affinity_list", "0-2")]);
-        let said = text(CHECK, &files);
+        let printed = text(CHECK, &files);
         assert!(
-            said.contains("24 (PCI-MSI eth0\\u{1b}[2J, 1 234 so far)") && !said.contains('\x1b'),
-            "{said}"
+            printed.contains("24 (PCI-MSI eth0\\u{1b}[2J, 1 234 so far)") && !printed.contains('\x1b'),
+            "{printed}"
         );
         assert_eq!(found(CHECK, &[(COUNTS, rows), (AFFINITY, "0")]), NOTHING);
     }

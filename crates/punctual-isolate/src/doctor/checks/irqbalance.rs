@@ -2,9 +2,9 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "irqbalance", examines: "the balancer of interrupts", look };
+pub(super) const CHECK: Check = Check { name: "irqbalance", examines: "the balancer of interrupts", run };
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let tree = &scene.machine.tree;
     let runs = tree.numbers("/proc").into_iter().any(|process| {
         let path = format!("/proc/{process}/comm");

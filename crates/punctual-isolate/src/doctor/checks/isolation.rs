@@ -5,10 +5,10 @@ use super::*;
 pub(super) const CHECK: Check = Check {
     name: "isolation",
     examines: "isolcpus, nohz_full, rcu_nocbs, irqaffinity, partitions, and their consistency",
-    look,
+    run,
 };
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let machine = scene.machine;
     let parameters = &machine.kernel.parameters;
     report.value(match machine.isolated() {

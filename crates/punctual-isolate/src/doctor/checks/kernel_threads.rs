@@ -3,9 +3,9 @@
 use super::*;
 
 pub(super) const CHECK: Check =
-    Check { name: "kernel-threads", examines: "kernel threads that could run on other CPUs", look };
+    Check { name: "kernel-threads", examines: "kernel threads that could run on other CPUs", run };
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let others = scene.others();
     if others.is_empty() {
         return report.not_applicable("there is no other CPU to move threads to");

@@ -3,12 +3,12 @@
 use super::*;
 
 pub(super) const CHECK: Check =
-    Check { name: "machine-checks", examines: "polling for corrected hardware errors", look };
+    Check { name: "machine-checks", examines: "polling for corrected hardware errors", run };
 
 /// The interval of all CPUs in s; 0 is off.
 const INTERVAL: &str = "/sys/devices/system/machinecheck/machinecheck0/check_interval";
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     if scene.machine.kernel.parameters.value("mce") == Some("ignore_ce") {
         return report.value("off (mce=ignore_ce)");
     }

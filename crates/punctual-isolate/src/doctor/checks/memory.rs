@@ -3,7 +3,7 @@
 use super::*;
 
 pub(super) const CHECK: Check =
-    Check { name: "memory", examines: "swap, huge pages, merging, NUMA balancing, compaction", look };
+    Check { name: "memory", examines: "swap, huge pages, merging, NUMA balancing, compaction", run };
 
 const HUGE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const MERGE: &str = "/sys/kernel/mm/ksm/run";
@@ -11,7 +11,7 @@ const NUMA: &str = "/proc/sys/kernel/numa_balancing";
 const COMPACTION: &str = "/proc/sys/vm/compaction_proactiveness";
 const UNEVICTABLE: &str = "/proc/sys/vm/compact_unevictable_allowed";
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let swaps = report.read(scene, "/proc/swaps").map(|text| text.lines().count().saturating_sub(1));
     if let Some(swaps) = swaps {
         let huge = report

@@ -3,11 +3,11 @@
 use super::*;
 
 pub(super) const CHECK: Check =
-    Check { name: "mitigations", examines: "the measured cost of mitigations per system call", look };
+    Check { name: "mitigations", examines: "the measured cost of mitigations per system call", run };
 
 const DIRECTORY: &str = "/sys/devices/system/cpu/vulnerabilities";
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let tree = &scene.machine.tree;
     // Those that act at each entry to the kernel or exit from it.
     let costly = [

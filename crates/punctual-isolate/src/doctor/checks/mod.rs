@@ -101,10 +101,10 @@ mod tests {
 
     fn machine(files: &[(&str, &str)]) -> Machine {
         let tree = Tree::parse("").with("/sys/devices/system/cpu/online", "0-3");
-        Machine::look(files.iter().fold(tree, |tree, (path, text)| tree.with(path, text)))
+        Machine::read(files.iter().fold(tree, |tree, (path, text)| tree.with(path, text)))
     }
 
-    fn looked(check: &Check, scene: &Scene) -> Report {
+    fn run_check(check: &Check, scene: &Scene) -> Report {
         let mut report = Report::default();
         report.run(check, scene);
         report
@@ -133,7 +133,7 @@ mod tests {
             Some(app) => scene.for_app(app).expect("the app's CPUs exist"),
             None => scene,
         };
-        looked(&check, &scene)
+        run_check(&check, &scene)
     }
 
     /// Returns the severities of one check's findings.
@@ -144,7 +144,7 @@ mod tests {
     /// The same on other CPUs.
     pub(super) fn found_on(check: Check, cpus: &str, files: &[(&str, &str)]) -> Vec<&'static str> {
         let machine = machine(files);
-        severities(&looked(&check, &Scene::new(&machine).on(Cpus::of_list(cpus)).expect("they exist")))
+        severities(&run_check(&check, &Scene::new(&machine).on(Cpus::of_list(cpus)).expect("they exist")))
     }
 
     /// Returns the files that the first remedy of each finding writes.
@@ -165,7 +165,7 @@ mod tests {
     pub(super) fn text(check: Check, files: &[(&str, &str)]) -> String {
         let machine = machine(files);
         let scene = Scene::new(&machine);
-        let text = page::text(&scene, &looked(&check, &scene), 100);
+        let text = page::text(&scene, &run_check(&check, &scene), 100);
         // On one line.
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }

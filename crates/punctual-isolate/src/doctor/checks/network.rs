@@ -2,9 +2,9 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "network", examines: "packet steering", look };
+pub(super) const CHECK: Check = Check { name: "network", examines: "packet steering", run };
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let tree = &scene.machine.tree;
     let mut steered = Vec::new();
     for device in tree.list("/sys/class/net") {

@@ -2,9 +2,9 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "preempt-rt", examines: "PREEMPT_RT", look };
+pub(super) const CHECK: Check = Check { name: "preempt-rt", examines: "PREEMPT_RT", run };
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     if let Some(preempt_rt) = scene.machine.kernel.preempt_rt {
         report.value(if preempt_rt { "PREEMPT_RT" } else { "not PREEMPT_RT" });
     }

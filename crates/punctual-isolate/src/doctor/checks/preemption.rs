@@ -3,12 +3,12 @@
 use super::*;
 
 pub(super) const CHECK: Check =
-    Check { name: "preemption", examines: "the mode of PREEMPT_DYNAMIC (`preempt=`)", look };
+    Check { name: "preemption", examines: "the mode of PREEMPT_DYNAMIC (`preempt=`)", run };
 
 /// The modes, with the current one in parentheses.
 const MODE: &str = "/sys/kernel/debug/sched/preempt";
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let kernel = &scene.machine.kernel;
     if kernel.preempt_rt == Some(true) {
         return report.not_applicable("PREEMPT_RT preempts the kernel in every mode");

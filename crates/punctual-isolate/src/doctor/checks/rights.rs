@@ -5,10 +5,10 @@ use super::*;
 pub(super) const CHECK: Check = Check {
     name: "rights",
     examines: "real-time priorities, locked memory and descriptors of the user; container flags",
-    look,
+    run,
 };
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let process = &scene.machine.process;
     let highest = u64::from(*scene.band.end());
     match (process.may_schedule(), process.rtprio) {

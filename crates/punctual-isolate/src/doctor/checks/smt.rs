@@ -2,9 +2,9 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "smt", examines: "sibling threads of the core", look };
+pub(super) const CHECK: Check = Check { name: "smt", examines: "sibling threads of the core", run };
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let shared =
         scene.machine.topology.cpus.iter().any(|cpu| scene.cpus.has(cpu.number) && cpu.siblings.len() > 1);
     report.value(if shared { "cores with several threads" } else { "one thread per core" });

@@ -5,10 +5,10 @@ use super::*;
 pub(super) const CHECK: Check = Check {
     name: "soft-interrupts",
     examines: "threads that run softirqs relative to the app's priorities",
-    look,
+    run,
 };
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     if scene.machine.kernel.preempt_rt != Some(true) {
         return report.not_applicable("their threads serve timers only under PREEMPT_RT");
     }

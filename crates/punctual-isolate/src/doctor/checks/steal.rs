@@ -4,15 +4,15 @@ use super::*;
 use crate::facts::Statistics;
 
 pub(super) const CHECK: Check =
-    Check { name: "steal", examines: "a hypervisor and its share of the CPU", look };
+    Check { name: "steal", examines: "a hypervisor and its share of the CPU", run };
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let machine = scene.machine;
     let Some(name) = &machine.hypervisor else {
         return report.not_applicable("no hypervisor was detected");
     };
     report.value(name);
-    let statistics = Statistics::look(&machine.tree);
+    let statistics = Statistics::read(&machine.tree);
     let spent = scene.cpus.iter().filter_map(|cpu| {
         let spent = statistics.cpu(cpu)?;
         Some((spent.stolen?, spent.busy))

@@ -3,7 +3,7 @@
 use super::*;
 
 pub(super) const CHECK: Check =
-    Check { name: "thermal", examines: "throttling by heat and by low voltage", look };
+    Check { name: "thermal", examines: "throttling by heat and by low voltage", run };
 
 /// State of a Raspberry Pi's firmware, a hexadecimal bit set.
 const FIRMWARE: &str = "/sys/devices/platform/soc/soc:firmware/get_throttled";
@@ -11,7 +11,7 @@ const FIRMWARE: &str = "/sys/devices/platform/soc/soc:firmware/get_throttled";
 const LOW_VOLTAGE: u64 = 0x1_0001;
 const SLOWED: u64 = 0xe_000e;
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let tree = &scene.machine.tree;
     let mut is_known = false;
     let mut slowed = 0_u64;

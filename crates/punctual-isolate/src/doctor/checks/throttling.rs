@@ -4,9 +4,9 @@ use super::*;
 use crate::facts::{PERIOD, RUNTIME, Throttling};
 
 pub(super) const CHECK: Check =
-    Check { name: "throttling", examines: "time that the kernel reserves for ordinary threads", look };
+    Check { name: "throttling", examines: "time that the kernel reserves for ordinary threads", run };
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let period: i64 = report.number(scene, PERIOD).unwrap_or(1_000_000);
     let runtime: Option<i64> = report.number(scene, RUNTIME);
     let throttling = |runtime| match u64::try_from(runtime) {

@@ -2,9 +2,9 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "tick", examines: "HZ and nohz", look };
+pub(super) const CHECK: Check = Check { name: "tick", examines: "HZ and nohz", run };
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let kernel = &scene.machine.kernel;
     let ticking = scene.cpus.without(&scene.machine.topology.tickless);
     report.value(match &ticking {

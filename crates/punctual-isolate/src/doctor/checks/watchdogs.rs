@@ -2,13 +2,13 @@
 
 use super::*;
 
-pub(super) const CHECK: Check = Check { name: "watchdogs", examines: "watchdogs on real-time CPUs", look };
+pub(super) const CHECK: Check = Check { name: "watchdogs", examines: "watchdogs on real-time CPUs", run };
 
 const WATCHDOG: &str = "/proc/sys/kernel/watchdog";
 const MASK: &str = "/proc/sys/kernel/watchdog_cpumask";
 const HARD: &str = "/proc/sys/kernel/nmi_watchdog";
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let hard = report.number(scene, HARD);
     let soft = report.number(scene, WATCHDOG);
     let word = |value: Option<i64>| match value {

@@ -3,11 +3,11 @@
 use super::*;
 
 pub(super) const CHECK: Check =
-    Check { name: "workqueues", examines: "kernel work that could run on other CPUs", look };
+    Check { name: "workqueues", examines: "kernel work that could run on other CPUs", run };
 
 const DIRECTORY: &str = "/sys/devices/virtual/workqueue";
 
-fn look(scene: &Scene, report: &mut Report) {
+fn run(scene: &Scene, report: &mut Report) {
     let tree = &scene.machine.tree;
     let mut masks = Vec::new();
     for path in ["cpumask", "writeback/cpumask"].map(|name| format!("{DIRECTORY}/{name}")) {

@@ -39,7 +39,7 @@ struct State_ {
     /// The call that each thread is about to make.
     pending: RefCell<Vec<Option<Op>>>,
     /// Set while the kernel is only queried.
-    is_looking: Cell<bool>,
+    is_checking: Cell<bool>,
     points: Cell<usize>,
 }
 
@@ -98,7 +98,7 @@ impl Outside {
 
 impl Environment for Outside {
     fn next(&mut self, point: Point) -> Event {
-        if self.state.is_looking.get() {
+        if self.state.is_checking.get() {
             return Event::Nothing;
         }
         if let Some(kind) = self.choose() {
@@ -123,7 +123,7 @@ impl Environment for Outside {
     }
 
     fn takes_effect(&mut self) {
-        if self.state.is_looking.get() {
+        if self.state.is_checking.get() {
             return;
         }
         let mut model = self.state.model.borrow_mut();
@@ -139,10 +139,10 @@ impl Environment for Outside {
 }
 
 /// Runs `f`, which only queries the kernel.
-fn look<R>(state: &State_, f: impl FnOnce() -> R) -> R {
-    state.is_looking.set(true);
+fn observe<R>(state: &State_, f: impl FnOnce() -> R) -> R {
+    state.is_checking.set(true);
     let result = f();
-    state.is_looking.set(false);
+    state.is_checking.set(false);
     result
 }
 
@@ -150,7 +150,7 @@ fn look<R>(state: &State_, f: impl FnOnce() -> R) -> R {
 fn compare(state: &State_) {
     let handles = state.handles.borrow();
     let kernel: Vec<_> =
-        look(state, || handles.iter().map(|h| h.map(|h| (h.priority(), h.state()))).collect());
+        observe(state, || handles.iter().map(|h| h.map(|h| (h.priority(), h.state()))).collect());
     let model = state.model.borrow();
     for (thread, (theirs, of_model)) in kernel.into_iter().zip(&model.threads).enumerate() {
         let Some((priority, doing)) = theirs else { continue };
@@ -178,11 +178,11 @@ fn spawn(thread: usize) {
 fn body(me: usize) {
     let (state, objects) = current();
     // The thread may have run before its spawner receives its handle.
-    state.handles.borrow_mut()[me] = look(&state, Thread::current);
+    state.handles.borrow_mut()[me] = observe(&state, Thread::current);
     for &op in &state.program.threads[me].1 {
         assert_eq!(state.model.borrow().running(), Some(me), "thread {me} runs");
         compare(&state);
-        let now = look(&state, Kernel::now);
+        let now = observe(&state, Kernel::now);
         let op = match op {
             Op::PUntil(semaphore, time) => Op::PUntil(semaphore, now + time),
             Op::Sleep(time) => Op::Sleep(now + time),
@@ -282,7 +282,7 @@ pub(crate) fn run(program: &Program, interrupts: Interrupts) -> usize {
         model: RefCell::new(Model::new(program)),
         handles: RefCell::new(vec![None; program.threads.len()]),
         pending: RefCell::new(vec![None; program.threads.len()]),
-        is_looking: Cell::new(true),
+        is_checking: Cell::new(true),
         points: Cell::new(0),
     });
     // SAFETY: it is freed below, when the simulation, which alone may use it, has ended.
@@ -302,7 +302,7 @@ pub(crate) fn run(program: &Program, interrupts: Interrupts) -> usize {
         }
         // The first thread begins with a query, and from then on interrupts come.
         Kernel::run();
-        state.is_looking.set(true);
+        state.is_checking.set(true);
         compare(&state);
     });
     CURRENT.set(None);

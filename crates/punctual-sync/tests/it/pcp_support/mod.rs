@@ -134,7 +134,7 @@ impl Events {
 #[derive(Default)]
 pub(crate) struct Release {
     thread: AtomicU32,
-    told: AtomicBool,
+    notified: AtomicBool,
     handle: OnceLock<thread::Thread>,
 }
 
@@ -143,7 +143,7 @@ impl Release {
     pub(crate) fn wait(&self) {
         self.handle.set(thread::current()).expect("one thread waits");
         self.thread.store(thread_id(), Ordering::Release);
-        while !self.told.load(Ordering::Acquire) {
+        while !self.notified.load(Ordering::Acquire) {
             thread::park();
         }
     }
@@ -155,7 +155,7 @@ impl Release {
 
     /// Releases the thread, which sleeps already.
     pub(crate) fn release(&self) {
-        self.told.store(true, Ordering::Release);
+        self.notified.store(true, Ordering::Release);
         self.handle.get().expect("the thread sleeps").unpark();
     }
 }

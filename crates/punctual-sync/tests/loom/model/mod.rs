@@ -2,14 +2,14 @@
 
 #![allow(dead_code, unused_imports, reason = "every model uses its own part of this")]
 
-#[path = "../../support/looks.rs"]
-mod looks;
+#[path = "../../support/polls.rs"]
+mod polls;
 
 use std::sync::{Mutex, PoisonError};
 
-pub(crate) use looks::looks;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};
+pub(crate) use polls::polls;
 
 /// Explores every execution of `model` with at most `preemptions` preemptions, or with the value of
 /// `LOOM_MAX_PREEMPTIONS` if that is lower: two in the merge gate, and three in `cargo xtask loom`

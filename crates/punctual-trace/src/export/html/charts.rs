@@ -18,7 +18,12 @@ const HISTOGRAM: Size = Size { class: "histogram", width: 400.0, height: 160.0 }
 
 /// Draws the charts. A series has at most `slots` slots; its points link to the jobs that are on
 /// the page.
-pub(super) fn draw(task: &TaskStats, report: &Report<'_>, slots: usize, kept: &[(String, &Job)]) -> String {
+pub(super) fn draw(
+    task: &TaskStats,
+    report: &Report<'_>,
+    slots: usize,
+    retained: &[(String, &Job)],
+) -> String {
     if task.jobs() == 0 {
         return note("No job of it is without a flaw, so there are no figures.");
     }
@@ -54,7 +59,7 @@ pub(super) fn draw(task: &TaskStats, report: &Report<'_>, slots: usize, kept: &[
         out += &histogram.draw(&format!("bar {letter}"), &decades, HISTOGRAM, &label);
         if let Some(series) = &series {
             let label = format!("The {} of every job of {name} over time", term.meaning());
-            let _ = write!(out, "<div>{}</div>", over_time(term, (series, kept), span, &label));
+            let _ = write!(out, "<div>{}</div>", over_time(term, (series, retained), span, &label));
         }
         out += "</figure>";
     }
@@ -63,7 +68,7 @@ pub(super) fn draw(task: &TaskStats, report: &Report<'_>, slots: usize, kept: &[
 
 fn over_time(
     term: Term,
-    (series, kept): (&Series, &[(String, &Job)]),
+    (series, retained): (&Series, &[(String, &Job)]),
     span: (u64, u64),
     label: &str,
 ) -> String {
@@ -76,7 +81,7 @@ fn over_time(
     let class = &format!("points {}", term.letter());
     let charts = tracks
         .into_iter()
-        .map(|track| draw_over_time(&Chart { series, kept, track, class, reach, height }, span, label));
+        .map(|track| draw_over_time(&Chart { series, retained, track, class, reach, height }, span, label));
     charts.collect()
 }
 
@@ -90,7 +95,7 @@ const MIN_HEIGHT: f64 = 2.5;
 struct Chart<'a> {
     series: &'a Series,
     /// Jobs on the page, with their anchors.
-    kept: &'a [(String, &'a Job)],
+    retained: &'a [(String, &'a Job)],
     track: Track,
     /// CSS class, which sets the color.
     class: &'a str,
@@ -105,7 +110,7 @@ const HEIGHT: f64 = 160.0;
 /// Draws a term of every job over the span of the recording, as in figures 11 to 16 of the
 /// *Timeflow* paper.
 fn draw_over_time(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
-    let Chart { series, kept, track, class, reach, height } = *chart;
+    let Chart { series, retained, track, class, reach, height } = *chart;
     let points = || series.of(track);
     let longest = |best: (u64, u64), (at, Extremes { max, .. })| if max > best.1 { (at, max) } else { best };
     let (at_max, max) = points().fold((0, 0), longest);
@@ -139,7 +144,7 @@ fn draw_over_time(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
         let part = if track.part.is_empty() { String::new() } else { format!("{}: ", track.part) };
         plot.max_label(at, &format!("{part}max {longest}"));
     }
-    for (id, job) in kept {
+    for (id, job) in retained {
         let Some(value) = track.of(job) else { continue };
         let at = x.at(job.end.saturating_sub(span.0) as f64).clamp(plot.left, plot.right);
         plot.svg.link(id, |svg| svg.dot("kept", (at, y.at(value as f64)), 3.5, &Mark::none()));
@@ -158,7 +163,7 @@ mod tests {
 
     fn drawn(series: &Series, term: Term, span: (u64, u64)) -> String {
         let track = Track::of_term(term)[0];
-        let chart = Chart { series, kept: &[], track, class: "points R", reach: 0, height: HEIGHT };
+        let chart = Chart { series, retained: &[], track, class: "points R", reach: 0, height: HEIGHT };
         draw_over_time(&chart, span, "R")
     }
 

@@ -58,10 +58,10 @@ impl Labels {
             others.iter().filter(covers).count() as f64
         };
         let steps = (MAX_SHIFT / 5.0) as i32;
-        let places =
+        let positions =
             (0..LINES).flat_map(|line| (-steps..=steps).map(move |step| (line, f64::from(step) * 5.0)));
-        let places = places.map(|(line, aside)| Placement { x: (x + aside).clamp(left, right), line });
-        let possible = places.filter(|&Placement { x: at, line }| {
+        let positions = positions.map(|(line, aside)| Placement { x: (x + aside).clamp(left, right), line });
+        let possible = positions.filter(|&Placement { x: at, line }| {
             free(line, label(at, half)) && (0..line).all(|above| free(above, leader(x, at)))
         });
         // A lower line is better than a distant label or one that obstructs others.

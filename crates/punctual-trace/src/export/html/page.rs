@@ -48,14 +48,14 @@ pub(super) fn page(report: &Report<'_>) -> (String, Written) {
     // worst, and then ordinary ones.
     let used = page.len() + sections.iter().map(Section::len).sum::<usize>();
     let mut room = MAX_BYTES.saturating_sub(used);
-    let most = sections.iter().map(Section::kept).max().unwrap_or(0);
+    let most = sections.iter().map(Section::retained).max().unwrap_or(0);
     for rank in 0..most {
         for section in &mut sections {
             room -= section.add(rank, report, room);
         }
     }
     let timelines = sections.iter().map(|section| section.timelines()).sum();
-    let left_out = sections.iter().map(Section::kept).sum::<usize>() - timelines;
+    let left_out = sections.iter().map(Section::retained).sum::<usize>() - timelines;
     sections.into_iter().for_each(|section| *page.body() += &section.finish(report));
     let page = page.finish();
     let written = Written { bytes: page.len(), timelines, left_out };

@@ -97,7 +97,7 @@ for (const svg of document.querySelectorAll('svg')) {
     if (event.key === 'Escape') point(null);
     else if (event.key === 'Enter' && pointed?.matches('a')) go(pointed);
     else if (event.key.startsWith('Arrow') && all.length) {
-      const next = neighbour(all, all.includes(pointed) ? pointed : null, event.key);
+      const next = neighbor(all, all.includes(pointed) ? pointed : null, event.key);
       point(next, texts.get(next));
     } else return;
     event.preventDefault();
@@ -106,7 +106,7 @@ for (const svg of document.querySelectorAll('svg')) {
 }
 
 // What is next to an item: before or behind it in its row, or the nearest in the row above or below.
-const neighbour = (items, from, key) => {
+const neighbor = (items, from, key) => {
   const box = (item) => {
     const { left, right, top, bottom } = item.getBoundingClientRect();
     return { item, x: (left + right) / 2, y: (top + bottom) / 2 };

@@ -18,7 +18,7 @@ pub(super) struct Section<'a> {
     index: usize,
     task: &'a TaskStats,
     /// The worst jobs, followed by the sampled jobs that are not among them.
-    kept: Vec<&'a CapturedJob>,
+    retained: Vec<&'a CapturedJob>,
     head: String,
     /// With the maximum number of points that link to jobs.
     charts: String,
@@ -35,16 +35,16 @@ impl<'a> Section<'a> {
         let mut head = String::new();
         heading(index, task, report, &mut head);
         head += &table::terms(task).class("terms").html("Terms of response-time analysis");
-        let mut kept: Vec<&CapturedJob> = task.worst().iter().collect();
+        let mut retained: Vec<&CapturedJob> = task.worst().iter().collect();
         let is_worst = |captured: &&CapturedJob| task.worst().iter().any(|worst| worst.job == captured.job);
-        kept.extend(task.sampled().iter().filter(|captured| !is_worst(captured)));
-        let charts = charts::draw(task, report, slots, &points(index, &kept));
-        Self { index, task, kept, head, charts, slots, jobs: String::new(), timelines: 0, full: false }
+        retained.extend(task.sampled().iter().filter(|captured| !is_worst(captured)));
+        let charts = charts::draw(task, report, slots, &points(index, &retained));
+        Self { index, task, retained, head, charts, slots, jobs: String::new(), timelines: 0, full: false }
     }
 
     /// Returns the number of jobs that may have a timeline.
-    pub(super) fn kept(&self) -> usize {
-        self.kept.len()
+    pub(super) fn retained(&self) -> usize {
+        self.retained.len()
     }
 
     /// Returns its size, including the notes that it may get.
@@ -54,13 +54,13 @@ impl<'a> Section<'a> {
 
     /// Adds the timeline of one of the captured jobs if there is room; returns its size.
     pub(super) fn add(&mut self, rank: usize, report: &Report<'_>, room: usize) -> usize {
-        let Some(captured) = self.kept.get(rank) else { return 0 };
+        let Some(captured) = self.retained.get(rank) else { return 0 };
         if self.full {
             return 0;
         }
         let names = self.task.names(report.names);
         let report = &Report { names: &names, ..report.clone() };
-        let (worst, ordinary) = (self.task.worst().len(), self.kept.len() - self.task.worst().len());
+        let (worst, ordinary) = (self.task.worst().len(), self.retained.len() - self.task.worst().len());
         let place = match rank.checked_sub(worst) {
             None => format!("{} of the {worst} worst", rank + 1),
             Some(after) => format!("ordinary job {} of {ordinary}", after + 1),
@@ -81,9 +81,9 @@ impl<'a> Section<'a> {
 
     pub(super) fn finish(self, report: &Report<'_>) -> String {
         let mut out = self.head;
-        let kept = self.kept.len();
-        if kept > 0 {
-            let title = if kept > self.task.worst().len() {
+        let retained = self.retained.len();
+        if retained > 0 {
+            let title = if retained > self.task.worst().len() {
                 "The worst jobs, and ordinary ones"
             } else {
                 "The worst jobs"
@@ -100,20 +100,25 @@ impl<'a> Section<'a> {
                 );
             }
             out += &self.jobs;
-            if self.timelines < kept {
-                let missing = kept - self.timelines;
+            if self.timelines < retained {
+                let missing = retained - self.timelines;
                 out += &note(&format!(
-                    "{missing} of the {kept} jobs kept have no timeline here: the page would be too large."
+                    "{missing} of the {retained} jobs kept have no timeline here: the page would be too large."
                 ));
             }
             out += "</figure>";
         }
-        out += &match self.timelines < kept {
+        out += &match self.timelines < retained {
             // Points link only to timelines on the page.
             true => {
                 let names = self.task.names(report.names);
                 let report = &Report { names: &names, ..report.clone() };
-                charts::draw(self.task, report, self.slots, &points(self.index, &self.kept[..self.timelines]))
+                charts::draw(
+                    self.task,
+                    report,
+                    self.slots,
+                    &points(self.index, &self.retained[..self.timelines]),
+                )
             }
             false => self.charts,
         };
@@ -211,8 +216,8 @@ pub(super) fn phases() -> String {
 }
 
 /// Returns the anchor of each job.
-fn points<'a>(index: usize, kept: &[&'a CapturedJob]) -> Vec<(String, &'a Job)> {
-    let points = kept.iter().enumerate().map(|(rank, captured)| (id(index, rank), &captured.job));
+fn points<'a>(index: usize, retained: &[&'a CapturedJob]) -> Vec<(String, &'a Job)> {
+    let points = retained.iter().enumerate().map(|(rank, captured)| (id(index, rank), &captured.job));
     points.collect()
 }
 

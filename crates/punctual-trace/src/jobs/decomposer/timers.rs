@@ -30,13 +30,13 @@ struct Armed {
 /// new timer then evicts the nearby one with the earliest expiry.
 #[derive(Debug)]
 pub(super) struct Timers {
-    places: Box<[Armed]>,
+    slots: Box<[Armed]>,
     used: usize,
 }
 
 impl Timers {
     pub(super) fn new() -> Self {
-        Self { places: vec![Armed::default(); MIN_PLACES].into_boxed_slice(), used: 0 }
+        Self { slots: vec![Armed::default(); MIN_PLACES].into_boxed_slice(), used: 0 }
     }
 
     #[inline]
@@ -45,30 +45,30 @@ impl Timers {
             return;
         }
         let at = self.find(timer);
-        let is_new = self.places[at].timer == 0;
-        if is_new && self.used >= self.places.len() / 4 * 3 {
+        let is_new = self.slots[at].timer == 0;
+        if is_new && self.used >= self.slots.len() / 4 * 3 {
             return self.start_crowded(timer, expires);
         }
         self.used += usize::from(is_new);
-        self.places[at] = Armed { timer, expires };
+        self.slots[at] = Armed { timer, expires };
     }
 
     /// Makes room first.
     #[cold]
     fn start_crowded(&mut self, timer: u64, expires: u64) {
-        if self.places.len() < MAX_PLACES {
-            let larger = vec![Armed::default(); 2 * self.places.len()].into_boxed_slice();
-            for armed in std::mem::replace(&mut self.places, larger) {
+        if self.slots.len() < MAX_PLACES {
+            let larger = vec![Armed::default(); 2 * self.slots.len()].into_boxed_slice();
+            for armed in std::mem::replace(&mut self.slots, larger) {
                 if armed.timer != 0 {
                     let at = self.find(armed.timer);
-                    self.places[at] = armed;
+                    self.slots[at] = armed;
                 }
             }
         } else {
-            let mask = self.places.len() - 1;
-            let places = (0..=mask).map(|step| (self.place(timer) + step) & mask);
-            let used = places.filter(|&at| self.places[at].timer != 0).take(CANDIDATES);
-            if let Some(first) = used.min_by_key(|&at| self.places[at].expires) {
+            let mask = self.slots.len() - 1;
+            let slots = (0..=mask).map(|step| (self.place(timer) + step) & mask);
+            let used = slots.filter(|&at| self.slots[at].timer != 0).take(CANDIDATES);
+            if let Some(first) = used.min_by_key(|&at| self.slots[at].expires) {
                 self.remove(first);
             }
         }
@@ -79,7 +79,7 @@ impl Timers {
     /// before it can expire again.
     fn take(&mut self, timer: u64) -> Option<u64> {
         let at = self.find(timer);
-        let Armed { timer: known, expires } = self.places[at];
+        let Armed { timer: known, expires } = self.slots[at];
         if known == 0 {
             return None;
         }
@@ -90,9 +90,9 @@ impl Timers {
     /// Returns the entry of a timer, or the free one for it. There is always a free entry.
     #[inline]
     fn find(&self, timer: u64) -> usize {
-        let mask = self.places.len() - 1;
+        let mask = self.slots.len() - 1;
         let mut at = self.place(timer);
-        while self.places[at].timer != 0 && self.places[at].timer != timer {
+        while self.slots[at].timer != 0 && self.slots[at].timer != timer {
             at = (at + 1) & mask;
         }
         at
@@ -100,28 +100,28 @@ impl Timers {
 
     /// Frees an entry and moves up those displaced by it.
     fn remove(&mut self, mut gap: usize) {
-        let mask = self.places.len() - 1;
+        let mask = self.slots.len() - 1;
         let mut at = gap;
         loop {
             at = (at + 1) & mask;
-            if self.places[at].timer == 0 {
+            if self.slots[at].timer == 0 {
                 break;
             }
             // Its distance from its home entry, and from the gap.
-            let from_home = at.wrapping_sub(self.place(self.places[at].timer)) & mask;
+            let from_home = at.wrapping_sub(self.place(self.slots[at].timer)) & mask;
             if from_home >= at.wrapping_sub(gap) & mask {
-                self.places[gap] = self.places[at];
+                self.slots[gap] = self.slots[at];
                 gap = at;
             }
         }
-        self.places[gap] = Armed::default();
+        self.slots[gap] = Armed::default();
         self.used -= 1;
     }
 
     /// Timers are part of larger structures, so their addresses differ little in the lowest bits.
     #[inline]
     fn place(&self, timer: u64) -> usize {
-        (timer.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - self.places.len().trailing_zeros())) as usize
+        (timer.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - self.slots.len().trailing_zeros())) as usize
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
         let mut timers = Timers::new();
         // Their cancellation is not recorded.
         (0..400_000).for_each(|n| timers.start(address(n), n));
-        assert_eq!((timers.places.len(), timers.used), (MAX_PLACES, MAX_PLACES / 4 * 3));
+        assert_eq!((timers.slots.len(), timers.used), (MAX_PLACES, MAX_PLACES / 4 * 3));
         let known = (300_000..400_000).filter(|&n| timers.take(address(n)) == Some(n)).count();
         assert!(known >= 99_000, "{known}");
         assert_eq!(timers.take(0), None);

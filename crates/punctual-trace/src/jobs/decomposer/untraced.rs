@@ -15,7 +15,7 @@ impl Decomposer {
     #[inline]
     pub(super) fn shows(&mut self, slot: u32, task: Task, with_idle: bool) {
         if self.known.switches_of_some {
-            self.look(slot, Some(task.priority), with_idle);
+            self.observe(slot, Some(task.priority), with_idle);
         }
     }
 
@@ -23,11 +23,11 @@ impl Decomposer {
     pub(super) fn is_named(&mut self, slot: u32, name: &str) {
         if let Some(chosen) = self.config.recorded.switches_of() {
             self.threads.at(slot).coverage.is_named = chosen.has_name(name);
-            self.look(slot, None, false);
+            self.observe(slot, None, false);
         }
     }
 
-    fn look(&mut self, slot: u32, priority: Option<i32>, with_idle: bool) {
+    fn observe(&mut self, slot: u32, priority: Option<i32>, with_idle: bool) {
         let Some(chosen) = self.config.recorded.switches_of() else { return };
         let thread = self.threads.at(slot);
         if let Some(priority) = priority {

@@ -39,7 +39,7 @@ pub(super) enum Meaning {
 #[derive(Debug)]
 pub(super) struct Class {
     pub(super) says: Meaning,
-    places: Vec<Place>,
+    positions: Vec<Place>,
     /// A record with nothing but its event ID.
     empty: Vec<u8>,
 }
@@ -149,7 +149,7 @@ impl Classes {
     ) -> Option<Class> {
         let id = self.next;
         self.next = id.checked_add(1)?;
-        let mut places = Vec::new();
+        let mut positions = Vec::new();
         let plain = |name: &str, offset, size, signed| {
             let name = name.to_owned();
             Field { name, offset, size, signed, shape: Shape::Plain }
@@ -181,7 +181,7 @@ impl Classes {
                 put => put,
             };
             described.push(Field { name, offset: at, size, signed: signed || is_priority, shape });
-            places.push(Place { name: field.clone(), at: at.into(), put });
+            positions.push(Place { name: field.clone(), at: at.into(), put });
             at += size;
         }
         let number = call.map(|call| {
@@ -197,7 +197,7 @@ impl Classes {
         let print = if says == Meaning::Switch { states(self.release) } else { String::new() };
         let (system, name) = (system.to_owned(), name.to_owned());
         self.formats.push(EventFormat { system, name, id, fields: described, print });
-        Some(Class { says, places, empty })
+        Some(Class { says, positions, empty })
     }
 }
 
@@ -212,9 +212,9 @@ impl Class {
         record.clear();
         record.extend(&self.empty);
         // Both are in declaration order.
-        let mut places = self.places.iter().peekable();
+        let mut positions = self.positions.iter().peekable();
         for leaf in leaves {
-            let Some(place) = places.next_if(|place| place.name == leaf.name) else { continue };
+            let Some(place) = positions.next_if(|place| place.name == leaf.name) else { continue };
             match (place.put, leaf.value) {
                 (Put::Number(size, add), Value::Number(number)) => {
                     let bytes = number.wrapping_add_signed(add).to_le_bytes();

@@ -168,7 +168,7 @@ struct Event {
     is_tracepoint: bool,
     fields: Fields,
     /// True if records other than samples contain their time and CPU.
-    places: bool,
+    sample_id: bool,
     clock: Option<u32>,
 }
 
@@ -201,7 +201,7 @@ impl Attributes {
         let event = Event {
             is_tracepoint: order.u32(attribute, 0) == Some(TRACEPOINT),
             fields: Fields { sample_type: number(24), read_format: number(32) },
-            places: flags & SAMPLE_ID_ALL != 0,
+            sample_id: flags & SAMPLE_ID_ALL != 0,
             clock: has_clock.then(|| order.u32(attribute, 92)).flatten(),
         };
         for id in ids.chunks_exact(8).take(self.room()).filter_map(|id| order.u64(id, 0)) {
@@ -254,7 +254,7 @@ impl Attributes {
     }
 
     /// Returns the fields at the end of records other than samples, if they have any.
-    pub(super) fn places(&self) -> Option<Fields> {
-        self.events.first().filter(|event| event.places).map(|event| event.fields)
+    pub(super) fn sample_id(&self) -> Option<Fields> {
+        self.events.first().filter(|event| event.sample_id).map(|event| event.fields)
     }
 }

@@ -182,7 +182,7 @@ fn read(
     found: &mut Found,
 ) -> Result<bool, ReadError> {
     let failed = |error| ReadError::Io { file: name.clone(), offset: 0, error };
-    records.set_places(attributes.places());
+    records.set_sample_id(attributes.sample_id());
     let mut is_packed = false;
     // No record before the end of a round is older than the records flushed at the end of the
     // previous one.
@@ -208,7 +208,7 @@ fn read(
             Record::Formats(start, end) => found.formats = Some((start, end)),
             Record::Attribute(body) => {
                 attributes.add_record(header.order, body);
-                records.set_places(attributes.places());
+                records.set_sample_id(attributes.sample_id());
             }
             Record::Feature(feature, content) => header.describe(feature, content),
             Record::OfThreads => found.of_threads = true,

@@ -62,7 +62,7 @@ pub(super) struct Records {
     end: u64,
     body: Vec<u8>,
     cut: Option<u64>,
-    places: Option<Fields>,
+    sample_id: Option<Fields>,
 }
 
 impl Records {
@@ -70,7 +70,7 @@ impl Records {
     pub(super) fn new(bytes: &Arc<dyn Bytes>, (start, end): (u64, u64), order: Order) -> Self {
         let range = Range::new(bytes.clone(), start, end);
         let file = Box::new(BufReader::with_capacity(256 << 10, range));
-        Self { order, file, at: start, end, body: Vec::new(), cut: None, places: None }
+        Self { order, file, at: start, end, body: Vec::new(), cut: None, sample_id: None }
     }
 
     /// Reads the records inside the compressed ones. Offsets are relative to the decompressed data.
@@ -82,12 +82,12 @@ impl Records {
             ReadError::Corrupt { file: name.clone(), offset: at, problem }
         })?;
         let file = Box::new(BufReader::with_capacity(256 << 10, decoder));
-        Ok(Self { order, file, at: 0, end: u64::MAX, body: Vec::new(), cut: None, places: None })
+        Ok(Self { order, file, at: 0, end: u64::MAX, body: Vec::new(), cut: None, sample_id: None })
     }
 
     /// Sets the fields at the end of records other than samples.
-    pub(super) fn set_places(&mut self, places: Option<Fields>) {
-        self.places = places;
+    pub(super) fn set_sample_id(&mut self, sample_id: Option<Fields>) {
+        self.sample_id = sample_id;
     }
 
     /// Returns the offset at which the data is cut off, if any.
@@ -153,7 +153,7 @@ impl Records {
             // The count is in different places.
             PERF_RECORD_LOST | PERF_RECORD_LOST_SAMPLES => {
                 let count = order.u64(body, if kind == PERF_RECORD_LOST { 8 } else { 0 }).unwrap_or_default();
-                let (time, cpu) = self.places.map_or((0, None), |fields| fields.place(order, body));
+                let (time, cpu) = self.sample_id.map_or((0, None), |fields| fields.place(order, body));
                 Record::Lost { count, time, cpu }
             }
             PERF_RECORD_COMM => {

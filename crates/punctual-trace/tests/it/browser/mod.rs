@@ -45,9 +45,9 @@ impl Browser {
             .arg(address)
             .output_within(TEST_LIMIT)
             .expect("it has just said its version");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{} failed: {said}", self.program);
-        let console = said.lines().filter(|line| line.contains(":CONSOLE")).map(str::to_owned).collect();
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{} failed: {printed}", self.program);
+        let console = printed.lines().filter(|line| line.contains(":CONSOLE")).map(str::to_owned).collect();
         Opened { document: String::from_utf8_lossy(&output.stdout).into_owned(), console }
     }
 }

@@ -25,7 +25,7 @@ struct Preemption {
 }
 
 fn preemption() -> (Vec<Tid>, Preemption) {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let goes = Arc::new(Bell::new());
     let higher = thread("higher", 30, {
         let goes = Arc::clone(&goes);
@@ -33,7 +33,7 @@ fn preemption() -> (Vec<Tid>, Preemption) {
             let runs = (0..ROUNDS).map(|_| {
                 goes.wait();
                 let due = now() + MS;
-                tell.send(due).unwrap();
+                sender.send(due).unwrap();
                 sleep_until(due);
                 let start = now();
                 spin_until(start + DISPLACES);
@@ -54,7 +54,7 @@ fn preemption() -> (Vec<Tid>, Preemption) {
                 }
                 last = next;
             }
-            told.recv().unwrap();
+            receiver.recv().unwrap();
             longest
         });
         (me(), gaps.collect())

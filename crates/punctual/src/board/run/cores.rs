@@ -12,7 +12,7 @@ use crate::state::runtime::Runtime;
 use crate::state::this_core;
 
 /// Time limit for the start of a core.
-const PATIENCE: Duration = Duration::from_millis(100);
+const START_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The app whose partitions the other cores run; null if none exists.
 static APP: AtomicPtr<Runtime> = AtomicPtr::new(ptr::null_mut());
@@ -43,7 +43,7 @@ pub(super) fn start(runtime: &'static Runtime) -> Result<(), StartError> {
         let mut comes = board::start(core, work);
         while comes && READY.load(Ordering::Acquire) == started {
             hint::spin_loop();
-            comes = runtime.home.core.port().now().as_ticks() - begin.as_ticks() < PATIENCE.as_ticks();
+            comes = runtime.home.core.port().now().as_ticks() - begin.as_ticks() < START_TIMEOUT.as_ticks();
         }
         if !comes {
             leave(runtime, CANCEL, started);

@@ -269,7 +269,7 @@ pub fn main(run: impl FnOnce(Config) -> Result<Report, StartError>) -> ! {
     match run(Config { is_program: true, ..Config::new() }) {
         Ok(report) => board::exit(report.exit_code()),
         Err(error) => {
-            say(format_args!("{error}\n"));
+            print_line(format_args!("{error}\n"));
             board::exit(2)
         }
     }
@@ -284,12 +284,12 @@ fn print_if_wanted(runtime: &Runtime, report: &Report) {
         _ => report.exit_code() != 0 || wrong(),
     };
     if wanted {
-        say(format_args!("{report}"));
+        print_line(format_args!("{report}"));
     }
 }
 
 /// Prints to the board's console.
-fn say(text: fmt::Arguments<'_>) {
+fn print_line(text: fmt::Arguments<'_>) {
     struct Console;
 
     impl Write for Console {

@@ -57,13 +57,13 @@ struct Counts {
 /// The counts of the process; each keeps its index.
 static ALL: Mutex<Vec<Arc<Counts>>> = Mutex::new(Vec::new());
 
-/// Calls `tell` for each entry with its index, its name, and the numbers carried, lost and
+/// Calls `visit` for each entry with its index, its name, and the numbers carried, lost and
 /// rejected. For ordinary threads.
-pub(crate) fn each(mut tell: impl FnMut(usize, &str, [u64; 3])) {
+pub(crate) fn each(mut visit: impl FnMut(usize, &str, [u64; 3])) {
     let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
     for (place, counts) in all.iter().enumerate() {
         let values = [&counts.carried, &counts.lost, &counts.refused];
-        tell(place, &counts.name, values.map(|value| value.load(Ordering::Relaxed)));
+        visit(place, &counts.name, values.map(|value| value.load(Ordering::Relaxed)));
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn unused_name_keeps_its_slot() {
-        let places = || {
+        let positions = || {
             let mut found = Vec::new();
             each(|place, name, values| {
                 if name.starts_with("/traffic-test") {
@@ -86,12 +86,12 @@ mod tests {
         first.set(7, 1, 0);
         second.set(5, 0, 2);
         drop(first);
-        let before = places();
+        let before = positions();
         assert_eq!(before.iter().map(|(.., values)| *values).collect::<Vec<_>>(), [[7, 1, 0], [5, 0, 2]]);
         let again = Traffic::new("/traffic-test");
         again.set(1, 0, 0);
         let other = Traffic::new("/traffic-test-2");
-        let after = places();
+        let after = positions();
         assert_eq!((after.len(), after[0].0, after[0].2), (3, before[0].0, [1, 0, 0]), "two have one name");
         drop((again, other, second));
     }

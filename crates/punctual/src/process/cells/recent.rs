@@ -132,8 +132,8 @@ impl Recent {
         // Latest first. An entry added before one that ended before the release also ended before
         // it, unless its thread was preempted before adding it: then it counts as lateness.
         let next = self.next.load(Ordering::Relaxed);
-        let places = (1..=CAPACITY as u64).map(|back| next.wrapping_sub(back) % CAPACITY as u64);
-        let found = places.filter_map(|place| self.entries[place as usize].read());
+        let slots = (1..=CAPACITY as u64).map(|back| next.wrapping_sub(back) % CAPACITY as u64);
+        let found = slots.filter_map(|place| self.entries[place as usize].read());
         let matters = |it: &Done| it.end <= start && (it.runs_before(level) || it.blocks(level));
         for found in found.take_while(|it| it.end > release).filter(matters) {
             done[count] = Some(found);

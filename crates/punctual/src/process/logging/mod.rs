@@ -37,18 +37,18 @@ struct Records {
     /// Number of records that did not fit. Written by the thread that has the producer.
     lost: AtomicU64,
     /// Number of those already reported. Written by the thread that has the consumer.
-    said: AtomicU64,
+    printed: AtomicU64,
 }
 
 impl Records {
     fn new() -> Self {
-        Self { waiting: Ring::new(), lost: AtomicU64::new(0), said: AtomicU64::new(0) }
+        Self { waiting: Ring::new(), lost: AtomicU64::new(0), printed: AtomicU64::new(0) }
     }
 
     /// Returns the number of records lost since the last call. The caller has the ring's consumer.
     fn newly_lost(&self) -> u64 {
         let lost = self.lost.load(Ordering::Relaxed);
-        lost.wrapping_sub(self.said.swap(lost, Ordering::Relaxed))
+        lost.wrapping_sub(self.printed.swap(lost, Ordering::Relaxed))
     }
 }
 

@@ -315,12 +315,12 @@ impl Drop for Placement {
 /// Warns of missing settings; once per process, regardless of the number of runs.
 fn warn(settings: &Settings, missing: &[String]) {
     static SAID: Mutex<Vec<Vec<String>>> = Mutex::new(Vec::new());
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if missing.is_empty() || said.iter().any(|before| before == missing) {
+    let mut printed = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if missing.is_empty() || printed.iter().any(|before| before == missing) {
         return;
     }
-    said.push(missing.to_vec());
-    drop(said);
+    printed.push(missing.to_vec());
+    drop(printed);
     let refused =
         |thread: &ThreadSettings| thread.missing.iter().any(|what| what.starts_with(settings::NO_FIFO));
     let real_time = settings.threads.iter().any(|thread| thread.policy == "SCHED_FIFO");

@@ -206,7 +206,7 @@ unsafe fn finish(
     }
     // Late, when everything is safe, because resolving names of functions is slow. SAFETY: every
     // other thread of the run has ended, by this function's contract.
-    settings.notes.append(&mut unsafe { guarded.tell(&mut tasks) });
+    settings.notes.append(&mut unsafe { guarded.add_findings(&mut tasks) });
     tasks.sort_by_key(|task| std::cmp::Reverse(task.level));
     let outcome = runtime.outcome();
     runtime.forget_fault();

@@ -31,7 +31,7 @@ pub(super) struct Service {
     socket: UnixDatagram,
     manager: SocketAddr,
     watchdog: Option<Watchdog>,
-    told: State,
+    notified: State,
 }
 
 impl Service {
@@ -53,7 +53,7 @@ impl Service {
         let is_mine = number("WATCHDOG_PID").is_none_or(|process| process == u64::from(std::process::id()));
         let timeout = number("WATCHDOG_USEC").filter(|&timeout| timeout > 0 && is_mine);
         let watchdog = timeout.map(|timeout| Watchdog::new(Duration::from_micros(timeout)));
-        Some(Self { socket, manager: manager.ok()?, watchdog, told: State::Starting })
+        Some(Self { socket, manager: manager.ok()?, watchdog, notified: State::Starting })
     }
 
     /// The periodic tasks with this period or a shorter one show that the app is alive.
@@ -64,8 +64,8 @@ impl Service {
     /// Notifies the manager, if there is news; returns the longest pause until the next call.
     /// `jobs` returns the number of jobs of each task that shows that the app is alive.
     pub(super) fn update(&mut self, state: State, now: Instant, jobs: impl FnOnce() -> Vec<u64>) -> Duration {
-        if state > self.told {
-            self.told = state;
+        if state > self.notified {
+            self.notified = state;
             if let Some(watchdog) = &mut self.watchdog {
                 watchdog.checked = None;
             }

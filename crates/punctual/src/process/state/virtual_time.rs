@@ -201,7 +201,7 @@ fn release_due(partition: &'static PartitionState, me: CurrentWorker) {
 /// Marks the jobs that other partitions have spawned in `partition`, if it polls.
 pub(crate) fn mark_pushed(partition: &PartitionState, me: CurrentWorker) {
     if partition.model == ThreadModel::Polling {
-        partition.core.look(me, partition.core.port().now());
+        partition.core.poll_once(me, partition.core.port().now());
     }
 }
 
@@ -210,7 +210,7 @@ pub(crate) fn mark_pushed(partition: &PartitionState, me: CurrentWorker) {
 fn mark_due(partition: &PartitionState, me: CurrentWorker, now: Instant) {
     let core = &partition.core;
     if partition.model == ThreadModel::Polling {
-        core.look(me, now);
+        core.poll_once(me, now);
     } else if !core.is_stopping() {
         for level in core.levels() {
             core.release_due(me, level, now);

@@ -39,13 +39,13 @@ mod again {
         #[local]
         struct Local {
             drops: Arc<AtomicU32>,
-            kept: u32,
+            retained: u32,
         }
 
         #[init]
         fn init(_: init::Context, drops: Arc<AtomicU32>) -> (Shared, Local) {
             spawns::spawn().unwrap();
-            (Shared {}, Local { drops, kept: 0 })
+            (Shared {}, Local { drops, retained: 0 })
         }
 
         #[task(priority = 1, local = [drops])]
@@ -75,19 +75,19 @@ mod again {
             works::spawn(token(), 4).unwrap();
         }
 
-        #[task(priority = 2, local = [kept])]
+        #[task(priority = 2, local = [retained])]
         async fn works(cx: works::Context, _token: Token, number: u32) {
-            *cx.local.kept += number;
+            *cx.local.retained += number;
             punctual::delay(1.millis()).await;
             while !MAY_COMPLETE.load(Ordering::Relaxed) {
                 punctual::delay(1.millis()).await;
             }
         }
 
-        #[shutdown(local = [drops, kept])]
+        #[shutdown(local = [drops, retained])]
         fn shutdown(cx: shutdown::Context) {
-            // The future's values are dropped before this, including its borrow of `kept`.
-            assert_eq!((cx.local.drops.load(Ordering::Relaxed), *cx.local.kept), (4, 4));
+            // The future's values are dropped before this, including its borrow of `retained`.
+            assert_eq!((cx.local.drops.load(Ordering::Relaxed), *cx.local.retained), (4, 4));
         }
     }
 

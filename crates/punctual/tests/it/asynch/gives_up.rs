@@ -116,9 +116,9 @@ mod app {
                 std::mem::forget(leaked);
             }
             Manner::Kept => {
-                let kept = KEPT.lock().unwrap().take();
+                let retained = KEPT.lock().unwrap().take();
                 begin(wait.as_mut());
-                drop(kept);
+                drop(retained);
                 add(event);
                 wait.as_mut().await.expect("an eventfd can be waited for");
                 let mut next = punctual::readable(lasting());

@@ -114,37 +114,37 @@ macro_rules! app {
             /// Not a local task. Its future stays on the level's thread nevertheless.
             #[task(priority = 2, shared = [&witness, &event, rounds], $($core)*)]
             async fn starts(mut cx: starts::Context, _: &'static str) {
-                let kept = Rc::new(cx.shared.witness.pin());
-                assert!(cx.local_spawner.waits(Rc::clone(&kept)).is_ok());
+                let retained = Rc::new(cx.shared.witness.pin());
+                assert!(cx.local_spawner.waits(Rc::clone(&retained)).is_ok());
                 while cx.shared.rounds.lock(|rounds| *rounds) < 20 {
                     cx.shared.event.signaled().await;
-                    kept.touch();
-                    if let Err(full) = cx.local_spawner.echoes(Rc::clone(&kept), 1) {
-                        let (kept, _) = full.into_inner();
-                        kept.touch();
+                    retained.touch();
+                    if let Err(full) = cx.local_spawner.echoes(Rc::clone(&retained), 1) {
+                        let (retained, _) = full.into_inner();
+                        retained.touch();
                         punctual::delay(100.micros()).await;
                     }
                 }
                 punctual::shutdown();
-                assert!(cx.local_spawner.echoes(Rc::clone(&kept), 1).is_ok(), "dropped, and no error");
+                assert!(cx.local_spawner.echoes(Rc::clone(&retained), 1).is_ok(), "dropped, and no error");
                 std::future::pending::<()>().await;
             }
 
             #[task(priority = 2, local_task, shared = [&witness, rounds], $($core)*)]
-            async fn echoes(mut cx: echoes::Context, kept: Rc<Pinned>, by: u32) {
+            async fn echoes(mut cx: echoes::Context, retained: Rc<Pinned>, by: u32) {
                 let own = cx.shared.witness.pin();
-                kept.touch();
+                retained.touch();
                 punctual::delay(100.micros()).await;
-                kept.touch();
+                retained.touch();
                 own.touch();
                 cx.shared.rounds.lock(|rounds| *rounds += by);
             }
 
             /// It stays behind.
             #[task(priority = 2, local_task, $($core)*)]
-            async fn waits(_: waits::Context, kept: Rc<Pinned>) {
+            async fn waits(_: waits::Context, retained: Rc<Pinned>) {
                 punctual::delay(1.secs()).await;
-                kept.touch();
+                retained.touch();
                 std::future::pending::<()>().await;
             }
 

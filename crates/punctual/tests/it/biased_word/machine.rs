@@ -46,7 +46,7 @@ pub(crate) enum At {
     Test,
     Change,
     /// Look for work in the word after the change.
-    Look,
+    Check,
     /// Load the expected word of a locked change.
     ExpectLocked,
     LockedCpu,
@@ -376,10 +376,10 @@ impl Machine {
                     self.next_change(thread)
                 } else {
                     self.threads[thread].made = word;
-                    At::Look
+                    At::Check
                 }
             }
-            At::Look => {
+            At::Check => {
                 self.sees(thread, self.load(cpu), self.threads[thread].made)?;
                 self.next_change(thread)
             }

@@ -99,7 +99,7 @@ mod app {
 #[test]
 fn names_endless_job_and_second_signal_ends_it() {
     thread::scope(|scope| {
-        for (endless, said) in ENDLESS {
+        for (endless, printed) in ENDLESS {
             scope.spawn(move || {
                 let mut command = process::program("blocked::ends::program");
                 command.env("ENDLESS", format!("{endless:?}"));
@@ -111,7 +111,7 @@ fn names_endless_job_and_second_signal_ends_it() {
                     _ => "STARTED",
                 });
                 running.signal(Signal::TERM);
-                running.wait_for(said);
+                running.wait_for(printed);
                 running.signal(Signal::TERM);
                 let ended = running.end();
                 let code = 128 + Signal::TERM.as_raw();

@@ -89,7 +89,7 @@ macro_rules! app {
             struct Local {
                 bomb: Bomb,
                 idles: Bomb,
-                kept: Counted,
+                retained: Counted,
                 #[allow(dead_code, reason = "it is for being dropped")]
                 unused: Counted,
             }
@@ -105,7 +105,7 @@ macro_rules! app {
                 message::spawn().unwrap();
                 let (one, two) = (panics(Bomb::Resources), panics(Bomb::Resources));
                 let shared = Shared { one, two, three: Counted::new(false) };
-                let local = Local { bomb, idles: bomb, kept: Counted::new(false), unused: panics(Bomb::Unused) };
+                let local = Local { bomb, idles: bomb, retained: Counted::new(false), unused: panics(Bomb::Unused) };
                 (shared, local)
             }
 
@@ -141,9 +141,9 @@ macro_rules! app {
                 panic!("it never runs");
             }
 
-            #[task(priority = 4, local = [kept])]
+            #[task(priority = 4, local = [retained])]
             async fn pending(cx: pending::Context, _counted: Counted) {
-                let _kept = cx.local.kept;
+                let _kept = cx.local.retained;
                 for_ever::<()>().await;
             }
 

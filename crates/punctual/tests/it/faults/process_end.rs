@@ -54,7 +54,7 @@ fn panicking_program() {
 }
 
 /// Returns the lines that the program prints at the end.
-fn said(hook: Hook) -> [String; 2] {
+fn printed(hook: Hook) -> [String; 2] {
     privileges::with_and_without(process::program("faults::process_end::panicking_program")).map(
         |mut command| {
             command.env("HOOK", format!("{hook:?}"));
@@ -68,18 +68,18 @@ fn said(hook: Hook) -> [String; 2] {
 
 #[test]
 fn app_threads_do_not_call_panic_hook() {
-    for said in said(Hook::Ours) {
-        assert!(!said.contains("THEIRS"), "{said}");
-        assert!(said.contains("panicked at") && said.contains("process_end.rs"), "{said}");
+    for printed in printed(Hook::Ours) {
+        assert!(!printed.contains("THEIRS"), "{printed}");
+        assert!(printed.contains("panicked at") && printed.contains("process_end.rs"), "{printed}");
     }
 }
 
 #[test]
 fn called_if_registered_or_virtual_time() {
     for hook in [Hook::Theirs, Hook::TheirsInVirtualTime] {
-        for said in said(hook) {
-            assert_eq!(said.matches("THEIRS").count(), 1, "{hook:?}: {said}");
-            assert_eq!(said.matches("panicked at").count(), 1, "{hook:?}: {said}");
+        for printed in printed(hook) {
+            assert_eq!(printed.matches("THEIRS").count(), 1, "{hook:?}: {printed}");
+            assert_eq!(printed.matches("panicked at").count(), 1, "{hook:?}: {printed}");
         }
     }
 }

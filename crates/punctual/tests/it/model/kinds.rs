@@ -149,8 +149,8 @@ fn global_executor_is_one_partition_with_pcp_ceilings() {
 
 #[test]
 fn partitions_have_their_executors_and_cpus() {
-    let places: Vec<_> = mixed::MODEL.partitions.iter().map(|p| (p.name, p.executor, p.cpu)).collect();
-    assert_eq!(places, [("fast", Executor::Polling, None), ("slow", Executor::Preemptive, Some(2))]);
+    let placements: Vec<_> = mixed::MODEL.partitions.iter().map(|p| (p.name, p.executor, p.cpu)).collect();
+    assert_eq!(placements, [("fast", Executor::Polling, None), ("slow", Executor::Preemptive, Some(2))]);
 }
 
 #[test]

@@ -84,8 +84,8 @@ fn ends_instead_of_run_with_status_0() {
         .expect("it can be started");
     assert!(output.status.success(), "{output:?}");
     fs::remove_file(&path).expect("the model was written");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(!said.contains("init ran") && !said.contains("run returned"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(!printed.contains("init ran") && !printed.contains("run returned"), "{printed}");
 }
 
 #[test]
@@ -95,9 +95,9 @@ fn unwritable_file_error_names_remedy() {
         for program in ["program", "program_with_a_main_of_its_own"] {
             let output =
                 command(program, Path::new(path)).output_within(TEST_LIMIT).expect("it can be started");
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(2), "{said}");
-            assert!(said.contains("PUNCTUAL_MODEL") && said.contains(advice), "{said}");
+            let printed = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{printed}");
+            assert!(printed.contains("PUNCTUAL_MODEL") && printed.contains(advice), "{printed}");
             assert!(!String::from_utf8_lossy(&output.stdout).contains("init ran"), "{output:?}");
         }
     }

@@ -12,7 +12,7 @@ use test_skip::{Need, skip};
 pub(crate) mod app {
     use std::os::unix::net::UnixStream;
 
-    use super::look;
+    use super::inspect;
 
     #[shared]
     struct Shared {}
@@ -32,31 +32,31 @@ pub(crate) mod app {
 
     #[task(core = one, priority = 2)]
     fn first(_: first::Context) {
-        look("one");
+        inspect("one");
         second::spawn().unwrap();
     }
 
     #[task(core = two, priority = 3, local = [other_end])]
     fn second(_: second::Context) {
-        look("two");
+        inspect("two");
         waits::spawn().unwrap();
     }
 
     #[task(core = two, priority = 1)]
     async fn waits(_: waits::Context) {
-        look("two");
+        inspect("two");
         edge::pend();
     }
 
     #[task(core = two, binds = line, priority = 2, local = [line])]
     fn edge(_: edge::Context) {
-        look("two");
+        inspect("two");
         punctual::shutdown();
     }
 }
 
 /// Prints the allowed CPUs and the current CPU of the calling job.
-fn look(partition: &str) {
+fn inspect(partition: &str) {
     // SAFETY: the call takes no pointers.
     let here = unsafe { libc::sched_getcpu() };
     println!("LOOK {partition} is on {here} of {:?}", allowed());
@@ -104,8 +104,11 @@ fn runs(mut command: Command, choice: String, environment: Option<String>, one: 
             &format!("THREAD idle on {one}\n"),
         ],
     );
-    let looks = ended.output.lines().filter(|line| line.starts_with("LOOK two"));
-    assert!(looks.clone().count() >= 3 && looks.clone().all(|line| line.ends_with(&format!("[{two}]"))));
+    let observations = ended.output.lines().filter(|line| line.starts_with("LOOK two"));
+    assert!(
+        observations.clone().count() >= 3
+            && observations.clone().all(|line| line.ends_with(&format!("[{two}]")))
+    );
 }
 
 #[test]

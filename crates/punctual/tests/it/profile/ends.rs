@@ -112,22 +112,22 @@ fn ended(program: &str, path: &std::path::Path) -> (Option<i32>, String) {
 #[test]
 fn panicking_run_writes_marked_profile() {
     let file = File::new("panic");
-    let (code, said) = ended("ends::program", file.path());
-    assert_eq!(code, Some(101), "{said}");
+    let (code, printed) = ended("ends::program", file.path());
+    assert_eq!(code, Some(101), "{printed}");
     assert_has(&file.task("works"), &["\"jobs\": 1, \"execution_max_ns\": 1000000"]);
     // The panicking job counts as one, as in the report.
     assert_has(&file.task("panics"), &["\"jobs\": 1, \"execution_max_ns\": 2000000"]);
     assert_has(&file.task("never"), &["\"jobs\": 0, \"execution_max_ns\": null"]);
     let expected = ["covers only part of a run: `panics` panicked: on purpose", "has no data on `never`"];
-    assert_has(&said, &expected);
+    assert_has(&printed, &expected);
 }
 
 #[test]
 fn replaces_planted_link_without_following() {
     let (link, target) = (File::new("link"), File::new("target"));
     std::os::unix::fs::symlink(target.path(), link.path()).unwrap();
-    let (code, said) = ended("ends::program", link.path());
-    assert_eq!(code, Some(101), "{said}");
+    let (code, printed) = ended("ends::program", link.path());
+    assert_eq!(code, Some(101), "{printed}");
     assert_has(&link.task("works"), &["\"jobs\": 1"]);
     assert!(!target.path().exists(), "nothing is created behind the link");
     assert!(std::fs::symlink_metadata(link.path()).unwrap().is_file());
@@ -136,8 +136,8 @@ fn replaces_planted_link_without_following() {
 #[test]
 fn reports_profile_lost_at_process_exit() {
     let file = File::new("stuck");
-    let (_, said) = ended("ends::program_that_does_not_end", file.path());
-    assert_has(&said, &["idle does not return", "no profile is written"]);
+    let (_, printed) = ended("ends::program_that_does_not_end", file.path());
+    assert_has(&printed, &["idle does not return", "no profile is written"]);
     assert!(!file.path().exists());
 }
 

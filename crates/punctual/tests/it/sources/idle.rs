@@ -318,6 +318,6 @@ fn warns_once_of_consecutive_jobs() {
     privileges::no_runaways(&mut command);
     let ended = process::start(command).end();
     assert_eq!(ended.code, 0, "{ended:?}");
-    let said = "the event source of task `read` is at its end and has released 100 consecutive jobs";
-    assert_eq!(ended.output.matches(said).count(), 1, "{ended:?}");
+    let printed = "the event source of task `read` is at its end and has released 100 consecutive jobs";
+    assert_eq!(ended.output.matches(printed).count(), 1, "{ended:?}");
 }

@@ -15,7 +15,7 @@ mod app {
     struct Local {
         source: OwnedFd,
         next: Vec<OwnedFd>,
-        kept: Vec<UnixStream>,
+        retained: Vec<UnixStream>,
     }
 
     fn closed_pipe(text: &[u8]) -> PipeReader {
@@ -26,18 +26,18 @@ mod app {
 
     #[init]
     fn init(_: init::Context, ends: bool) -> (Shared, Local) {
-        let (quiet, mut kept) = UnixStream::pair().expect("sockets can be made");
+        let (quiet, mut retained) = UnixStream::pair().expect("sockets can be made");
         if ends {
-            kept.write_all(b"!").expect("there is room in the socket");
+            retained.write_all(b"!").expect("there is room in the socket");
         }
         // The first is at its end at once, the second after two bytes; the third stays open. It has
         // a number that no other file gets, so that the number is closed when the app runs again.
         let quiet = rustix::io::fcntl_dupfd_cloexec(&quiet, 700).expect("it can be duplicated");
         let next = vec![quiet, closed_pipe(b"ab").into()];
-        (Shared {}, Local { source: closed_pipe(b"").into(), next, kept: vec![kept] })
+        (Shared {}, Local { source: closed_pipe(b"").into(), next, retained: vec![retained] })
     }
 
-    #[task(binds = source, priority = 2, local = [source, next, kept, ends: u32 = 0])]
+    #[task(binds = source, priority = 2, local = [source, next, retained, ends: u32 = 0])]
     fn read(cx: read::Context) {
         let mut byte = [0];
         let mut file = std::fs::File::from(cx.local.source.try_clone().expect("it can be duplicated"));

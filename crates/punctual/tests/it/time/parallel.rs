@@ -84,7 +84,7 @@ static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 fn virtual_time_run_waits_for_a_real_time_run() {
     let begun = Instant::now();
     let is_in_time = || begun.elapsed() < Duration::from_secs(60);
-    let (tell, thread) = channel();
+    let (sender, thread) = channel();
     let hold = HOLD.lock().unwrap();
     thread::scope(|scope| {
         let in_real_time = scope.spawn(move || {
@@ -105,7 +105,7 @@ fn virtual_time_run_waits_for_a_real_time_run() {
             thread::yield_now();
         }
         let in_virtual_time = scope.spawn(move || {
-            tell.send(rustix::thread::gettid()).unwrap();
+            sender.send(rustix::thread::gettid()).unwrap();
             run(Config::new().virtual_time(), 3, || ())
         });
         let stat = format!("/proc/self/task/{}/stat", thread.recv().unwrap().as_raw_nonzero());

@@ -11,7 +11,7 @@ use mcap::read::Options;
 use punctual_process::child::{BoundedChild, TEST_LIMIT};
 
 /// Longer than needed on any machine.
-const PATIENCE: Duration = Duration::from_secs(1200);
+const RUN_TIMEOUT: Duration = Duration::from_secs(1200);
 
 /// A process that does not outlive the test.
 pub(crate) struct Live(Option<Child>);
@@ -25,23 +25,23 @@ impl Live {
         self.0.as_mut().expect("it was not ended")
     }
 
-    /// Calls `look` until it returns something.
+    /// Calls `attempt` until it returns something.
     #[allow(dead_code, reason = "not every test knows that it does not end")]
-    pub(crate) fn wait_for<R>(&mut self, look: impl FnMut() -> Option<R>) -> R {
-        self.wait_or_end(look).unwrap_or_else(|ended| panic!("the expected event does not occur: {ended}"))
+    pub(crate) fn wait_for<R>(&mut self, attempt: impl FnMut() -> Option<R>) -> R {
+        self.wait_or_end(attempt).unwrap_or_else(|ended| panic!("the expected event does not occur: {ended}"))
     }
 
-    /// Calls `look` until it returns something, or the process has ended.
-    pub(crate) fn wait_or_end<R>(&mut self, mut look: impl FnMut() -> Option<R>) -> Result<R, ExitStatus> {
+    /// Calls `attempt` until it returns something, or the process has ended.
+    pub(crate) fn wait_or_end<R>(&mut self, mut attempt: impl FnMut() -> Option<R>) -> Result<R, ExitStatus> {
         let begun = Instant::now();
         loop {
-            if let Some(found) = look() {
+            if let Some(found) = attempt() {
                 return Ok(found);
             }
             if let Some(ended) = self.child().try_wait().expect("it can be asked") {
                 return Err(ended);
             }
-            assert!(begun.elapsed() < PATIENCE, "the expected event does not occur");
+            assert!(begun.elapsed() < RUN_TIMEOUT, "the expected event does not occur");
             thread::sleep(Duration::from_millis(20));
         }
     }

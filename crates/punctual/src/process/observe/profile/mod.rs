@@ -61,7 +61,7 @@ pub(crate) struct Profile {
     /// The tasks that have jobs, in order, and then `idle`.
     tasks: Vec<TaskProfile>,
     /// The CPU of each partition, and its costs.
-    places: Vec<(Option<usize>, Costs)>,
+    placements: Vec<(Option<usize>, Costs)>,
     /// Time that the host had taken of each of these CPUs at the start of the run, in ns.
     stolen: Vec<Option<u64>>,
 }
@@ -77,21 +77,21 @@ impl Profile {
         punctual_files::check(path)
             .map_err(|error| StartError::Profile { path: path.display().to_string().into(), error })?;
         let (count, resources) = (tasks(runtime).count(), runtime.host.model.resources.len());
-        let places = tasks(runtime).map(|task| (task.level, task.partition)).chain([(0, runtime.home)]);
-        let profiles = places
+        let placements = tasks(runtime).map(|task| (task.level, task.partition)).chain([(0, runtime.home)]);
+        let profiles = placements
             .enumerate()
             .map(|(index, (level, partition))| TaskProfile::new(index, level, partition, count, resources));
         let place = |partition: &&'static PartitionState| match place {
             Some(place) => place(partition),
             None => (None, Costs::of_virtual_time()),
         };
-        let places: Vec<(Option<usize>, Costs)> = runtime.partitions.iter().map(place).collect();
-        for (partition, (_, costs)) in runtime.partitions.iter().zip(&places) {
+        let placements: Vec<(Option<usize>, Costs)> = runtime.partitions.iter().map(place).collect();
+        for (partition, (_, costs)) in runtime.partitions.iter().zip(&placements) {
             partition.host.used.store(0, Ordering::Relaxed);
             partition.host.recent.clear(costs.preemption.unwrap_or(0));
         }
-        let stolen = stolen(&places);
-        let profile = Self { runtime, path: path.to_owned(), tasks: profiles.collect(), places, stolen };
+        let stolen = stolen(&placements);
+        let profile = Self { runtime, path: path.to_owned(), tasks: profiles.collect(), placements, stolen };
         for (slot, task) in slots(runtime).zip(&profile.tasks) {
             // SAFETY: it is cleared when `profile` is dropped or ended, which is when no job can
             // run.
@@ -110,9 +110,9 @@ impl Profile {
     pub(crate) unsafe fn end(self, report: &Report) {
         // SAFETY: no job can run, by this function's contract.
         let figures: Vec<_> = self.tasks.iter().map(|task| unsafe { task.figures() }).collect();
-        let stolen = stolen(&self.places).into_iter().zip(&self.stolen);
+        let stolen = stolen(&self.placements).into_iter().zip(&self.stolen);
         let stolen: Vec<_> = stolen.map(|(after, before)| after?.checked_sub((*before)?)).collect();
-        let text = write::json(self.runtime, &figures, report, &self.places, &stolen).to_string();
+        let text = write::json(self.runtime, &figures, report, &self.placements, &stolen).to_string();
         let path = self.path.display();
         if let Err(error) = punctual_files::write(&self.path, (text + "\n").as_bytes()) {
             return stderr::line(format_args!("the profile could not be written to {path}: {error}"));
@@ -140,8 +140,8 @@ impl Drop for Profile {
 }
 
 /// Returns the time that the host of a virtual machine has taken of these CPUs since boot, in ns.
-fn stolen(places: &[(Option<usize>, Costs)]) -> Vec<Option<u64>> {
-    places.iter().map(|&(cpu, _)| cpu.and_then(interference::stolen)).collect()
+fn stolen(placements: &[(Option<usize>, Costs)]) -> Vec<Option<u64>> {
+    placements.iter().map(|&(cpu, _)| cpu.and_then(interference::stolen)).collect()
 }
 
 /// Runs `f`, which is `idle`.

@@ -16,7 +16,7 @@ pub(super) fn json(
     runtime: &'static Runtime,
     figures: &[Figures],
     report: &Report,
-    places: &[(Option<usize>, Costs)],
+    placements: &[(Option<usize>, Costs)],
     stolen: &[Option<u64>],
 ) -> Json {
     let names: Vec<&str> = tasks(runtime).map(|task| task.name).collect();
@@ -32,10 +32,10 @@ pub(super) fn json(
     let is_global = |partition: &model::Partition| partition.executor == model::Executor::Global;
     let partitions = match runtime.host.model.partitions {
         [one] if is_global(one) => {
-            places.first().into_iter().map(|place| partition(one.name, place, None)).collect()
+            placements.first().into_iter().map(|place| partition(one.name, place, None)).collect()
         }
         _ => {
-            let placed = runtime.partitions.iter().zip(places).zip(stolen);
+            let placed = runtime.partitions.iter().zip(placements).zip(stolen);
             let placed = placed.filter(|((partition, _), _)| partition.model != ThreadModel::Anywhere);
             placed.map(|((of, place), &stolen)| partition(of.name, place, stolen)).collect()
         }

@@ -129,10 +129,11 @@ mod tests {
     #[test]
     fn describes_isolation() {
         assert_eq!(describe(1, false, false), None);
-        let said = |isolated, without_tick| describe(1, isolated, without_tick).expect("there is something");
-        assert!(said(true, false).starts_with("CPU 1 is isolated:"));
-        assert!(said(true, true).ends_with("; it has no tick while only one thread runs on it"));
-        assert!(said(false, true).ends_with("but is not isolated"));
+        let printed =
+            |isolated, without_tick| describe(1, isolated, without_tick).expect("there is something");
+        assert!(printed(true, false).starts_with("CPU 1 is isolated:"));
+        assert!(printed(true, true).ends_with("; it has no tick while only one thread runs on it"));
+        assert!(printed(false, true).ends_with("but is not isolated"));
     }
 
     #[test]

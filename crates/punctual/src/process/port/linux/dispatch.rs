@@ -48,13 +48,13 @@ pub(crate) struct Dispatched {
 }
 
 impl Dispatched {
-    /// Passes the system calls that the thread makes while watched to `look`, which must be
+    /// Passes the system calls that the thread makes while watched to `observer`, which must be
     /// async-signal-safe.
-    pub(crate) fn begin(look: fn(&Call)) -> io::Result<Self> {
+    pub(crate) fn begin(observer: fn(&Call)) -> io::Result<Self> {
         install()?;
         // A blocked SIGSYS would end the process.
         signals::unblock(&[libc::SIGSYS]);
-        let before = LOOK.replace(Some(look));
+        let before = LOOK.replace(Some(observer));
         if before.is_none() {
             let (start, length) = restorer();
             // SAFETY: the byte belongs to the thread, and lives as long as the thread.
@@ -176,7 +176,7 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     // SAFETY: the kernel passes both to a handler with SA_SIGINFO.
     let (code, registers) =
         unsafe { ((*info).si_code, &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs) };
-    let (Some(look), USER_DISPATCH) = (LOOK.get(), code) else {
+    let (Some(observer), USER_DISPATCH) = (LOOK.get(), code) else {
         drop(watch);
         return pass_on(signal, info, context);
     };
@@ -193,7 +193,7 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
         *place = restorer().0 as i64;
         return drop(watch);
     }
-    look(&Call { number, arguments, place: *place as usize });
+    observer(&Call { number, arguments, place: *place as usize });
     if is_called_by_spawner(number) {
         // Repeats the call with the same registers. The thread stays unwatched, because no code of
         // ours runs after the call.

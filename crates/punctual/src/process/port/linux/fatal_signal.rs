@@ -12,7 +12,7 @@ use std::time::Duration;
 use punctual_core::heartbeat::{self, Region};
 
 /// Maximum time that the thread waits for the supervisor.
-const PATIENCE: Duration = Duration::from_secs(2);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 const GLANCE: Duration = Duration::from_millis(2);
 
 /// Null, or a `&'static Region`.
@@ -91,7 +91,7 @@ pub(crate) fn report(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     fault.context.store(context.expose_provenance() as u64, Ordering::Relaxed);
     fault.state.store(heartbeat::WAITING, Ordering::Release);
     let pause = libc::timespec { tv_sec: 0, tv_nsec: GLANCE.as_nanos() as libc::c_long };
-    for _ in 0..PATIENCE.as_millis() / GLANCE.as_millis() {
+    for _ in 0..REPORT_TIMEOUT.as_millis() / GLANCE.as_millis() {
         if fault.state.load(Ordering::Acquire) == heartbeat::SEEN {
             return;
         }

@@ -22,14 +22,14 @@ const TARGET: &str = "punctual";
 ///
 /// Real-time safety: may allocate and block. For ordinary threads, and not after a fault.
 pub fn warn(message: Arguments<'_>) {
-    let said = catch_unwind(AssertUnwindSafe(|| {
+    let printed = catch_unwind(AssertUnwindSafe(|| {
         let has_logger = has_logger();
         if has_logger {
             log::warn!(target: TARGET, "{message}");
         }
         has_logger
     }));
-    match said {
+    match printed {
         Ok(true) => {}
         Ok(false) => stderr::line(message),
         Err(payload) => {

@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn detects_used_memory() {
-        let look = || {
+        let measure = || {
             let stack = Bounds::of_this_thread().expect("the system tells");
             stack.fill();
             let before = stack.used();
@@ -254,7 +254,7 @@ mod tests {
             (stack.size(), before, stack.used())
         };
         let (size, before, used) =
-            std::thread::Builder::new().stack_size(1024 * 1024).spawn(look).unwrap().join().unwrap();
+            std::thread::Builder::new().stack_size(1024 * 1024).spawn(measure).unwrap().join().unwrap();
         // More if the memory was previously the stack of a thread that has ended.
         assert!(size >= 900 * 1024, "{size}");
         assert!(before < 64 * 1024, "{before}");

@@ -102,8 +102,8 @@ impl Mark {
 
 /// Returns the mount point of tracefs, from the usual ones.
 pub(crate) fn find() -> Result<PathBuf, String> {
-    let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-    let files = places.map(|place| Path::new(place).join("trace_marker_raw"));
+    let directories = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+    let files = directories.map(|place| Path::new(place).join("trace_marker_raw"));
     // One without permission may be the right one; opening the file reports the error.
     let there = |path: &&PathBuf| match fs::metadata(path) {
         Ok(_) => true,

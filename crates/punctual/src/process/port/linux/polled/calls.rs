@@ -46,9 +46,9 @@ pub(super) struct Counter {
 impl Counter {
     /// Starts counting the system calls of the calling thread, or returns the reason why it cannot.
     pub(super) fn new() -> Result<Self, &'static str> {
-        let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+        let directories = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
         let event = |place: &&str| fs::read_to_string(format!("{place}/events/raw_syscalls/sys_enter/id"));
-        let found = places.iter().find_map(|place| match event(place) {
+        let found = directories.iter().find_map(|place| match event(place) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             id => Some((place, id)),
         });

@@ -44,9 +44,9 @@ fn play(session: &Session<'_>) -> String {
         let blocked = |rounds_before: usize| {
             // The thread has blocked if it waits and the log has no further entry, and has not if
             // it has logged more. On a busy machine this takes time.
-            let patience = Instant::now() + Duration::from_secs(30);
+            let deadline = Instant::now() + Duration::from_secs(30);
             let got = || log.order().matches("P done").count();
-            while semaphore.waiting() == 0 && got() <= rounds_before && Instant::now() < patience {
+            while semaphore.waiting() == 0 && got() <= rounds_before && Instant::now() < deadline {
                 std::thread::yield_now();
             }
             log.event(if semaphore.waiting() == 1 && got() == rounds_before {

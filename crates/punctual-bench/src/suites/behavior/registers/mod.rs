@@ -55,7 +55,7 @@ const PRESERVED: Rule =
     Rule { slug: "registers", text: arch::TEXT, expected: "all as they were", needs_fifo: false };
 
 /// The time limit of the loop, in case the preemption does not happen.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PREEMPTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The value that the preempting side writes: nonzero.
 const PREEMPTED: u64 = 1;
@@ -126,7 +126,7 @@ fn with_watchdog<R>(flag: &AtomicU64, body: impl FnOnce() -> R) -> R {
     std::thread::scope(|scope| {
         rt::spawn(scope, move || {
             // The other end is dropped when the body has ended.
-            if end.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            if end.recv_timeout(PREEMPTION_TIMEOUT) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
                 flag.compare_exchange(0, NOT_PREEMPTED, Ordering::AcqRel, Ordering::Relaxed).ok();
             }
         });

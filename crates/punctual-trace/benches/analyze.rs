@@ -1,7 +1,7 @@
 //! Measures the whole analysis of a trace on one thread: reading, translation, merging, and
 //! decomposition into jobs.
 //!
-//!     cargo bench -p punctual-trace --bench analyse [-- MILLIONS [TRACE.DAT]]
+//!     cargo bench -p punctual-trace --bench analyze [-- MILLIONS [TRACE.DAT]]
 //!
 //! The trace is the one that `--bench decompose` decomposes, as a file, of 20 million events by
 //! default. It takes about 40 bytes per event twice, in cargo's directory for temporary files, and
@@ -28,22 +28,22 @@ const CPUS: u16 = 4;
 fn main() -> ExitCode {
     let arguments = traces::arguments();
     let millions: u64 = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(20);
-    traces::in_a_directory("analyse", |place| {
+    traces::in_a_directory("analyze", |place| {
         run(place, millions * 1_000_000, arguments.get(1).map(Path::new))
     })
 }
 
 fn run(place: &Path, count: u64, real: Option<&Path>) -> Outcome<()> {
     let file = traces::write(&place.join("rounds"), Scene::Rounds, count, CPUS)?;
-    analyse("generated", &file)?;
+    analyze("generated", &file)?;
     if let Some(real) = real {
-        analyse(&real.display().to_string(), real)?;
+        analyze(&real.display().to_string(), real)?;
     }
     println!("{:42} {:8.1} MB", "peak memory", peak_memory());
     Ok(())
 }
 
-fn analyse(name: &str, file: &Path) -> Outcome<()> {
+fn analyze(name: &str, file: &Path) -> Outcome<()> {
     let threads = Config::default();
     let handlers = Config { handlers: true, ..Config::default() };
     let mut runs: [Vec<Run>; 4] = Default::default();

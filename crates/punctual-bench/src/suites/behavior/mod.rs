@@ -21,7 +21,7 @@ use crate::suite::Registration;
 use log::Seen;
 
 /// Name of the suite.
-pub const NAME: SuiteName = SuiteName("behaviour");
+pub const NAME: SuiteName = SuiteName("behavior");
 
 pub(super) const SUITE: Registration = Registration {
     name: NAME,
@@ -73,7 +73,7 @@ impl Rule {
             (false, true) => Verdict::Failed,
         };
         Check {
-            id: format!("behaviour/{}/{slug}", self.slug),
+            id: format!("behavior/{}/{slug}", self.slug),
             rule: self.text.into(),
             subject: subject.into(),
             verdict,

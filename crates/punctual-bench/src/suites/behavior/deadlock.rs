@@ -16,7 +16,7 @@ use crate::session::{Session, Step};
 use crate::subject::Subject;
 
 /// The time after which a wait counts as a deadlock.
-const PATIENCE: Duration = Duration::from_millis(50);
+const DEADLOCK_TIMEOUT: Duration = Duration::from_millis(50);
 
 pub(super) fn steps() -> Vec<Step> {
     vec![
@@ -90,7 +90,7 @@ fn with_plain_mutexes(session: &Session<'_>) -> Seen {
                 rt::enter(cpu, contend::LOW.into());
                 first.with(|| {
                     both_hold.wait();
-                    second.with_timeout(PATIENCE, || ())
+                    second.with_timeout(DEADLOCK_TIMEOUT, || ())
                 })
             });
             let outcome = rt::join(one);
@@ -99,7 +99,7 @@ fn with_plain_mutexes(session: &Session<'_>) -> Seen {
         });
         seen.add(match outcome {
             Ok(()) => NO_DEADLOCK.expected.into(),
-            Err(TimedOut) => format!("a deadlock, given up after {} ms", PATIENCE.as_millis()),
+            Err(TimedOut) => format!("a deadlock, given up after {} ms", DEADLOCK_TIMEOUT.as_millis()),
         });
     }
     seen

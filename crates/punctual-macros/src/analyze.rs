@@ -147,8 +147,8 @@ impl Analysis {
     /// thread can poll the tasks it wakes.
     pub(crate) fn reactor(&self, app: &App) -> Option<(usize, u8)> {
         let tasks = app.tasks.iter().zip(&self.partition_of_task).filter(|(task, _)| task.is_async());
-        let places = tasks.map(|(task, &partition)| (partition, task.priority));
-        places
+        let placements = tasks.map(|(task, &partition)| (partition, task.priority));
+        placements
             .filter(|&(partition, _)| self.partitions[partition].model != ThreadModel::Polling)
             .max_by_key(|&(_, level)| level)
     }
@@ -431,8 +431,9 @@ mod tests {
             },
         );
         let analysis = Analysis::new(&app);
-        let places: Vec<_> = app.tasks.iter().map(|task| analysis.local_level(&app, &task.handler)).collect();
-        assert_eq!(places, [Some((0, 2)), Some((0, 2)), None, None]);
+        let placements: Vec<_> =
+            app.tasks.iter().map(|task| analysis.local_level(&app, &task.handler)).collect();
+        assert_eq!(placements, [Some((0, 2)), Some((0, 2)), None, None]);
         assert!(!analysis.is_local(&app, 1, 2));
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn steps() -> Vec<Step> {
             session.check(check);
             for (system, slug, seen) in PUBLISHED {
                 session.check(Check {
-                    id: format!("behaviour/{}/published-{slug}", NO_INVERSION.slug),
+                    id: format!("behavior/{}/published-{slug}", NO_INVERSION.slug),
                     rule: NO_INVERSION.text.into(),
                     subject: format!("published: {system}"),
                     verdict: Verdict::Observed,

@@ -28,10 +28,10 @@ const MAX_RESPONSE: u64 = 64;
 /// A task with independent releases that is also only spawned has two valid bounds; the result
 /// contains the lower one.
 #[must_use]
-pub fn analyse(system: &System) -> Analysis {
-    let mut analysis = analyse_releases(system);
+pub fn analyze(system: &System) -> Analysis {
+    let mut analysis = analyze_releases(system);
     let Some(spawned) = with_releases_of_callers(system) else { return analysis };
-    let others = analyse_releases(&spawned).tasks;
+    let others = analyze_releases(&spawned).tasks;
     // Callers may run far more often than the jobs that spawn. A task without a bound in one
     // variant may have one in the other.
     if others.iter().zip(&analysis.tasks).any(|(other, known)| other.is_err() && known.is_ok()) {
@@ -63,7 +63,7 @@ fn with_releases_of_callers(system: &System) -> Option<System> {
 }
 
 /// Bounds every task by its own releases, or by those of its callers if it has no pattern.
-fn analyse_releases(system: &System) -> Analysis {
+fn analyze_releases(system: &System) -> Analysis {
     let mut responses: Vec<Result<Nanos, NoBound>> = vec![Ok(0); system.tasks.len()];
     let mut ends = vec![None; system.tasks.len()];
     let longest = longest_response(system);
@@ -105,7 +105,7 @@ pub fn of_run(system: &System, analysis: &Analysis) -> Vec<Option<Nanos>> {
         profiling.job.saturating_sub(profiling.before_end)
     };
     // Work after the end of a job counts in its own bound too, at the very end.
-    let bounds = analyse(&profiled).tasks;
+    let bounds = analyze(&profiled).tasks;
     let bounds = bounds.iter().zip(&system.tasks);
     bounds.map(|(outcome, task)| response(outcome).map(|it| it.saturating_sub(after_end(task)))).collect()
 }
@@ -134,7 +134,7 @@ fn depends_on_responses(system: &System) -> bool {
 
 /// Returns a task whose deadline is not proven to be met, if any; checks the task `first` first.
 ///
-/// Stops at the first such task, and is then faster than [`analyse`]. A task whose bound is
+/// Stops at the first such task, and is then faster than [`analyze`]. A task whose bound is
 /// [too long](NoBound::TooLong) to be computed may still be proven to meet its deadline.
 #[must_use]
 pub fn first_miss(system: &System, first: Option<usize>) -> Option<usize> {
@@ -203,13 +203,13 @@ impl Found {
             |task: &Task| matches!(system.partitions[task.partition].executor, Executor::Global { .. });
         let depends = |task: &Task| !task.spawns.is_empty() || task.suspension.is_some() && is_global(task);
         let found = if system.tasks.iter().any(depends) { None } else { Self::of_suspending(system) };
-        found.unwrap_or_else(|| Self::All(analyse(system)))
+        found.unwrap_or_else(|| Self::All(analyze(system)))
     }
 
     /// Bounds the tasks that suspend themselves, whose responses are the only ones that others
     /// depend on in a system without spawns; `None` if they grow for too many rounds.
     ///
-    /// The responses are those of [`analyse_releases`], whose rounds bound all tasks.
+    /// The responses are those of [`analyze_releases`], whose rounds bound all tasks.
     fn of_suspending(system: &System) -> Option<Self> {
         let tasks = system.tasks.iter().enumerate();
         let suspending: Vec<usize> =

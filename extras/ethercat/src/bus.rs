@@ -9,7 +9,7 @@
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant as StdInstant};
 
 use ethercrab::error::Error;
 use ethercrab::subdevice_group::{CycleInfo, DcConfiguration, HasDc, Op};
@@ -17,6 +17,8 @@ use ethercrab::{
     Command, DcSync, DefaultLock, MainDevice, MainDeviceConfig, PduRx, PduStorage, PduTx, RegisterAddress,
     RetryBehaviour, SubDeviceGroup, SubDeviceState, Timeouts, TxRxResponse,
 };
+
+use punctual::Instant;
 
 use crate::link::{Link, MAX_FRAME_BYTES};
 use crate::timer;
@@ -83,6 +85,17 @@ impl From<Error> for StartError {
     }
 }
 
+/// A frame's passage of the reference clock.
+#[derive(Debug, Clone, Copy)]
+pub struct Passage {
+    /// Instant at which the frame was sent.
+    pub sent_at: Instant,
+    /// Time of the distributed clocks at the passage, in nanoseconds.
+    pub system_time_ns: u64,
+    /// Time since the last SYNC0, in nanoseconds.
+    pub phase_ns: u64,
+}
+
 /// Reason why an exchange of process data is without result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -137,6 +150,7 @@ pub struct Bus {
     group: &'static Group,
     exchange: Box<dyn Exchange>,
     phase: Phase,
+    sent_at: Instant,
     expected: u16,
     /// Frames that belong to no exchange, as late ones.
     unexpected: u64,
@@ -195,9 +209,9 @@ impl Ends {
         future: impl Future<Output = Result<T, StartError>>,
         limit: Duration,
     ) -> Result<T, StartError> {
-        let end = Instant::now() + limit;
+        let end = StdInstant::now() + limit;
         let mut future = pin!(future);
-        while Instant::now() < end {
+        while StdInstant::now() < end {
             timer::advance();
             let context = &mut Context::from_waker(Waker::noop());
             if let Poll::Ready(result) = future.as_mut().poll(context) {
@@ -235,7 +249,16 @@ impl Bus {
         let create = || group.tx_rx_dc(main);
         let exchange = Box::new(Slot { create, future: Box::pin(None) });
         let expected = COUNTER_PER_SUBDEVICE * group.len() as u16;
-        Ok(Self { ends, main, group, exchange, phase: Phase::Idle, expected, unexpected: 0 })
+        Ok(Self {
+            ends,
+            main,
+            group,
+            exchange,
+            phase: Phase::Idle,
+            sent_at: Instant::from_ticks(0),
+            expected,
+            unexpected: 0,
+        })
     }
 
     /// Number of SubDevices.
@@ -263,6 +286,7 @@ impl Bus {
             self.phase = Phase::Starting(0);
         }
         self.exchange.start();
+        self.sent_at = punctual::now();
         // The first poll creates the frame. One that the interface does not take now is not sent
         // later.
         if self.exchange.poll().is_ready() || !self.ends.send() {
@@ -270,15 +294,14 @@ impl Bus {
         }
     }
 
-    /// Ends the exchange, passes the inputs of each SubDevice to `inputs`, and returns the time of
-    /// the distributed clocks at which the frame passed the reference; `None` until all SubDevices
-    /// have reached OP.
+    /// Ends the exchange, passes the inputs of each SubDevice to `inputs`, and returns the
+    /// frame's passage of the reference clock; `None` until all SubDevices have reached OP.
     ///
     /// Real-time safety: a few system calls, which do not wait.
     ///
     /// # Errors
     /// See [`Fault`].
-    pub fn receive(&mut self, mut inputs: impl FnMut(usize, &[u8])) -> Result<Option<CycleInfo>, Fault> {
+    pub fn receive(&mut self, mut inputs: impl FnMut(usize, &[u8])) -> Result<Option<Passage>, Fault> {
         // An interface that is down has no frames.
         self.unexpected += self.ends.receive().unwrap_or(0);
         if self.phase == Phase::Idle {
@@ -305,7 +328,9 @@ impl Bus {
         for (index, subdevice) in self.group.iter(self.main).enumerate() {
             inputs(index, &subdevice.inputs_raw());
         }
-        Ok(Some(response.extra))
+        let CycleInfo { dc_system_time: system_time_ns, cycle_start_offset, .. } = response.extra;
+        let phase_ns = cycle_start_offset.as_nanos() as u64;
+        Ok(Some(Passage { sent_at: self.sent_at, system_time_ns, phase_ns }))
     }
 
     /// Sets all outputs to zero, and requests Init of all SubDevices. Waits at most
@@ -321,7 +346,7 @@ impl Bus {
 
 /// Finds the SubDevices, aligns their clocks, brings them to SafeOp and requests OP.
 async fn operate(main: &'static MainDevice<'static>, period: Duration) -> Result<Group, StartError> {
-    let start = Instant::now();
+    let start = StdInstant::now();
     let now = move || start.elapsed().as_nanos().try_into().unwrap_or(u64::MAX);
     let probe = Command::brd(RegisterAddress::Type.into()).ignore_wkc().receive::<u8>(main);
     if probe.await.unwrap_or(0) == 0 {

@@ -4,7 +4,8 @@
 //! one sent, computes the outputs from its inputs, and sends the next frame, so inputs are one
 //! period old and a job never waits for the network: [`link::RawSocket`] hands frames to the driver
 //! and fetches them without blocking, and no other thread takes part. SYNC0 of the distributed
-//! clocks has the same period; [`Counts::phase_ns`] is the position of the grid in it.
+//! clocks has the same period, and the grid follows it at a distance of [`PHASE`]: each frame
+//! carries the time of the reference, which the job records for [`DISTRIBUTED_CLOCK`].
 //!
 //! Faults are counted by kind ([`bus::Fault`]). A lost frame is repeated with the next one;
 //! [`MAX_LOST`] in a row, a wrong working counter or a SubDevice that leaves OP disable all drives
@@ -24,10 +25,16 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
 use bus::{Fault, MAX_SUBDEVICES};
+use punctual::ExternalClock;
 use simulated::esc::ENABLE;
 
 /// Period of the exchange and of SYNC0.
 pub const PERIOD: punctual::Duration = punctual::Duration::from_millis(2);
+/// Time from SYNC0 to the release of a job: frames pass the drives in the middle between two
+/// pulses.
+pub const PHASE: punctual::Duration = punctual::Duration::from_millis(1);
+/// Clock of the drives, which the grid follows.
+pub static DISTRIBUTED_CLOCK: ExternalClock = ExternalClock::new();
 /// Lost frames in a row, after which the app stops.
 pub const MAX_LOST: u32 = 5;
 /// Highest velocity, in increments of the encoder per SYNC0.
@@ -90,8 +97,12 @@ pub mod app {
     use std::sync::Arc;
     use std::sync::atomic::Ordering::Relaxed;
 
+    use punctual::ClockSource;
+
     use super::bus::{Bus, Fault, MAX_SUBDEVICES};
-    use super::{Counts, MAX_LOST, MAX_VELOCITY, PERIOD, read_position, write_outputs};
+    use super::{
+        Counts, DISTRIBUTED_CLOCK, MAX_LOST, MAX_VELOCITY, PERIOD, PHASE, read_position, write_outputs,
+    };
 
     #[shared]
     struct Shared {}
@@ -99,6 +110,7 @@ pub mod app {
     #[local]
     struct Local {
         bus: Bus,
+        clock: ClockSource,
         counts: Arc<Counts>,
         goal: i32,
         cycles: u64,
@@ -106,20 +118,24 @@ pub mod app {
 
     #[init]
     fn init(_: init::Context, bus: Bus, counts: Arc<Counts>, goal: i32, cycles: u64) -> (Shared, Local) {
-        (Shared {}, Local { bus, counts, goal, cycles })
+        let clock = DISTRIBUTED_CLOCK.source().expect("the last run has dropped its source");
+        (Shared {}, Local { bus, clock, counts, goal, cycles })
     }
 
     #[task(
         period = PERIOD,
+        offset = PHASE,
+        clock = DISTRIBUTED_CLOCK,
         priority = 1,
         local = [
-            bus, counts, goal, cycles,
+            bus, clock, counts, goal, cycles,
             positions: [i32; MAX_SUBDEVICES] = [0; MAX_SUBDEVICES],
             lost_in_a_row: u32 = 0,
         ],
     )]
     fn cycle(cx: cycle::Context) {
-        let cycle::LocalResources { bus, counts, goal, cycles, positions, lost_in_a_row, .. } = cx.local;
+        let cycle::LocalResources { bus, clock, counts, goal, cycles, positions, lost_in_a_row, .. } =
+            cx.local;
         let result = bus.receive(|index, inputs| {
             if let Some(position) = read_position(inputs) {
                 positions[index] = position;
@@ -128,10 +144,13 @@ pub mod app {
         });
         let mut is_operational = true;
         match result {
-            Ok(Some(info)) => {
+            Ok(Some(passage)) => {
                 *lost_in_a_row = 0;
                 counts.exchanges.fetch_add(1, Relaxed);
-                counts.phase_ns.store(info.cycle_start_offset.as_nanos() as u64, Relaxed);
+                counts.phase_ns.store(passage.phase_ns, Relaxed);
+                // The frame needs some microseconds to the reference: the constant part of the
+                // phase.
+                let _ = clock.record(passage.sent_at, passage.system_time_ns);
             }
             // The drives are reaching OP.
             Ok(None) => is_operational = false,
@@ -170,6 +189,7 @@ mod tests {
 
     use ethercrab::SubDeviceState;
     use punctual::Config;
+    use punctual::report::ClockState;
 
     use super::*;
     use crate::bus::{Bus, StartError};
@@ -229,6 +249,21 @@ mod tests {
         assert!(counts.positions[1].load(Relaxed).abs_diff(GOAL) <= 2, "{counts:?}");
         let network = lock(&network);
         assert!(network.drives().iter().all(|drive| drive.state() == AlState::Init));
+    }
+
+    #[test]
+    fn locks_grid_to_distributed_clocks() {
+        let (network, bus) = start(2);
+        let counts = Arc::<Counts>::default();
+        let config = Config::new().virtual_time().until(Duration::from_secs(60));
+        let report = app::run(config, bus.unwrap(), Arc::clone(&counts), GOAL, 3_000).unwrap();
+        drop(network);
+        let clock = report.task("cycle").and_then(|task| task.clock).unwrap();
+        assert_eq!(clock.state, ClockState::Locked, "{clock:?}");
+        // The quartz of the reference is 30 ppm fast.
+        assert!(clock.drift_ppb.unwrap().abs_diff(30_000) < 500, "{clock:?}");
+        let phase = counts.phase_ns.load(Relaxed);
+        assert!(phase.abs_diff(PHASE.as_nanos()) < 1_000, "{phase} ns");
     }
 
     #[test]

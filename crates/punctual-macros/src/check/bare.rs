@@ -143,7 +143,7 @@ mod tests {
             #[shared] struct Shared {}
             #[task(period = 1.millis(), clock = PTP)] fn t(cx: t::Context) {}
         };
-        let clock = said(TokenStream::new(), clock);
+        let clock = printed(TokenStream::new(), clock);
         assert!(clock.len() == 1 && clock[0].contains("remove `clock`"), "{clock:?}");
     }
 

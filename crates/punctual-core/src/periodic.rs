@@ -27,8 +27,8 @@ pub enum Reaction {
     Call(fn()),
 }
 
-/// The part of a period by which [`Periodic::set_distance`] moves a grid point at most: 0.1 %, which
-/// is 1000 ppm.
+/// The part of a period by which [`Periodic::set_distance`] moves a grid point at most: 0.1 %,
+/// which is 1000 ppm.
 pub const MAX_ADJUSTMENT: u64 = 1_000;
 
 /// One task's grid of releases.
@@ -132,7 +132,8 @@ impl Periodic {
     pub fn set_distance(&self, distance: Duration) -> Duration {
         let most = self.period / MAX_ADJUSTMENT;
         let applied = distance.as_ticks().clamp(self.period - most, self.period.saturating_add(most));
-        // Relaxed: the number publishes nothing else, and a release may still apply the previous one.
+        // Relaxed: the number publishes nothing else, and a release may still apply the previous
+        // one.
         self.distance.store(applied, Ordering::Relaxed);
         Duration::from_ticks(applied)
     }
@@ -142,7 +143,8 @@ impl Periodic {
         Duration::from_ticks(self.distance.load(Ordering::Relaxed))
     }
 
-    /// Returns the shortest distance that [`set_distance`](Self::set_distance) permits for a period.
+    /// Returns the shortest distance that [`set_distance`](Self::set_distance) permits for a
+    /// period.
     #[must_use]
     pub const fn shortest(period: Duration) -> Duration {
         Duration::from_ticks(period.as_ticks() - period.as_ticks() / MAX_ADJUSTMENT)

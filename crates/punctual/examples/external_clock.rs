@@ -1,9 +1,9 @@
 //! `clock` locks the grid of a task to another clock than the machine's.
 //!
 //! `read` passes readings of the clock to its source. The clock is simulated: it runs 50 ppm faster
-//! than the machine's, and begins 0.25 ms after it. `punctual::io::clock` reads a PTP hardware clock
-//! instead, on a thread of `punctual::background`; a task that exchanges frames by EtherCAT knows
-//! the distributed clock anyway.
+//! than the machine's, and begins 0.25 ms after it. `punctual::io::clock` reads a PTP hardware
+//! clock instead, on a thread of `punctual::background`; a task that exchanges frames by EtherCAT
+//! knows the distributed clock anyway.
 //!
 //! At each release the grid moves by at most 0.1 % of the period, so `control` needs up to 0.5 s
 //! until its releases are at the milliseconds of the clock. The report shows drift and phase error.

@@ -2,8 +2,8 @@
 //!
 //! The grid points are fixed up to the next one. So the distance to the one after it is the only
 //! correction: it is chosen such that this grid point is a multiple of the period on the external
-//! clock, plus the offset, or as close to it as the limits of the grid permit. The filter is that of
-//! the estimate; the grid adds none.
+//! clock, plus the offset, or as close to it as the limits of the grid permit. The filter is that
+//! of the estimate; the grid adds none.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};

@@ -1,14 +1,15 @@
 //! External clocks: the grid of a periodic task follows a clock other than the machine's.
 //!
 //! A PTP hardware clock, the distributed clock of an EtherCAT segment and the sample clock of a
-//! sound card run faster or slower than the clock of the machine, by up to some 100 ppm. A task with
-//! `clock = CLOCK` is released at the multiples of its period *on that clock*, plus its offset.
+//! sound card run faster or slower than the clock of the machine, by up to some 100 ppm. A task
+//! with `clock = CLOCK` is released at the multiples of its period *on that clock*, plus its
+//! offset.
 //!
 //! An ordinary thread, or a task that knows the external time anyway, passes readings to the clock
 //! through its only [`ClockSource`]. A reading is an instant of [`now`](crate::now) with the
-//! external time at that instant. A proportional-integral servo in the source estimates the external
-//! time and its drift. After each job the task compares its next grid point with the estimate, and
-//! sets the distance to the one after that.
+//! external time at that instant. A proportional-integral servo in the source estimates the
+//! external time and its drift. After each job the task compares its next grid point with the
+//! estimate, and sets the distance to the one after that.
 //!
 //! ```
 //! use punctual::{ClockSource, ExternalClock};
@@ -81,8 +82,8 @@ use punctual_sync::asynch::watch::{Watch, WatchWriter};
 pub use self::discipline::Discipline;
 use self::servo::{Estimate, Servo};
 
-/// Slots of the cell with the estimate: the source, the current value, and 14 tasks that read at the
-/// same time on different CPUs. A further one keeps its rate until its next job.
+/// Slots of the cell with the estimate: the source, the current value, and 14 tasks that read at
+/// the same time on different CPUs. A further one keeps its rate until its next job.
 const SLOTS: usize = 16;
 
 /// A clock that the grids of periodic tasks follow; see the [module](self).
@@ -187,16 +188,16 @@ impl ClockSource {
     /// Adds a reading: the external time, in ns since any origin, at the instant `at` of the app's
     /// clock ([`now`](crate::now)).
     ///
-    /// Readings need no fixed interval. Delay between the two parts of a reading is a constant phase
-    /// error that the servo cannot detect: compensate it. Readings of an instant over a second after
-    /// the next release, such as those of a foreign clock, have no effect.
+    /// Readings need no fixed interval. Delay between the two parts of a reading is a constant
+    /// phase error that the servo cannot detect: compensate it. Readings of an instant over a
+    /// second after the next release, such as those of a foreign clock, have no effect.
     ///
-    /// Real-time safety: integer arithmetic and atomic operations; does not allocate, block or enter
-    /// the kernel.
+    /// Real-time safety: integer arithmetic and atomic operations; does not allocate, block or
+    /// enter the kernel.
     ///
     /// # Errors
-    /// [`StaleReading`] if `at` is not later than that of the previous reading, which then stays the
-    /// last one.
+    /// [`StaleReading`] if `at` is not later than that of the previous reading, which then stays
+    /// the last one.
     pub fn record(&mut self, at: Instant, external_ns: u64) -> Result<(), StaleReading> {
         let run = self.clock.run.load(Ordering::Relaxed);
         if self.run != run {

@@ -1,8 +1,8 @@
 //! The servo: estimates an external clock from its readings.
 //!
-//! A proportional-integral controller, as in `pi.c` of linuxptp (R. Cochran), for the offset between
-//! a reading and the estimate: the proportional gain corrects the time, the integral gain the rate.
-//! Its gains begin as those of a least-squares line through all readings so far, the
+//! A proportional-integral controller, as in `pi.c` of linuxptp (R. Cochran), for the offset
+//! between a reading and the estimate: the proportional gain corrects the time, the integral gain
+//! the rate. Its gains begin as those of a least-squares line through all readings so far, the
 //! expanding-memory filter of E. Brookner, *Tracking and Kalman Filtering Made Easy*, Wiley 1998,
 //! section 1.2.10, and stay as they are after [`MEMORY`] readings. So the rate is known after few
 //! readings, and noise of a reading moves the estimate by 12 % of itself afterwards, with a damping

@@ -153,7 +153,7 @@ mod tests {
         let count = golden::examples().unwrap().len();
         let run = count - excluded.iter().map(|row| row.examples.len()).sum::<usize>();
         assert!(page.contains(&format!("compiles {run} of the {count} examples")), "{run} of {count}");
-        assert!(page.contains(&format!("The other {} need services of Linux", count - run)));
+        assert!(page.contains(&format!("The other {} need Linux", count - run)));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Instructions for publishing, for broadcasting to transports and for reading parameters, by
-//! valgrind's callgrind: independent of other load.
+//! Instructions for publishing and for reading parameters, by valgrind's callgrind: independent of
+//! other load.
 //!
 //! `cargo bench -p punctual-bridge --bench instructions`. Each figure is the difference of two runs
 //! with different numbers of operations, divided by the difference of these numbers; it includes
@@ -8,7 +8,6 @@
 use std::env;
 use std::hint::black_box;
 use std::process::Command;
-use std::sync::atomic::AtomicU64;
 
 use punctual::Instant;
 use punctual_bridge::message::Layout;
@@ -16,7 +15,6 @@ use punctual_bridge::{
     Incoming, IncomingReader, Message, Parameters, Publisher, Topic, Tunable, TunableReader,
 };
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
-use punctual_sync::shared::{BroadcastLayout, BroadcastReader, BroadcastWriter};
 
 /// 64 bytes.
 #[derive(Clone, Copy, Message)]
@@ -57,14 +55,12 @@ static WANTED: Incoming<State> = Incoming::new("/wanted", State { values: [0.0; 
 
 type Measure = fn(u64);
 
-const ROWS: [(&str, Measure); 7] = [
+const ROWS: [(&str, Measure); 5] = [
     ("publish 64 bytes", |times| publish(ROOMY.publisher().expect("it is free"), times)),
     ("publish 64 bytes into a full ring", |times| publish(FULL.publisher().expect("it is free"), times)),
     ("read 64 bytes of parameters", |times| read(GAINS.reader().expect("it is free"), times)),
     ("read 64 received bytes", |times| read_times(WANTED.reader().expect("it is free"), times)),
     ("receive 64 bytes, and read them", take),
-    ("broadcast 64 bytes", |times| broadcast(times, false)),
-    ("broadcast 64 bytes, and read them", |times| broadcast(times, true)),
 ];
 
 #[inline(never)]
@@ -98,23 +94,6 @@ fn take(times: u64) {
     for _ in 0..times {
         end.take(black_box(&bytes), Layout::Cdr, &"a benchmark").expect("it is a message");
         black_box(reader.read());
-    }
-}
-
-/// In a real app the bridge's thread publishes, and a transport reads.
-#[inline(never)]
-fn broadcast(times: u64, is_read: bool) {
-    let layout = BroadcastLayout::new(1024, 64).expect("1024 is a power of two");
-    let memory: Vec<AtomicU64> = (0..layout.words()).map(|_| AtomicU64::new(0)).collect();
-    let mut writer = BroadcastWriter::new(&memory, layout).expect("the memory is long enough");
-    let mut reader = BroadcastReader::new(&memory, layout).expect("the memory is long enough");
-    let (bytes, mut buffer) = ([7; 64], [0; 8]);
-    for number in 0..times {
-        let instant = Instant::from_ticks(number);
-        writer.publish(instant, number as u32, black_box(&bytes)).expect("it is short enough");
-        if is_read {
-            black_box(reader.read(&mut buffer));
-        }
     }
 }
 

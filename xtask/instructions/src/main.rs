@@ -1,7 +1,7 @@
 //! Operations whose instructions `cargo xtask check instructions` counts: runs one of them a given
 //! number of times.
 //!
-//! The apps are those of the benchmark `executor`, in virtual time. Without arguments the program
+//! The apps are those of the benchmark `executor`, in virtual time; a broadcast needs no app. Without arguments the program
 //! prints the names of the rows; with a row and a number it runs that row.
 
 use std::env;
@@ -11,6 +11,7 @@ use std::process::ExitCode;
 #[path = "../../../crates/punctual/benches/support/apps.rs"]
 mod apps;
 mod back;
+mod broadcast;
 
 use apps::Operation;
 use punctual::Config;
@@ -30,7 +31,7 @@ app!(
 
 type Measure = fn(Config, Operation, u64) -> std::time::Duration;
 
-const ROWS: [(&str, Operation, Measure); 17] = [
+const ROWS: [(&str, Operation, Measure); 19] = [
     ("spawn to run, same level", Operation::SameLevel, plain::measure),
     ("spawn to run, same level, 100 tasks", Operation::SameLevel, many::measure),
     ("spawn to run, same level, 1000 timers armed", Operation::SameLevelTimed(1000), plain::measure),
@@ -48,6 +49,12 @@ const ROWS: [(&str, Operation, Measure); 17] = [
     ("spawn to run, higher level, could be profiled", Operation::HigherLevel, profile::measure),
     ("lock + unlock, shared with a higher task, could be profiled", Operation::Lock, profile::measure),
     ("lock + unlock, shared with nobody, could be profiled", Operation::LockAlone, profile::measure),
+    ("publish 64 bytes to a broadcast", Operation::Other(broadcast::publish), broadcast::measure),
+    (
+        "publish 64 bytes to a broadcast, and read them",
+        Operation::Other(broadcast::publish_and_read),
+        broadcast::measure,
+    ),
 ];
 
 fn main() -> ExitCode {

@@ -84,7 +84,8 @@ const MAX_DISTANCE: u64 = u64::MAX / 2;
 /// The number and the size of the slots of a broadcast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BroadcastLayout {
-    capacity: usize,
+    /// The capacity less 1: selects the slot of a position.
+    mask: usize,
     max_bytes: usize,
     /// The size of a slot, which would otherwise be computed for each message.
     slot_words: usize,
@@ -100,7 +101,7 @@ impl BroadcastLayout {
             return None;
         }
         let slot_words = SLOT_HEADER + max_bytes.div_ceil(size_of::<u64>());
-        let layout = Self { capacity, max_bytes, slot_words };
+        let layout = Self { mask: capacity - 1, max_bytes, slot_words };
         let Some(slots) = capacity.checked_mul(slot_words) else { return None };
         let Some(words) = slots.checked_add(SLOTS_AT) else { return None };
         if words > isize::MAX as usize / size_of::<u64>() { None } else { Some(layout) }
@@ -108,12 +109,12 @@ impl BroadcastLayout {
 
     /// Returns the required memory in words of 64 bits.
     pub const fn words(self) -> usize {
-        SLOTS_AT + self.capacity * self.slot_words
+        SLOTS_AT + self.capacity() * self.slot_words
     }
 
     /// Returns the number of slots.
     pub const fn capacity(self) -> usize {
-        self.capacity
+        self.mask + 1
     }
 
     /// Returns the maximum length of a message, in bytes.
@@ -126,12 +127,16 @@ impl BroadcastLayout {
         self.slot_words - SLOT_HEADER
     }
 
-    /// Returns the slot of `position`, if `slots` has the layout's size.
+    /// Returns the slot of `position`.
+    ///
+    /// # Safety
+    /// `slots` comes from [`split`](Self::split).
     #[inline(always)]
-    fn slot(self, slots: &[AtomicU64], position: u64) -> Option<&[AtomicU64]> {
-        let start = (position as usize & (self.capacity - 1)) * self.slot_words;
-        // The size was checked at the creation, so the sum does not wrap.
-        slots.get(start..start.wrapping_add(self.slot_words))
+    unsafe fn slot(self, slots: &[AtomicU64], position: u64) -> &[AtomicU64] {
+        let start = (position as usize & self.mask) * self.slot_words;
+        // SAFETY: the capacity is a power of two, so the index of the slot is below it; and `split`
+        // has returned the words of all slots, whose number does not wrap.
+        unsafe { slots.get_unchecked(start..start.unchecked_add(self.slot_words)) }
     }
 
     /// Splits `memory` into the tail and the slots; `None` if it is too short.
@@ -185,15 +190,18 @@ impl<'a> BroadcastWriter<'a> {
         if message.len() > self.layout.max_bytes {
             return Err(MessageTooLong);
         }
-        let Some([stamp, length, words @ ..]) = self.layout.slot(self.slots, self.next) else {
-            return Err(MessageTooLong);
-        };
+        // SAFETY: the slots come from `split`.
+        let slot = unsafe { self.layout.slot(self.slots, self.next) };
+        // A single comparison, which covers the header and each word of the message.
+        let used = SLOT_HEADER + message.len().div_ceil(size_of::<u64>());
+        let Some([stamp, length, words @ ..]) = slot.get(..used) else { return Err(MessageTooLong) };
         // B1: the store of `next` to the tail, by the previous call, precedes the stores to the
         // slot. Pairs with the acquire fence in `BroadcastReader::copy`.
         fence(Ordering::Release);
         stamp.store(instant.as_ticks(), Ordering::Relaxed);
         length.store(u64::from(sequence) | (message.len() as u64) << 32, Ordering::Relaxed);
-        store(words, message);
+        // SAFETY: as above.
+        unsafe { store(words, message) };
         self.next = self.next.wrapping_add(1);
         // B2: release: a reader that sees this tail sees the slot. Pairs with the acquire fence in
         // `BroadcastReader::tail`.
@@ -207,27 +215,45 @@ impl<'a> BroadcastWriter<'a> {
     }
 }
 
-/// Stores `bytes` in the first words, by one relaxed store per word: readers may load them
-/// concurrently.
+/// Stores `bytes` in the words, by one relaxed store per word: readers may load them concurrently.
+///
+/// # Safety
+/// There are as many words as the bytes need.
 #[inline(always)]
-fn store(mut words: &[AtomicU64], bytes: &[u8]) {
-    let (whole, rest) = bytes.as_chunks::<8>();
-    // Eight at a time: the loop would cost more than the stores.
-    let (batches, whole) = whole.as_chunks::<8>();
-    for batch in batches {
-        let Some((to, next)) = words.split_first_chunk::<8>() else { return };
-        for (word, &bytes) in to.iter().zip(batch) {
-            word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+unsafe fn store(words: &[AtomicU64], bytes: &[u8]) {
+    /// Stores as many batches of bytes as there are, each without a loop.
+    ///
+    /// # Safety
+    /// As for [`store`], where the words begin at `to`.
+    #[inline(always)]
+    unsafe fn batches<const BYTES: usize>(to: &mut *const AtomicU64, bytes: &mut &[u8]) {
+        while let Some((batch, rest)) = bytes.split_first_chunk::<BYTES>() {
+            for &word in batch.as_chunks::<8>().0 {
+                // SAFETY: by this function's contract.
+                unsafe {
+                    (**to).store(u64::from_ne_bytes(word), Ordering::Relaxed);
+                    *to = to.add(1);
+                }
+            }
+            *bytes = rest;
         }
-        words = next;
     }
-    for (word, &bytes) in words.iter().zip(whole) {
-        word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
-    }
-    if let Some(word) = words.get(whole.len()).filter(|_| !rest.is_empty()) {
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        word.store(u64::from_ne_bytes(last), Ordering::Relaxed);
+
+    let (mut to, mut rest) = (words.as_ptr(), bytes);
+    // SAFETY: by this function's contract.
+    unsafe {
+        batches::<64>(&mut to, &mut rest);
+        if rest.is_empty() {
+            return;
+        }
+        batches::<32>(&mut to, &mut rest);
+        batches::<16>(&mut to, &mut rest);
+        batches::<8>(&mut to, &mut rest);
+        if !rest.is_empty() {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            (*to).store(u64::from_ne_bytes(last), Ordering::Relaxed);
+        }
     }
 }
 
@@ -327,7 +353,7 @@ impl<'a> BroadcastReader<'a> {
     fn advance(&mut self) -> bool {
         let tail = self.tail();
         let unread = tail.wrapping_sub(self.cursor);
-        if unread >= self.layout.capacity as u64 {
+        if unread > self.layout.mask as u64 {
             return self.skip(tail, unread);
         }
         unread > 0
@@ -343,7 +369,7 @@ impl<'a> BroadcastReader<'a> {
         }
         // The writer may be changing the oldest slot. An eighth of the capacity is skipped as well,
         // or the next message would soon be overwritten, too.
-        let capacity = self.layout.capacity as u64;
+        let capacity = self.layout.capacity() as u64;
         let skipped = unread - capacity + capacity / 8 + 1;
         self.lost = self.lost.wrapping_add(skipped);
         self.cursor = self.cursor.wrapping_add(skipped);
@@ -353,9 +379,9 @@ impl<'a> BroadcastReader<'a> {
     /// Copies the message at the cursor, below the tail.
     #[inline(always)]
     fn copy(&self, buffer: &mut [u64]) -> Copied {
-        let Some([stamp, length, words @ ..]) = self.layout.slot(self.slots, self.cursor) else {
-            return Copied::Malformed;
-        };
+        // SAFETY: the slots come from `split`.
+        let slot = unsafe { self.layout.slot(self.slots, self.cursor) };
+        let [stamp, length, words @ ..] = slot else { return Copied::Malformed };
         let instant = stamp.load(Ordering::Relaxed);
         let length = length.load(Ordering::Relaxed);
         let (sequence, length) = (length as u32, (length >> 32) as usize);
@@ -370,7 +396,7 @@ impl<'a> BroadcastReader<'a> {
         // beyond this message. Pairs with the release fence in `BroadcastWriter::publish`.
         fence(Ordering::Acquire);
         let tail = self.tail.load(Ordering::Relaxed);
-        if tail.wrapping_sub(self.cursor) >= self.layout.capacity as u64 {
+        if tail.wrapping_sub(self.cursor) > self.layout.mask as u64 {
             Copied::Overwritten
         } else if fits {
             Copied::Complete { instant, sequence, length }

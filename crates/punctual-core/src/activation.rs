@@ -5,12 +5,13 @@
 //! queuing differs. Any number of wakers may fire at any time, from any thread, even for an
 //! instance that has completed; and every wake must be followed by a poll.
 //!
-//! The state is a word of four bits:
+//! The state is a word of four bits. It is 0 if the instance waits, so that a waker tests this and
+//! other conditions by one comparison.
 //!
 //! | bit | set by | cleared by |
 //! |---|---|---|
-//! | `CLAIMED` | the spawner, before it creates the future | the level's runner, after dropping the future |
-//! | `ALIVE` | the spawner, when the future exists | the level's runner, before dropping the future |
+//! | `UNCLAIMED` | the level's runner, after dropping the future | the spawner, before it creates the future |
+//! | `ABSENT` | the level's runner, before dropping the future | the spawner, when the future exists |
 //! | `QUEUED` | a spawner or waker, which then queues the node | the level's runner, before it polls |
 //! | `RETIRED` | the one thread that runs a local level, at its end | [`reset`](Activation::reset) |
 //!
@@ -18,10 +19,10 @@
 //! no bit.
 //!
 //! Invariants: the node is queued, or about to be, if and only if `QUEUED` is set; only the
-//! claimant accesses the future before `ALIVE`, and only the level's runner after it. If the
-//! instance completes while its node is queued, the poll finds no instance, or the next one. A
-//! retired instance is no longer polled; its storage belongs to the retiring thread if `ALIVE` was
-//! set by then, and otherwise stays as the spawner left it.
+//! claimant accesses the future while it is `ABSENT`, and only the level's runner after that. If
+//! the instance completes while its node is queued, the poll finds no instance, or the next one. A
+//! retired instance is no longer polled; its storage belongs to the retiring thread unless the
+//! future was `ABSENT`, and then stays as the spawner left it.
 //!
 //! Real-time safety: one atomic read-modify-write each; nothing allocates, blocks or enters the
 //! kernel.
@@ -29,10 +30,13 @@
 use crate::atomic::{AtomicU32, Ordering, const_new};
 use crate::level::Level;
 
-const CLAIMED: u32 = 1;
-const ALIVE: u32 = 2;
+const UNCLAIMED: u32 = 1;
+const ABSENT: u32 = 2;
 const QUEUED: u32 = 4;
 const RETIRED: u32 = 8;
+
+/// No instance.
+const NONE: u32 = UNCLAIMED | ABSENT;
 
 /// The state of an async task's instance, and its node in the level's queue.
 #[derive(Debug)]
@@ -46,7 +50,7 @@ impl Activation {
     const_new! {
         /// Creates an activation without an instance; `node` is its node in `level`.
         pub fn new(level: &'static Level, node: u32) -> Self {
-            Self { level, node, state: AtomicU32::new(0) }
+            Self { level, node, state: AtomicU32::new(NONE) }
         }
     }
 
@@ -75,22 +79,30 @@ impl Activation {
     #[inline]
     pub fn claim(&self) -> bool {
         // Acquire: the claimant sees that the storage of the last instance is free.
-        self.state.fetch_or(CLAIMED, Ordering::Acquire) & (CLAIMED | RETIRED) == 0
+        self.state.fetch_and(!UNCLAIMED, Ordering::Acquire) & (UNCLAIMED | RETIRED) == UNCLAIMED
     }
 
     /// Records that the future exists. Returns `true` if the caller has to queue the node;
     /// otherwise it is queued already.
     #[inline]
     pub fn spawned(&self) -> bool {
-        // Release: the polling thread sees the future. `poll` acquires, also if it follows at once.
-        self.state.fetch_or(ALIVE | QUEUED, Ordering::Release) & QUEUED == 0
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            // Release: the polling thread sees the future. `poll` acquires, also if it follows at
+            // once.
+            let queued = state & !ABSENT | QUEUED;
+            match self.state.compare_exchange_weak(state, queued, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return state & QUEUED == 0,
+                Err(now) => state = now,
+            }
+        }
     }
 
     /// Wakes the instance. Returns `true` if the caller has to queue the node.
     #[inline]
     pub fn wake(&self) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
-        while state & (ALIVE | RETIRED) == ALIVE {
+        while state & (ABSENT | RETIRED) == 0 {
             // Written even if the node is queued already: the next poll has to see the caller's
             // earlier writes.
             let queued = state | QUEUED;
@@ -111,8 +123,8 @@ impl Activation {
     /// and it is polled once more.
     #[inline]
     pub fn waits(&self) -> bool {
-        // Relaxed: see above. An instance that is alive is claimed.
-        self.state.load(Ordering::Relaxed) == CLAIMED | ALIVE
+        // Relaxed: see above.
+        self.state.load(Ordering::Relaxed) == 0
     }
 
     /// Returns `true` if this is `node` of `level`.
@@ -125,20 +137,20 @@ impl Activation {
     /// wake queues it again. Returns `true` if there is a future to poll.
     #[inline]
     pub fn poll(&self) -> bool {
-        self.state.fetch_and(!QUEUED, Ordering::AcqRel) & ALIVE != 0
+        self.state.fetch_and(!QUEUED, Ordering::AcqRel) & ABSENT == 0
     }
 
     /// Records that the future has completed and is about to be dropped: it is no longer polled.
     #[inline]
     pub fn end_polls(&self) {
-        self.state.fetch_and(!ALIVE, Ordering::Relaxed);
+        self.state.fetch_or(ABSENT, Ordering::Relaxed);
     }
 
     /// Records that the future is dropped: the next instance may be claimed.
     #[inline]
     pub fn completed(&self) {
         // Release: the next claimant writes the storage after this.
-        self.state.fetch_and(!CLAIMED, Ordering::Release);
+        self.state.fetch_or(UNCLAIMED, Ordering::Release);
     }
 
     /// Ends polling for this run. Returns `true` if there is an instance, which the caller has to
@@ -147,7 +159,7 @@ impl Activation {
     /// For the only thread that polls the task, outside of polls.
     pub fn retire(&self) -> bool {
         // Acquire: this thread sees the future that the spawner of a never polled instance stored.
-        self.state.fetch_or(RETIRED, Ordering::Acquire) & ALIVE != 0
+        self.state.fetch_or(RETIRED, Ordering::Acquire) & ABSENT == 0
     }
 
     /// Returns `true` if the task is retired; for the thread that retires it.
@@ -163,8 +175,8 @@ impl Activation {
     /// No other thread uses the task or its level.
     pub unsafe fn reset(&self) -> Option<bool> {
         let state = self.state.load(Ordering::Acquire);
-        self.state.store(0, Ordering::Relaxed);
-        (state & ALIVE != 0).then_some(state & QUEUED != 0)
+        self.state.store(NONE, Ordering::Relaxed);
+        (state & ABSENT == 0).then_some(state & QUEUED != 0)
     }
 }
 

@@ -82,6 +82,14 @@ pub(crate) fn ended(runtime: &'static Runtime, culprit: Culprit, result: std::th
     forked::check(runtime);
 }
 
+/// [`ended`] for a job of the task `name`.
+// Takes the name, from which the callers would have to make a culprit in their frames.
+#[cold]
+#[inline(never)]
+pub(crate) fn job_ended(runtime: &'static Runtime, name: &'static str, result: std::thread::Result<()>) {
+    ended(runtime, Culprit::Handler(name), result);
+}
+
 /// Unwinds out of `idle` because the app stops.
 pub(crate) fn leave_idle() -> ! {
     LEAVING_IDLE.set(true);

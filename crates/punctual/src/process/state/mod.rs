@@ -124,7 +124,7 @@ impl Platform for Host {
     fn call(runtime: &'static Runtime, name: &'static str, f: impl FnOnce()) {
         let result = catch_unwind(AssertUnwindSafe(f));
         if result.is_err() || runtime.is_instrumented() {
-            fault::ended(runtime, Culprit::Handler(name), result);
+            fault::job_ended(runtime, name, result);
         }
     }
 

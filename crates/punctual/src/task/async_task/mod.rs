@@ -329,8 +329,9 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         let Some(preemption) = preemption else {
             return false;
         };
-        // Must follow `preempt`: a fault that vacated the level is visible only after it.
-        if is_instrumented::<B>() || !self.activation.waits() {
+        // Must follow `preempt`: a fault that vacated the level is visible only after it. Not `||`:
+        // both are tested at once.
+        if is_instrumented::<B>() | !self.activation.waits() {
             // SAFETY: the preemption is of this level.
             unsafe { finish_unused(B::partition(), me, B::place().0, preemption.suspend()) };
             return false;

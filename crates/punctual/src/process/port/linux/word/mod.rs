@@ -482,7 +482,7 @@ unsafe impl WordCell for BiasedWord {
         if unsafe { sequence::set_unless::<M>(self, rseq) } {
             return true;
         }
-        if !self.is_plain() {
+        if !sequence::is_plain(self) {
             return false;
         }
         let word = self.word.load(Ordering::Relaxed);
@@ -498,7 +498,7 @@ unsafe impl WordCell for BiasedWord {
         match unsafe { sequence::clear::<M>(self, rseq) } {
             Cleared::Done => false,
             Cleared::Work => true,
-            Cleared::Failed if self.is_plain() => {
+            Cleared::Failed if sequence::is_plain(self) => {
                 self.word.fetch_and(!u64::from(M::BIT), Ordering::Release);
                 // See `AtomicU64`'s.
                 self.word.load(Ordering::Relaxed) & M::WORK != 0
@@ -514,7 +514,7 @@ unsafe impl WordCell for BiasedWord {
             return true;
         }
         let take = || number.compare_exchange(from, 0, Ordering::AcqRel, Ordering::Relaxed);
-        self.is_plain() && take().is_ok()
+        sequence::is_plain(self) && take().is_ok()
     }
 
     #[inline(always)]
@@ -525,7 +525,7 @@ unsafe impl WordCell for BiasedWord {
             return true;
         }
         let take = || number.compare_exchange(from, 0, Ordering::AcqRel, Ordering::Relaxed);
-        self.is_plain() && from.cast_signed() > 0 && take().is_ok()
+        sequence::is_plain(self) && from.cast_signed() > 0 && take().is_ok()
     }
 
     #[cold]

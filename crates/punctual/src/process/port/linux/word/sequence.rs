@@ -319,6 +319,24 @@ pub(super) unsafe fn take_own(cell: &BiasedWord, rseq: isize, number: &AtomicU32
     true
 }
 
+/// Returns `true` if the cell is an atomic.
+// The compiler would load the bias state into a register before it compares.
+#[inline(always)]
+pub(super) fn is_plain(cell: &BiasedWord) -> bool {
+    const { assert!(super::PLAIN == 1 << 31, "the sign of the bias state") };
+    // SAFETY: the bias state is an atomic, which is loaded as a whole. The stack is not used.
+    unsafe {
+        asm!(
+            "cmp dword ptr [{cell} + 8], 0",
+            "jns {biased}",
+            cell = in(reg) cell,
+            biased = label { return false },
+            options(nostack, readonly),
+        );
+    }
+    true
+}
+
 /// Clears the pointer to the descriptor of the calling thread's last sequence.
 ///
 /// # Safety

@@ -26,6 +26,13 @@ pub(crate) trait Platform {
     /// Returns the worker of the running code, if it belongs to `partition`.
     fn worker_of(partition: &'static PartitionState) -> Option<CurrentWorker>;
 
+    /// Returns `partition`, whose address the compiler then keeps in a register. It would otherwise
+    /// compute the address of a static again for each use.
+    #[inline(always)]
+    fn in_register(partition: &'static PartitionState) -> &'static PartitionState {
+        partition
+    }
+
     /// Returns whether the running code belongs to `partition`.
     fn is_in(partition: &'static PartitionState) -> bool;
 

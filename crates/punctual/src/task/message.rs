@@ -13,6 +13,7 @@ use punctual_core::{
 use crate::cells::Observe;
 use crate::model::OnEarly;
 use crate::report::TaskReport;
+use crate::state::partition::PartitionState;
 use crate::state::runtime::{Counters, Registered, TaskInfo};
 use crate::state::{Host, Platform};
 use crate::task::body::{Body, LevelOf, Release, stamp};
@@ -150,7 +151,10 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
                 unsafe { self.any().release_in_time(interval, on_early, spilled(args, &mut room)) }
             }
             // SAFETY: by this function's contract.
-            _ => unsafe { self.release(Caller::of(B::partition(), B::LEVEL), args) },
+            _ => unsafe {
+                let partition = Host::in_register(B::partition());
+                self.release(Caller::of(partition, B::LEVEL), partition, args)
+            },
         };
         if B::PROFILE && released.is_ok() {
             self.monitor.cells.spawned(when);
@@ -164,8 +168,13 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// # Safety
     /// As for [`try_spawn`](Self::try_spawn), and `caller` is the calling code.
     #[inline(always)]
-    unsafe fn release(&'static self, caller: Caller, args: *mut B::Args) -> Result<(), Refusal> {
-        let (core, level) = (B::partition().core(), B::place().0);
+    unsafe fn release(
+        &'static self,
+        caller: Caller,
+        partition: &'static PartitionState,
+        args: *mut B::Args,
+    ) -> Result<(), Refusal> {
+        let (core, level) = (partition.core(), B::place().0);
         let mut room = Room::uninit();
         // SAFETY: by this function's contract, in each case. The thread of the first two has joined
         // as `me`, which is its current worker; the level is the partition's, by `new`'s contract,
@@ -180,7 +189,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
                     }
                     self.append_slow(me, spilled(args, &mut room).cast(), release)
                 }
-                Caller::OtherLevel(me) => self.call(me, Passed::of(args)),
+                Caller::OtherLevel(me) => self.call(me, partition, Passed::of(args)),
                 Caller::SameLevel(_) | Caller::Foreign => {
                     self.any().release_slow(caller, spilled(args, &mut room))
                 }
@@ -218,8 +227,13 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// # Safety
     /// As for [`release`](Self::release).
     #[inline]
-    unsafe fn call(&'static self, me: CurrentWorker, mut args: Passed<B::Args>) -> Result<(), Refusal> {
-        let (core, level, args) = (B::partition().core(), B::place().0, args.place());
+    unsafe fn call(
+        &'static self,
+        me: CurrentWorker,
+        partition: &'static PartitionState,
+        mut args: Passed<B::Args>,
+    ) -> Result<(), Refusal> {
+        let (core, level, args) = (partition.core(), B::place().0, args.place());
         let mut room = Room::uninit();
         // SAFETY: the level is the partition's, by `new`'s contract; the job is over when this
         // preemption is finished. This thread has joined as `me`, which is its current worker.

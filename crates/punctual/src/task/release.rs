@@ -119,9 +119,12 @@ impl Caller {
         if !Host::is_in(partition) {
             return Self::Foreign;
         }
-        // SAFETY: this is a thread of the partition.
-        let me = unsafe { Host::worker() };
-        if me.running() == level { Self::SameLevel(me) } else { Self::OtherLevel(me) }
+        // SAFETY: this is a thread of the partition. In a process no interrupt handlers exist.
+        let (me, running) = unsafe {
+            let me = Host::worker();
+            (me, if cfg!(feature = "std") { me.running_uninterrupted() } else { me.running() })
+        };
+        if running == level { Self::SameLevel(me) } else { Self::OtherLevel(me) }
     }
 }
 

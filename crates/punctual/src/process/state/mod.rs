@@ -67,6 +67,18 @@ impl Platform for Host {
         thread::worker_of(partition)
     }
 
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    #[inline(always)]
+    #[expect(clippy::pointers_in_nomem_asm_block, reason = "without memory, loops compute it once")]
+    fn in_register(partition: &'static PartitionState) -> &'static PartitionState {
+        let mut address = core::ptr::from_ref(partition);
+        // SAFETY: there is no instruction, so the address is the same reference.
+        unsafe {
+            std::arch::asm!("/* {} */", inout(reg) address, options(pure, nomem, nostack, preserves_flags));
+            &*address
+        }
+    }
+
     #[inline(always)]
     fn is_in(partition: &'static PartitionState) -> bool {
         thread::is_in(partition)

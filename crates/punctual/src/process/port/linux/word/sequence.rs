@@ -79,6 +79,15 @@ macro_rules! end {
     };
 }
 
+/// Separates the code behind a sequence from its end, without an instruction: the compiler does not
+/// redirect a jump that the end of a sequence may take, and so would compare a result that is a
+/// constant there.
+#[inline(always)]
+fn separate() {
+    // SAFETY: there is no instruction.
+    unsafe { asm!("", options(nomem, nostack, preserves_flags)) };
+}
+
 /// Changes the word from `from` to `to` by a plain store, if it is biased to this CPU; returns
 /// `true` if it has changed the word.
 ///
@@ -217,6 +226,7 @@ pub(super) unsafe fn set_unless<M: Masks>(cell: &BiasedWord, rseq: isize) -> boo
             );
         }
     }
+    separate();
     true
 }
 
@@ -265,6 +275,7 @@ pub(super) unsafe fn clear<M: Masks>(cell: &BiasedWord, rseq: isize) -> Cleared 
             );
         }
     }
+    separate();
     Cleared::Done
 }
 
@@ -316,6 +327,7 @@ pub(super) unsafe fn take_own(cell: &BiasedWord, rseq: isize, number: &AtomicU32
             options(nostack),
         );
     }
+    separate();
     true
 }
 

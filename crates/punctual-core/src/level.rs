@@ -251,12 +251,16 @@ impl Level {
         distance / size_of::<Node>()
     }
 
+    /// Returns the node with a [link](Popped::link).
+    ///
     /// # Safety
-    /// `node` is one of the level's.
-    #[inline]
-    pub(crate) unsafe fn node_unchecked(&self, node: usize) -> &'static Node {
-        // SAFETY: the node is one of the level's, by this function's contract.
-        unsafe { self.nodes.get_unchecked(node) }
+    /// The node is one of the level's.
+    #[inline(always)]
+    pub(crate) unsafe fn linked(&self, link: usize) -> &'static Node {
+        // The address of the node behind it, less its size: the compiler adds the size to the
+        // offset of the field, instead of subtracting 1 from the link.
+        // SAFETY: the link is the node's index plus 1, and so at most the number of nodes.
+        unsafe { &*self.nodes.as_ptr().add(link).sub(1) }
     }
 
     /// Returns the release time of `job`, which is about to run, in ns; 0 if it was not recorded.

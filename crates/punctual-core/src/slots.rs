@@ -124,14 +124,6 @@ impl Arguments {
     }
 }
 
-/// Records the release of a job that waits at `node`, if it is known.
-#[inline(always)]
-fn write_release(node: &Node, release: Option<u64>) {
-    if let Some(release) = release {
-        node.write_time(release);
-    }
-}
-
 impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// Creates slots whose nodes start at `base` in `level`.
     ///
@@ -217,13 +209,19 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         // Read before the slot is claimed, so that both may be constants.
         let (level, base) = (self.level, self.base);
         let slot = self.claim()?;
-        // SAFETY: by this function's contract, and this thread has just claimed the slot.
-        Some(unsafe { self.place((level, base), slot, args, |node| node.set_time(release)) })
+        let node = base as usize + slot;
+        // SAFETY: by this function's contract, and this thread has just claimed the slot. The level
+        // has a node for each slot, as `new` has checked.
+        unsafe {
+            self.write(slot, args);
+            level.linked(node + 1).set_time(release);
+        }
+        Some(node as u32)
     }
 
     /// [`put_from`](Self::put_from) from a job of the level, in the spare slot or the only one;
-    /// `None` if that is not free. Without a release, [`take`](Self::take) returns an arbitrary
-    /// time.
+    /// `None` if that is not free. `release` is called if it is; without one, [`take`](Self::take)
+    /// returns an arbitrary time.
     ///
     /// # Safety
     /// As for [`put_from`](Self::put_from). The calling thread, `me`, has
@@ -233,16 +231,21 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     pub unsafe fn put_in_spare(
         &self,
         args: *const A,
-        release: Option<u64>,
+        release: Option<impl FnOnce() -> u64>,
         cell: &impl WordCell,
         me: CurrentWorker,
     ) -> Option<u32> {
         // As in `put_from`.
         let (level, base) = (self.level, self.base);
         // SAFETY: by this function's contract.
-        let slot = if N == 1 { self.claim() } else { unsafe { self.claim_spare(cell, me) } }?;
+        let link = unsafe {
+            match N {
+                1 => self.claim().map(|slot| slot + base as usize + 1),
+                _ => self.claim_spare(cell, me),
+            }
+        }?;
         // SAFETY: by this function's contract, and this thread has just claimed the slot.
-        Some(unsafe { self.place((level, base), slot, args, |node| write_release(node, release)) })
+        Some(unsafe { self.place((level, base), link, args, release) })
     }
 
     /// [`put_in_spare`](Self::put_in_spare) in any free slot.
@@ -257,11 +260,13 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         if N > 1 {
             self.allow_spares();
         }
+        let link = slot + base as usize + 1;
         // SAFETY: by this function's contract, and this thread has just claimed the slot.
-        Some(unsafe { self.place((level, base), slot, args, |node| write_release(node, release)) })
+        Some(unsafe { self.place((level, base), link, args, release.map(|release| move || release)) })
     }
 
-    /// Fills a slot; returns its node.
+    /// Fills the slot of the node with a [link](Popped::link); returns the node. Calls `release`
+    /// after that, when nothing else has to be kept.
     ///
     /// # Safety
     /// As for [`put_from`](Self::put_from). This thread owns the slot; level and base are those of
@@ -270,18 +275,19 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     unsafe fn place(
         &self,
         (level, base): (&'static Level, u32),
-        slot: usize,
+        link: usize,
         args: *const A,
-        note: impl FnOnce(&Node),
+        release: Option<impl FnOnce() -> u64>,
     ) -> u32 {
-        let node = base as usize + slot;
         // SAFETY: by this function's contract. The level has a node for each slot, as `new` has
         // checked.
         unsafe {
-            self.write(slot, args);
-            note(level.node_unchecked(node));
+            self.write(link.unchecked_sub(base as usize + 1), args);
+            if let Some(release) = release {
+                level.linked(link).write_time(release());
+            }
         }
-        node as u32
+        (link as u32).wrapping_sub(1)
     }
 
     /// Stores the arguments of a job to be released at `time`.
@@ -312,7 +318,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         unsafe { self.write(slot, args) };
         let index = base as usize + slot;
         // SAFETY: the level has a node for each slot, as `new` has checked.
-        let node = unsafe { level.node_unchecked(index) };
+        let node = unsafe { level.linked(index + 1) };
         Some(Armed { node, key: level.arm(node, index as u32, time) })
     }
 
@@ -396,7 +402,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     #[inline]
     pub unsafe fn released(&self, job: Popped) -> u64 {
         // SAFETY: the node is one of this task's, by this function's contract.
-        unsafe { self.level.node_unchecked(job.link().get() - 1) }.time()
+        unsafe { self.level.linked(job.link().get()) }.time()
     }
 
     /// Returns the slot of the node with a [link](Popped::link).

@@ -81,20 +81,17 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         (slot < N).then_some(slot)
     }
 
-    /// Claims the spare, if there is one; for a job of the level.
+    /// Claims the spare, if there is one, and returns the [link](crate::Popped::link) of its node;
+    /// for a job of the level.
     ///
     /// # Safety
     /// As for [`put_in_spare`](Self::put_in_spare).
     #[inline(always)]
     pub(super) unsafe fn claim_spare(&self, cell: &impl WordCell, me: CurrentWorker) -> Option<usize> {
-        // Read before the spare is taken, so that it may be a constant.
-        let base = self.base as usize;
         let spare = self.spare.load(Ordering::Relaxed);
         // SAFETY: the token is that of this thread, which has joined, and occupies the level, so no
         // other thread makes a spare. One that was taken is the link of one of this task's nodes.
-        unsafe {
-            cell.take_own(&self.spare, spare, me.token()).then(|| (spare as usize).unchecked_sub(base + 1))
-        }
+        unsafe { cell.take_own(&self.spare, spare, me.token()).then_some(spare as usize) }
     }
 
     /// Allows spares again after one was withdrawn, if there are free slots; for a job of the level

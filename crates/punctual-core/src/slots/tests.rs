@@ -137,7 +137,7 @@ fn the_spare_slot_is_free_for_every_thread() {
     // SAFETY: the arguments are integers; the one thread stands for the occupant of the level, and
     // the cell needs no token.
     let put_here = |args: u32| unsafe {
-        let spare = slots.put_in_spare(&raw const args, None, &cell, me);
+        let spare = slots.put_in_spare(&raw const args, None::<fn() -> u64>, &cell, me);
         spare.or_else(|| slots.put_here(&raw const args, None))
     };
     // SAFETY: the node was put, and its job starts once.

@@ -61,7 +61,7 @@ impl Task {
         // SAFETY: a job of the level runs on this thread, the argument is an integer, and the word
         // needs no token.
         let put = unsafe {
-            let spare = self.slots.put_in_spare(&RESPAWNED, None, cell, current(me));
+            let spare = self.slots.put_in_spare(&RESPAWNED, None::<fn() -> u64>, cell, current(me));
             spare.or_else(|| self.slots.put_here(&RESPAWNED, None))
         };
         if let Some(node) = put {

@@ -4,12 +4,13 @@
 //! are constants. Everything else exists once, and reads them from
 //! [`Declared`](super::body::Declared): generated code has to be small, since each app compiles it.
 
+use core::hint::black_box;
+
 use punctual_core::{Arguments, CurrentWorker, Duration, Instant, PackedStamp, Port, Stamp};
 
 use crate::cells::{self, Observe};
 use crate::port::Suspensions;
 use crate::state::partition::PartitionState;
-use crate::state::runtime::Runtime;
 use crate::state::{Host, Platform};
 use crate::stop::Culprit;
 use crate::task::body::{Body, Release, counted, measures, released};
@@ -56,9 +57,9 @@ pub(crate) unsafe fn execute_plain<B: Body>(
         // has returned.
         return unsafe { B::after(None) };
     }
-    let job = Measurement::begin(runtime, partition, release, now);
+    let job = Measurement::begin(partition, release, now);
     if let Some(interval) = counted::<B>() {
-        interval.observe(job.release);
+        interval.observe(released(runtime, release, || job.start));
     }
     Host::call(runtime, B::NAME, call(job.release));
     Host::spend(partition, me, B::EXECUTION);
@@ -201,7 +202,8 @@ pub(crate) unsafe fn measured(
         // has returned.
         return unsafe { (task.after)(None) };
     }
-    let job = Measurement::begin(runtime, partition, release, now.into());
+    let mut job = Measurement::begin(partition, release, now.into());
+    job.release = released(runtime, release, || job.start);
     if let Some(interval) = task.counted() {
         interval.observe(job.release);
     }
@@ -228,6 +230,7 @@ fn is_on<O: JobObserver>(_: &O) -> bool {
 
 /// A running job that is measured.
 struct Measurement {
+    /// May be before the start of the app, see [`released`], except for a periodic task.
     release: Instant,
     start: Instant,
     /// The execution time of all earlier jobs of the partition, in ns.
@@ -236,9 +239,12 @@ struct Measurement {
 
 impl Measurement {
     #[inline(always)]
-    fn begin(runtime: &Runtime, partition: &PartitionState, release: Release, now: PackedStamp) -> Self {
+    fn begin(partition: &PartitionState, release: Release, now: PackedStamp) -> Self {
         let start = now.unwrap_or_else(|| partition.core.port().stamp());
-        let release = released(runtime, release, || start);
+        let release = match release {
+            Release::AtStart => start,
+            Release::At(release) => Instant::from_ticks(release),
+        };
         Self { release, start, executed: partition.executed() }
     }
 
@@ -270,45 +276,75 @@ impl Measurement {
         // SAFETY: by this function's contract.
         unsafe {
             match release {
-                Release::AtStart => record_call(monitor, partition, start, end, executed),
-                Release::At(_) => record(monitor, partition, start, end, executed, self.release),
+                Release::AtStart => record_call(monitor, partition, start, executed, end),
+                Release::At(release) => record(monitor, partition, start, executed, end, release),
             }
         }
-        end
     }
 }
 
-/// Records a job of any task; `executed` is the partition's execution time at its start.
+/// Records a job of any task, which was released at `release`, in ns, or if that is earlier, when
+/// the app started; `executed` is the partition's execution time at the job's start. Returns `end`,
+/// which the caller then need not save.
 ///
 /// # Safety
 /// The calling thread occupies the task's level, whose task is measured.
-// Takes the parts of a measurement, so that they are in registers. Calls a function only at its
-// end, with the parts in the same registers, so it saves and moves no register.
+// Takes the parts of a measurement, so that they are in registers, the end not in the one that
+// counts shifts. Calls a function only at its end, with the parts in the same registers, so it saves
+// and moves no register.
 #[inline(never)]
 unsafe fn record(
     monitor: &Monitor,
     partition: &PartitionState,
     start: Instant,
-    end: Instant,
     executed: u64,
-    release: Instant,
-) {
+    end: Instant,
+    release: u64,
+) -> Instant {
     // SAFETY: by this function's contract.
     unsafe {
-        if release >= start {
-            return record_from_release(monitor, partition, start, end, executed);
+        if release >= start.as_ticks() {
+            return record_from_release(monitor, partition, start, executed, end);
         }
-        // As in `record_from_release`: late, and otherwise undisturbed.
+        record_late(monitor, partition, start, executed, end, release)
+    }
+}
+
+/// [`record`] of a job that was late.
+///
+/// # Safety
+/// As for [`record`].
+// Separate, since it needs the end behind a call. Hides that it returns the argument: the caller
+// would save the end instead of jumping here, and so it would for every job.
+#[inline(never)]
+unsafe fn record_late(
+    monitor: &Monitor,
+    partition: &PartitionState,
+    start: Instant,
+    executed: u64,
+    end: Instant,
+    release: u64,
+) -> Instant {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let started = partition.runtime.started();
+        if release < started {
+            let release = Instant::from_ticks(started);
+            return record_disturbed(monitor, partition, start, executed, end, release);
+        }
+        let release = Instant::from_ticks(release);
+        // As in `record_from_release`, except that the job was late.
         let gross = end.as_ticks().wrapping_sub(start.as_ticks());
         if partition.executed() != executed {
-            return record_disturbed(monitor, partition, start, end, executed, release);
+            return record_disturbed(monitor, partition, start, executed, end, release);
         }
         if gross > Host::MAX_UNSUSPENDED {
-            return record_disturbed(monitor, partition, start, end, executed, release);
+            return record_disturbed(monitor, partition, start, executed, end, release);
         }
         Host::add_executed(partition, executed, gross, 0);
         let job = cells::Job { release, start, gross, preempted: 0, suspensions: Suspensions::NONE };
         monitor.cells.record(job, monitor.declared.max_response);
+        black_box(end)
     }
 }
 
@@ -321,11 +357,11 @@ unsafe fn record_call(
     monitor: &Monitor,
     partition: &PartitionState,
     start: Instant,
-    end: Instant,
     executed: u64,
-) {
+    end: Instant,
+) -> Instant {
     // SAFETY: by this function's contract.
-    unsafe { record_from_release(monitor, partition, start, end, executed) }
+    unsafe { record_from_release(monitor, partition, start, executed, end) }
 }
 
 /// [`record`] of a job that started at its release.
@@ -337,23 +373,24 @@ unsafe fn record_from_release(
     monitor: &Monitor,
     partition: &PartitionState,
     start: Instant,
-    end: Instant,
     executed: u64,
-) {
+    end: Instant,
+) -> Instant {
     // A huge number if the clock has gone backwards, which `record_disturbed` handles.
     let gross = end.as_ticks().wrapping_sub(start.as_ticks());
     // SAFETY: by this function's contract.
     unsafe {
         // One by one: for a disjunction the compiler computes both conditions.
         if partition.executed() != executed {
-            return record_disturbed(monitor, partition, start, end, executed, start);
+            return record_disturbed(monitor, partition, start, executed, end, start);
         }
         if gross > Host::MAX_UNSUSPENDED {
-            return record_disturbed(monitor, partition, start, end, executed, start);
+            return record_disturbed(monitor, partition, start, executed, end, start);
         }
         Host::add_executed(partition, executed, gross, 0);
         monitor.cells.record_undisturbed(start, gross, monitor.declared.max_response);
     }
+    end
 }
 
 /// [`record`] of a job that may have been late, preempted or suspended.
@@ -365,10 +402,11 @@ unsafe fn record_disturbed(
     monitor: &Monitor,
     partition: &PartitionState,
     start: Instant,
-    end: Instant,
     executed: u64,
+    end: Instant,
     release: Instant,
-) {
+) -> Instant {
     // SAFETY: by this function's contract.
     unsafe { Measurement { release, start, executed }.record(monitor, partition, end) };
+    black_box(end)
 }

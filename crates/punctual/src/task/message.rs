@@ -182,12 +182,12 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         unsafe {
             match caller {
                 Caller::SameLevel(me) if !(is_instrumented::<B>() | level.has_inbox()) => {
-                    let release = needs_release::<B>().then(stamp::<B>);
+                    let release = needs_release::<B>().then_some(stamp::<B>);
                     if let Some(node) = self.slots().put_in_spare(args, release, core.word_cell(), me) {
                         core.append_own(level, node);
                         return Ok(());
                     }
-                    self.append_slow(me, spilled(args, &mut room).cast(), release)
+                    self.append_slow(me, spilled(args, &mut room).cast())
                 }
                 Caller::OtherLevel(me) => self.call(me, partition, Passed::of(args)),
                 Caller::SameLevel(_) | Caller::Foreign => {
@@ -203,12 +203,8 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     /// As for [`release`](Self::release).
     // Separate from the common case, which then joins no other path.
     #[inline(never)]
-    unsafe fn append_slow(
-        &'static self,
-        me: CurrentWorker,
-        args: *mut B::Args,
-        release: Option<u64>,
-    ) -> Result<(), Refusal> {
+    unsafe fn append_slow(&'static self, me: CurrentWorker, args: *mut B::Args) -> Result<(), Refusal> {
+        let release = needs_release::<B>().then(stamp::<B>);
         // SAFETY: by this function's contract; the level is the partition's, by `new`'s contract,
         // and the node was just handed out.
         unsafe {

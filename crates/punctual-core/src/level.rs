@@ -478,34 +478,38 @@ impl Level {
         }
     }
 
-    /// Arms `node`, whose index is `index`; returns the key of this arming.
-    #[inline]
-    pub(crate) fn arm(&self, node: &Node, index: u32, time: Instant) -> u32 {
-        let (key, first) = node.arm(time.as_ticks(), self.queue.timers.order());
-        self.note(node, index, Some(first));
-        key
+    /// Arms `node`; returns the key of this arming, and whether the caller has to
+    /// [note](Self::note) the node.
+    #[inline(always)]
+    pub(crate) fn arm(&self, node: &Node, time: Instant) -> (u32, First) {
+        node.arm(time.as_ticks(), self.queue.timers.order())
     }
 
     /// Disarms `node`, whose index is `index`, if it is still armed under `key`; returns whether it
     /// was.
     #[inline]
     pub(crate) fn disarm(&self, node: &Node, index: u32, key: u32) -> bool {
-        self.note(node, index, node.disarm(key))
+        self.note_first(node, index, node.disarm(key))
     }
 
     /// Moves `node`, whose index is `index`, to `time` if it is still armed under `key`, and then
     /// returns `true`.
     pub(crate) fn rearm(&self, node: &Node, index: u32, key: u32, time: Instant) -> bool {
         let first = node.rearm(key, time.as_ticks(), self.queue.timers.order());
-        self.note(node, index, first)
+        self.note_first(node, index, first)
+    }
+
+    /// Records that `node` has changed, for the thread that was the first to change it.
+    pub(crate) fn note(&self, node: &Node, index: u32) {
+        self.queue.timers.note(node, index);
     }
 
     /// Records that `node` has changed, if it has and is not recorded yet; returns whether it has
     /// changed.
     #[inline(always)]
-    fn note(&self, node: &Node, index: u32, first: Option<First>) -> bool {
+    fn note_first(&self, node: &Node, index: u32, first: Option<First>) -> bool {
         if first == Some(true) {
-            self.queue.timers.note(node, index);
+            self.note(node, index);
         }
         first.is_some()
     }

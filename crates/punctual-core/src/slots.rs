@@ -310,39 +310,65 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// As for [`put_from`](Self::put_from).
     #[inline]
     pub unsafe fn arm_from(&self, args: *const A, time: Instant) -> Option<Armed> {
+        // SAFETY: by this function's contract.
+        let (armed, first) = unsafe { self.arm_unnoted(args, time) }?;
+        if first {
+            self.note(armed);
+        }
+        Some(armed)
+    }
+
+    /// [`arm_from`](Self::arm_from); returns `true` as well if the caller has to
+    /// [note](Self::note) the job.
+    ///
+    /// # Safety
+    /// As for [`put_from`](Self::put_from).
+    #[inline(always)]
+    pub unsafe fn arm_unnoted(&self, args: *const A, time: Instant) -> Option<(Armed, bool)> {
         // As in `put_from`.
         let (level, base) = (self.level, self.base);
         let slot = self.claim()?;
         // SAFETY: this thread has just claimed the slot, and may move the arguments, by this
         // function's contract.
         unsafe { self.write(slot, args) };
-        let index = base as usize + slot;
         // SAFETY: the level has a node for each slot, as `new` has checked.
-        let node = unsafe { level.linked(index + 1) };
-        Some(Armed { node, key: level.arm(node, index as u32, time) })
+        let node = unsafe { level.linked(base as usize + slot + 1) };
+        let (key, first) = level.arm(node, time);
+        Some((Armed { node, key }, first))
+    }
+
+    /// Lets the timekeeper of the level find an armed job.
+    pub fn note(&self, armed: Armed) {
+        if let Some(slot) = self.slot_of(armed) {
+            self.level.note(armed.node, self.base + slot as u32);
+        }
     }
 
     /// Cancels an armed job that has not been released yet. Returns `None` for a job of other
     /// slots.
     pub fn cancel(&self, armed: Armed) -> Option<A> {
+        self.slot_of(armed)?;
         let mut args = MaybeUninit::uninit();
-        // SAFETY: there is room, and if the job was taken back, its arguments are there.
+        // SAFETY: the job was armed in these slots; there is room, and if the job was taken back,
+        // its arguments are there.
         unsafe { self.cancel_into(armed, args.as_mut_ptr()).then(|| args.assume_init()) }
     }
 
-    /// [`cancel`](Self::cancel) that moves the arguments to `args`; `false` if there is no such
-    /// job.
+    /// [`cancel`](Self::cancel) that moves the arguments to `args`; `false` if the job has been
+    /// released or canceled.
     ///
     /// # Safety
-    /// `args` is valid for writes.
+    /// The job was armed in these slots, and `args` is valid for writes.
     pub unsafe fn cancel_into(&self, armed: Armed, args: *mut A) -> bool {
-        let Some(slot) = self.slot_of(armed) else { return false };
-        if !self.level.disarm(armed.node, self.base + slot as u32, armed.key) {
+        // As in `put_from`.
+        let (level, base) = (self.level, self.base as usize);
+        let node = level.position(armed.node);
+        if !level.disarm(armed.node, node as u32, armed.key) {
             return false;
         }
-        // SAFETY: disarming made this thread the owner of the slot, which holds arguments; there is
-        // room for them, by this function's contract.
-        unsafe { self.read(slot, args) };
+        // SAFETY: disarming made this thread the owner of the slot, which holds arguments; the node
+        // is one of this task's, and there is room for the arguments, by this function's contract.
+        unsafe { self.read(node.unchecked_sub(base), args) };
         true
     }
 

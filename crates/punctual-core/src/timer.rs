@@ -14,8 +14,7 @@ const ARMED: u32 = 1;
 const MOVING: u32 = 2;
 
 /// Set if the node is in the list of changed nodes, or about to be pushed there by the thread that
-/// set the bit. Not part of the key; the remaining bits of the key count how often the node was
-/// armed.
+/// set the bit. Set in each key; the remaining bits of a key count how often the node was armed.
 const CHANGED: u32 = 0b100;
 
 /// The queue entry of one job slot: its link, its time, and the state of its timer.
@@ -86,15 +85,26 @@ impl Node {
     pub(crate) fn arm(&self, time: u64, order: u64) -> (u32, First) {
         let last = self.state.load(Ordering::Relaxed);
         // Advances the arming count.
-        let key = (last | CHANGED | TAG).wrapping_add(1 + ARMED);
+        let key = (last | CHANGED | TAG).wrapping_add(1 + ARMED) | CHANGED;
         self.time.store(time);
         self.order.store(order);
         (key, self.publish(key))
     }
 
     /// Disarms the node, if it is still armed under `key`; the caller then owns it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn disarm(&self, key: u32) -> Option<First> {
+        // Acquire: as in `keep_armed`. If the timekeeper has not looked at the node since it was
+        // armed, the key is the state.
+        match self.state.compare_exchange(key, key & !TAG | IDLE, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Some(false),
+            Err(_) => self.disarm_seen(key),
+        }
+    }
+
+    /// [`disarm`](Self::disarm) of a node that the timekeeper may have looked at.
+    #[inline(never)]
+    fn disarm_seen(&self, key: u32) -> Option<First> {
         self.keep_armed(key, IDLE, CHANGED).map(|state| state & CHANGED == 0)
     }
 
@@ -161,7 +171,7 @@ impl Node {
     #[inline(always)]
     fn keep_armed(&self, key: u32, tag: u32, note: u32) -> Option<u32> {
         let mut state = self.state.load(Ordering::Relaxed);
-        while state & !CHANGED == key {
+        while state | CHANGED == key {
             let to = state & !TAG | tag | note;
             // Acquire: the caller sees the job's arguments, and writes its time after the thread
             // that moved it before. Publishes nothing.

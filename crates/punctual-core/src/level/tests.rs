@@ -3,6 +3,15 @@
 use super::*;
 use crate::{Duration, Reaction};
 
+/// Arms a node of `level`; returns the key.
+fn arm(level: &Level, node: u32, time: Instant) -> u32 {
+    let (key, first) = level.arm(level.node(node), time);
+    if first {
+        level.note(level.node(node), node);
+    }
+    key
+}
+
 #[test]
 fn grids_and_timers_end_with_clock() {
     static WORKER: Worker = Worker::new(1);
@@ -23,7 +32,7 @@ fn grids_and_timers_end_with_clock() {
     };
     assert_eq!(released(), [], "no grid has started");
     LEVEL.start(Instant::from_ticks(u64::MAX - 50));
-    LEVEL.arm(LEVEL.node(1), 1, end);
+    arm(&LEVEL, 1, end);
     assert_eq!(LEVEL.next_due(), Some(Instant::from_ticks(u64::MAX - 50)));
     assert_eq!(released(), [(0, u64::MAX - 50), (1, u64::MAX)], "the grid has no further point");
     assert_eq!((released(), LEVEL.next_due()), (vec![], None));
@@ -41,7 +50,7 @@ fn grid_precedes_simultaneous_timer() {
         Periodic::new(1, 1, Duration::from_ticks(100), Duration::from_ticks(0), Reaction::Skip);
     static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[&GRID], JOBS);
     let at = Instant::from_ticks;
-    LEVEL.arm(LEVEL.node(0), 0, at(50));
+    arm(&LEVEL, 0, at(50));
     LEVEL.start(at(50));
     let mut released = Vec::new();
     // SAFETY: only this test uses the level.
@@ -72,7 +81,7 @@ fn next_release_is_earlier_of_grid_and_timer() {
     // SAFETY: only this test uses the level.
     let next = || unsafe { LEVEL.next() };
     LEVEL.start(at(50));
-    let key = LEVEL.arm(LEVEL.node(0), 0, at(60));
+    let key = arm(&LEVEL, 0, at(60));
     assert_eq!(next(), 50, "the grid comes first");
     assert!(LEVEL.rearm(LEVEL.node(0), 0, key, at(40)));
     assert_eq!(next(), 40, "the timer comes first");
@@ -91,7 +100,7 @@ fn level_is_timed_while_timer_is_armed() {
     // SAFETY: only this test uses the level.
     let next = || unsafe { LEVEL.next() };
     assert!(!LEVEL.is_timed() && !LEVEL.may_be_due(u64::MAX - 1));
-    let keys = [0, 1].map(|node| LEVEL.arm(LEVEL.node(node), node, at(5)));
+    let keys = [0, 1].map(|node| arm(&LEVEL, node, at(5)));
     let disarm = |node: u32| LEVEL.disarm(LEVEL.node(node), node, keys[node as usize]);
     assert!(LEVEL.may_be_due(0), "no scan since");
     assert!(disarm(0) && !disarm(0));
@@ -99,15 +108,15 @@ fn level_is_timed_while_timer_is_armed() {
     assert!(!LEVEL.may_be_due(4) && LEVEL.may_be_due(5));
     assert!(disarm(1));
     assert_eq!((next(), LEVEL.is_timed()), (NEVER, false));
-    LEVEL.arm(LEVEL.node(0), 0, at(5));
+    arm(&LEVEL, 0, at(5));
     // SAFETY: only this test uses the level.
     assert!(unsafe { LEVEL.each_due(at(5), |_| ()) } && !LEVEL.is_timed());
-    LEVEL.arm(LEVEL.node(0), 0, at(5));
+    arm(&LEVEL, 0, at(5));
     assert_eq!(next(), 5);
     // SAFETY: only this test uses the level.
     unsafe { LEVEL.reset() };
     assert!(!LEVEL.is_timed());
-    LEVEL.arm(LEVEL.node(0), 0, at(5));
+    arm(&LEVEL, 0, at(5));
     // SAFETY: only this test uses the level.
     unsafe { LEVEL.reset() };
     assert!(!LEVEL.is_timed(), "reset without a scan");
@@ -122,7 +131,7 @@ fn takes_each_due_timer_and_returns_the_next_time() {
     static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[], JOBS);
     let at = Instant::from_ticks;
     for node in 0..3 {
-        LEVEL.arm(LEVEL.node(node), node, at(5 + u64::from(node)));
+        arm(&LEVEL, node, at(5 + u64::from(node)));
     }
     for (node, next) in [(0, 6), (1, 7), (2, NEVER)] {
         // SAFETY: only this test uses the level, and its thread stands for the occupant.
@@ -167,7 +176,7 @@ fn handle_of_an_earlier_run_is_stale() {
     static QUEUE: Queue = Queue::new();
     const JOBS: Jobs = Jobs::of(&|_, _, _| None);
     static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[], JOBS);
-    let arm = || LEVEL.arm(LEVEL.node(0), 0, Instant::from_ticks(5));
+    let arm = || arm(&LEVEL, 0, Instant::from_ticks(5));
     let disarm = |key| LEVEL.disarm(LEVEL.node(0), 0, key);
     let earlier = arm();
     // SAFETY: only this test uses the level.

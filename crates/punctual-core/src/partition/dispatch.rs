@@ -88,8 +88,13 @@ pub trait Dispatch: Debug + Sync + Sized {
     fn announce<P: PortOf<Self>>(partition: &Partition<P>, level: &'static Level);
 
     /// Wakes the timekeeper of `level` if it sleeps until after `time`, for which a timer was
-    /// armed.
-    fn armed<P: PortOf<Self>>(partition: &Partition<P>, level: &'static Level, time: Instant);
+    /// armed. Returns `result`, so that callers need not save theirs.
+    fn armed<P: PortOf<Self>, R>(
+        partition: &Partition<P>,
+        level: &'static Level,
+        time: Instant,
+        result: R,
+    ) -> R;
 
     /// Returns `true` if a thread checks the inboxes without being woken.
     fn polls(&self) -> bool {

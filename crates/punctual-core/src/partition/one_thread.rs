@@ -145,7 +145,12 @@ impl Dispatch for OneThread {
     }
 
     #[inline(always)]
-    fn armed<P: PortOf<Self>>(partition: &Partition<P>, level: &'static Level, time: Instant) {
+    fn armed<P: PortOf<Self>, R>(
+        partition: &Partition<P>,
+        level: &'static Level,
+        time: Instant,
+        result: R,
+    ) -> R {
         let place = partition.levels.iter().position(|other| core::ptr::eq(*other, level));
         let place = place.expect("the level belongs to this partition");
         let OneThread { alarm, timed } = &partition.dispatch;
@@ -154,8 +159,9 @@ impl Dispatch for OneThread {
         // Pairs with the fence in `tick`.
         fence(Ordering::SeqCst);
         if time.as_ticks() < alarm.time() {
-            partition.port.wake(level.worker());
+            return partition.wake_timekeeper(level, result);
         }
+        result
     }
 
     fn reset(&self) {

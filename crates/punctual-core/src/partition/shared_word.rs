@@ -167,13 +167,19 @@ impl Dispatch for SharedWord {
     }
 
     #[inline(always)]
-    fn armed<P: PortOf<Self>>(partition: &Partition<P>, level: &'static Level, time: Instant) {
+    fn armed<P: PortOf<Self>, R>(
+        partition: &Partition<P>,
+        level: &'static Level,
+        time: Instant,
+        result: R,
+    ) -> R {
         // Pairs with the fence in `sleep`: either the worker's second check sees the change, or
         // this load sees that it sleeps too long.
         fence(Ordering::SeqCst);
         if time.as_ticks() < level.worker().sleeps_until.load(Ordering::Relaxed) {
-            partition.port.wake(level.worker());
+            return partition.wake_timekeeper(level, result);
         }
+        result
     }
 
     #[inline(always)]

@@ -54,7 +54,20 @@ impl<P: Port> Partition<P> {
 
     /// Wakes the worker of `level` if it sleeps until after `time`, for which a timer was armed.
     pub fn armed(&self, level: &'static Level, time: Instant) {
-        VariantOf::<P>::armed(self, level, time);
+        self.armed_with(level, time, ());
+    }
+
+    /// [`armed`](Self::armed) that returns `result`, which the caller then need not save.
+    #[inline(always)]
+    pub fn armed_with<R>(&self, level: &'static Level, time: Instant, result: R) -> R {
+        VariantOf::<P>::armed(self, level, time, result)
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wake_timekeeper<R>(&self, level: &'static Level, result: R) -> R {
+        self.port.wake(level.worker());
+        result
     }
 
     /// Releases all jobs of `level` that are due at `now`, and marks it ready. For the level's

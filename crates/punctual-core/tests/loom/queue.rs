@@ -185,6 +185,20 @@ fn cancels_only_once() {
     });
 }
 
+/// Two threads cancel the same timer, which is already among those of the worker.
+#[test]
+fn cancels_only_once_what_the_worker_has_seen() {
+    check(3, |arena| {
+        let t = Timed::new(arena);
+        let armed = t.slots.arm(t.argument(), at(5)).ok().unwrap();
+        t.release(1);
+        let other = start(2, move || drop(t.slots.cancel(armed)));
+        drop(t.slots.cancel(armed));
+        other.join().unwrap();
+        assert_eq!((t.ran(), t.dropped()), (0, 1), "one of the two gets the arguments");
+    });
+}
+
 /// A timer that was moved to a later time is not released before that time, and is released then.
 #[test]
 fn releases_rescheduled_job_once() {

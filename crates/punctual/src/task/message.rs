@@ -327,9 +327,15 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         let arms =
             Host::is_in(B::partition()) && Host::ends_after_this_thread(B::runtime()) && !core.is_stopping();
         // SAFETY: by this function's contract.
-        let armed = if arms { unsafe { self.slots().arm_from(args, time) } } else { None }?;
-        core.armed(B::place().0, time);
-        Some(armed)
+        let (armed, first) = if arms { unsafe { self.slots().arm_unnoted(args, time) } } else { None }?;
+        Some(if first { self.note(armed, time) } else { core.armed_with(B::place().0, time, armed) })
+    }
+
+    /// Completes the arming of a job that the timekeeper has looked at since it was last armed.
+    #[inline(never)]
+    fn note(&'static self, armed: Armed, time: Instant) -> Armed {
+        self.slots().note(armed);
+        B::partition().core().armed_with(B::place().0, time, armed)
     }
 
     /// Cancels an armed job on a thread of another partition or app, or on a foreign thread.
@@ -340,7 +346,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     #[inline(never)]
     unsafe fn cancel_foreign(&self, armed: Armed, args: *mut B::Args) -> bool {
         let Some(_visit) = Host::visit(B::partition()) else { return false };
-        // SAFETY: by this function's contract.
+        // SAFETY: by this function's contract, and jobs of this task are armed in its slots.
         unsafe { self.slots().cancel_into(armed, args) }
     }
 
@@ -374,7 +380,7 @@ trait Timed<A>: Sync {
     /// released or cancelled, or was lost with its run.
     ///
     /// # Safety
-    /// `args` is valid for writes.
+    /// The job is one of this task, and `args` is valid for writes.
     unsafe fn cancel(&self, armed: Armed, args: *mut A) -> bool;
 
     /// Moves an armed job; returns `false` if it has been released or cancelled, or was lost with
@@ -397,7 +403,7 @@ impl<B: Body, const N: usize, const W: usize> Timed<B::Args> for Task<B, N, W> {
             // SAFETY: by this function's contract.
             return unsafe { self.cancel_foreign(armed, args) };
         }
-        // SAFETY: by this function's contract.
+        // SAFETY: by this function's contract, and jobs of this task are armed in its slots.
         Host::ends_after_this_thread(B::runtime()) && unsafe { self.slots().cancel_into(armed, args) }
     }
 
@@ -431,7 +437,7 @@ impl<A> SpawnHandle<A> {
     pub fn cancel(self) -> Result<A, TooLate> {
         let Some(armed) = self.armed else { return Err(TooLate) };
         let mut args = MaybeUninit::<A>::uninit();
-        // SAFETY: there is room for them.
+        // SAFETY: the task has armed the job, and there is room for the arguments.
         if unsafe { self.task.cancel(armed, args.as_mut_ptr()) } {
             // SAFETY: the arguments have been moved there.
             Ok(unsafe { args.assume_init() })

@@ -1,10 +1,10 @@
 //! Releases of tasks: deadlines compared with periods, capacities of queues, and event sources.
 
 use quote::ToTokens;
-use syn::Ident;
+use syn::{Ident, Path};
 
 use crate::errors::Errors;
-use crate::model::{App, Budget, Task, TaskKind};
+use crate::model::{App, Budget, Duration, Task, TaskKind};
 use crate::suggest;
 
 pub(super) fn check(app: &App, errors: &mut Errors) {
@@ -35,11 +35,22 @@ fn above_kernel_maximum(app: &App, errors: &mut Errors) {
     }
 }
 
+/// Returns the shortest distance between two releases of a periodic task, in ns, and how to write
+/// it. The limit for a grid that follows an external clock is `MAX_ADJUSTMENT` of the runtime.
+fn shortest_distance(period: &Duration, clock: Option<&Path>) -> Option<(u64, String)> {
+    let (nanos, source) = (period.nanos?, period.source.to_token_stream().to_string());
+    match clock {
+        None => Some((nanos, source)),
+        Some(_) => Some((nanos - nanos / 1_000, format!("99.9 % of {source}"))),
+    }
+}
+
 fn deadline_above_period(task: &Task, errors: &mut Errors) {
-    let TaskKind::Periodic { period, on_overrun, .. } = &task.kind else { return };
+    let TaskKind::Periodic { period, clock, on_overrun, .. } = &task.kind else { return };
     let (Some(deadline), false) = (&task.deadline, on_overrun.queues()) else { return };
-    if deadline.nanos.zip(period.nanos).is_some_and(|(deadline, period)| deadline > period) {
-        let (longest, name) = (period.source.to_token_stream(), &task.handler.ident);
+    let Some((distance, longest)) = shortest_distance(period, clock.as_ref()) else { return };
+    if deadline.nanos.is_some_and(|deadline| deadline > distance) {
+        let name = &task.handler.ident;
         errors.at(
             &deadline.source,
             format_args!(
@@ -54,14 +65,16 @@ fn deadline_above_period(task: &Task, errors: &mut Errors) {
 fn budget_above_deadline(task: &Task, errors: &mut Errors) {
     let Some(Budget { length, .. }) = &task.budget else { return };
     let period = match &task.kind {
-        TaskKind::Periodic { period, .. } => Some(period),
+        TaskKind::Periodic { period, clock, .. } => shortest_distance(period, clock.as_ref()),
         _ => None,
     };
-    let limits = [(period, "period"), (task.deadline.as_ref(), "deadline")];
-    let limits = limits.into_iter().filter_map(|(limit, key)| Some((limit?.nanos?, limit?, key)));
-    let Some((nanos, limit, key)) = limits.min_by_key(|(nanos, ..)| *nanos) else { return };
+    let deadline = task.deadline.as_ref();
+    let deadline = deadline.and_then(|it| Some((it.nanos?, it.source.to_token_stream().to_string())));
+    let limits = [(period, "period"), (deadline, "deadline")];
+    let limits = limits.into_iter().filter_map(|(limit, key)| Some((limit?, key)));
+    let Some(((nanos, limit), key)) = limits.min_by_key(|((nanos, _), _)| *nanos) else { return };
     if length.nanos.is_some_and(|budget| budget > nanos) {
-        let (limit, name) = (limit.source.to_token_stream(), &task.handler.ident);
+        let name = &task.handler.ident;
         errors.at(
             &length.source,
             format_args!(
@@ -157,6 +170,21 @@ mod tests {
             #[task(period = PERIOD, deadline = 30.millis())] fn v(cx: v::Context) {}
         });
         assert!(errors.is_empty(), "{errors:#?}");
+    }
+
+    /// Its releases may be closer than a period.
+    #[test]
+    fn task_with_external_clock() {
+        let errors = errors(quote! {
+            #[task(period = 1.millis(), clock = C, deadline = 999.micros(), budget = 999.micros())]
+            fn t(cx: t::Context) {}
+            #[task(period = 1.millis(), clock = C, deadline = 1.millis())] fn u(cx: u::Context) {}
+            #[task(period = 1.millis(), clock = C, budget = 1.millis())] fn v(cx: v::Context) {}
+        });
+        assert_eq!(errors.len(), 2, "{errors:#?}");
+        assert!(errors[0].contains("the deadline of `u` is beyond its next release"), "{errors:#?}");
+        assert!(errors[0].contains("at most 99.9 % of 1 . millis ()"), "{errors:#?}");
+        assert!(errors[1].contains("the budget of `v` exceeds its period"), "{errors:#?}");
     }
 
     #[test]

@@ -130,8 +130,9 @@ impl Periodic {
     ///
     /// Real-time safety: a store.
     pub fn set_distance(&self, distance: Duration) -> Duration {
-        let most = self.period / MAX_ADJUSTMENT;
-        let applied = distance.as_ticks().clamp(self.period - most, self.period.saturating_add(most));
+        let shortest = Self::shortest(Duration::from_ticks(self.period)).as_ticks();
+        let longest = self.period.saturating_add(self.period - shortest);
+        let applied = distance.as_ticks().clamp(shortest, longest);
         // Relaxed: the number publishes nothing else, and a release may still apply the previous
         // one.
         self.distance.store(applied, Ordering::Relaxed);

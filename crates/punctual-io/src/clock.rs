@@ -21,8 +21,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+
+use rustix::time::{ClockId, DynamicClockId, clock_gettime_dynamic};
 
 use crate::Error;
 
@@ -40,10 +42,9 @@ const FIX: &str = "load the driver of the network adapter, or `ptp_kvm` in a vir
 /// A clock that can be read against `CLOCK_MONOTONIC`.
 #[derive(Debug)]
 pub struct DeviceClock {
-    id: libc::clockid_t,
+    /// `None` for International Atomic Time.
+    device: Option<File>,
     path: PathBuf,
-    /// Keeps the device open; `None` for a clock of the kernel.
-    _device: Option<File>,
 }
 
 /// A reading of a clock.
@@ -66,10 +67,8 @@ impl DeviceClock {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let device = File::open(path).map_err(Error::file(path, FIX))?;
-        // The kernel's `FD_TO_CLOCKID`: the complement of the descriptor, and 3.
-        let id = (!device.as_raw_fd() << 3) | 3;
-        let clock = Self { id, path: path.to_owned(), _device: Some(device) };
-        clock.time(clock.id)?;
+        let clock = Self { device: Some(device), path: path.to_owned() };
+        clock.time(clock.id())?;
         Ok(clock)
     }
 
@@ -78,7 +77,7 @@ impl DeviceClock {
     /// number of leap seconds.
     #[must_use]
     pub fn tai() -> Self {
-        Self { id: libc::CLOCK_TAI, path: PathBuf::from("CLOCK_TAI"), _device: None }
+        Self { device: None, path: PathBuf::from("CLOCK_TAI") }
     }
 
     /// Reads the clock.
@@ -87,33 +86,39 @@ impl DeviceClock {
     /// [`Error::File`] if the device was removed, and [`Error::Imprecise`] if other threads
     /// interrupted every attempt; a later one may succeed.
     pub fn read(&self) -> Result<Reading, Error> {
-        let mut best = None::<Reading>;
-        for _ in 0..ATTEMPTS {
-            let before = self.time(libc::CLOCK_MONOTONIC)?;
-            let external_ns = self.time(self.id)?;
-            let span = self.time(libc::CLOCK_MONOTONIC)?.saturating_sub(before);
-            if best.is_none_or(|best| span.div_ceil(2) < best.uncertainty_ns) {
-                best =
-                    Some(Reading { at_ns: before + span / 2, external_ns, uncertainty_ns: span.div_ceil(2) });
+        self.read_as(self.id())
+    }
+
+    fn id(&self) -> DynamicClockId<'_> {
+        self.device.as_ref().map_or(DynamicClockId::Tai, |device| DynamicClockId::Dynamic(device.as_fd()))
+    }
+
+    fn read_as(&self, id: DynamicClockId<'_>) -> Result<Reading, Error> {
+        let mut best = self.attempt(id)?;
+        for _ in 1..ATTEMPTS {
+            let next = self.attempt(id)?;
+            if next.uncertainty_ns < best.uncertainty_ns {
+                best = next;
             }
         }
-        match best {
-            Some(best) if best.uncertainty_ns <= MAX_UNCERTAINTY => Ok(best),
-            _ => Err(Error::Imprecise {
-                path: self.path.clone(),
-                uncertainty_ns: best.map_or(u64::MAX, |best| best.uncertainty_ns),
-                limit_ns: MAX_UNCERTAINTY,
-            }),
+        if best.uncertainty_ns > MAX_UNCERTAINTY {
+            let (path, uncertainty_ns) = (self.path.clone(), best.uncertainty_ns);
+            return Err(Error::Imprecise { path, uncertainty_ns, limit_ns: MAX_UNCERTAINTY });
         }
+        Ok(best)
+    }
+
+    fn attempt(&self, id: DynamicClockId<'_>) -> Result<Reading, Error> {
+        let machine = DynamicClockId::Known(ClockId::Monotonic);
+        let before = self.time(machine)?;
+        let external_ns = self.time(id)?;
+        let span = self.time(machine)?.saturating_sub(before);
+        Ok(Reading { at_ns: before + span / 2, external_ns, uncertainty_ns: span.div_ceil(2) })
     }
 
     /// Returns the time of a clock in ns.
-    fn time(&self, id: libc::clockid_t) -> Result<u64, Error> {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the pointer is to a live `timespec`.
-        if unsafe { libc::clock_gettime(id, &mut time) } != 0 {
-            return Err(Error::file(&self.path, FIX)(io::Error::last_os_error()));
-        }
+    fn time(&self, id: DynamicClockId<'_>) -> Result<u64, Error> {
+        let time = clock_gettime_dynamic(id).map_err(|error| Error::file(&self.path, FIX)(error.into()))?;
         let nanos = i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
         u64::try_from(nanos).map_err(|_| {
             let message = format!("{} s is not a time since the epoch", time.tv_sec);
@@ -128,10 +133,10 @@ mod tests {
 
     #[test]
     fn reads_clock_between_readings_of_machine_clock() {
-        let now = || DeviceClock::tai().time(libc::CLOCK_MONOTONIC).unwrap();
-        let clock = DeviceClock { id: libc::CLOCK_MONOTONIC, ..DeviceClock::tai() };
+        let machine = DynamicClockId::Known(ClockId::Monotonic);
+        let now = || DeviceClock::tai().time(machine).unwrap();
         let before = now();
-        match clock.read() {
+        match DeviceClock::tai().read_as(machine) {
             Ok(reading) => {
                 assert!((before..=now()).contains(&reading.at_ns));
                 let error = reading.at_ns.abs_diff(reading.external_ns);

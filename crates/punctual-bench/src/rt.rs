@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use punctual_process::limits::{Resource, soft_limit};
 use punctual_process::scheduling;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CapabilitySet, CpuSet, capabilities, sched_getaffinity, sched_setaffinity};
 
 /// The kernel priority of the measured threads; related threads are at most a few levels above or
 /// below. Punctual apps use the same priority for their lower levels.
@@ -277,9 +277,5 @@ impl Awake {
 
 /// Returns `true` if this process has no limit on locked memory.
 fn may_lock_memory() -> bool {
-    const CAP_IPC_LOCK: u64 = 1 << 14;
-    let status = crate::machine::read("/proc/self/status");
-    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let capabilities = capabilities.and_then(|caps| u64::from_str_radix(caps.trim(), 16).ok());
-    capabilities.is_some_and(|caps| caps & CAP_IPC_LOCK != 0)
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK))
 }

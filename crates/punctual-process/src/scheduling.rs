@@ -6,6 +6,8 @@
 
 use std::io;
 
+use rustix::thread::{CapabilitySet, capabilities};
+
 /// Policy and parameters of a thread.
 #[derive(Clone, Copy)]
 pub struct Scheduling(libc::sched_attr);
@@ -139,23 +141,7 @@ fn refused_by(has_capability: bool) -> &'static str {
 
 /// Returns whether `CAP_SYS_NICE` is effective for the calling thread.
 fn may_schedule() -> bool {
-    /// `_LINUX_CAPABILITY_VERSION_3`: two sets of 32 bits each.
-    const VERSION_3: u32 = 0x2008_0522;
-    const CAP_SYS_NICE: u32 = 23;
-    /// `__user_cap_data_struct`.
-    #[repr(C)]
-    #[derive(Clone, Copy, Default)]
-    struct Sets {
-        effective: u32,
-        permitted: u32,
-        inheritable: u32,
-    }
-    // Version, and thread 0: the calling one.
-    let header = [VERSION_3, 0];
-    let mut sets = [Sets::default(); 2];
-    // SAFETY: the header is valid for reads, and with this version the kernel writes two sets.
-    let status = unsafe { libc::syscall(libc::SYS_capget, header.as_ptr(), sets.as_mut_ptr()) };
-    status == 0 && sets[0].effective >> CAP_SYS_NICE & 1 == 1
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_NICE))
 }
 
 /// Time reserved under `SCHED_DEADLINE`, in ns.

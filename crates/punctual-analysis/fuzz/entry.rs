@@ -1,6 +1,5 @@
 //! Fuzz entry points: one function for each reader, for `cargo xtask fuzz models` and for the test
 //! `hostile`, which runs without the fuzzer.
-#![allow(dead_code)]
 
 use punctual_analysis::measured::{self, Source};
 use punctual_analysis::schema::{self, InputError};
@@ -16,14 +15,14 @@ pub(crate) fn run(target: &str, data: &[u8]) {
 }
 
 /// Reads arbitrary text as a task set in TOML or JSON.
-pub(crate) fn taskset(data: &[u8]) {
+fn taskset(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     check(schema::read("fuzz", text));
 }
 
 /// Reads two arbitrary texts, separated by a zero byte, as the declared model of an app and the
 /// profile of a run, and the second also as a profile of the task set that the first describes.
-pub(crate) fn app(data: &[u8]) {
+fn app(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (first, second) = text.split_once('\0').unwrap_or((text, text));
     let profile = Source { file: "fuzz", text: second };

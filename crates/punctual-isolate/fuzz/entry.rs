@@ -1,6 +1,5 @@
 //! The fuzzed inputs: one function for each kind, for `cargo xtask fuzz machines` and for the test
 //! `hostile`, which runs without the fuzzer. The corpus of `machine` is `tests/machines`.
-#![allow(dead_code)]
 
 use punctual_isolate::cpus::Cpus;
 use punctual_isolate::doctor::{App, Scene, examine, json, text};
@@ -18,7 +17,7 @@ pub(crate) fn run(target: &str, data: &[u8]) {
 }
 
 /// Reads arbitrary bytes as the files of a machine: no output contains terminal control characters.
-pub(crate) fn machine(data: &[u8]) {
+fn machine(data: &[u8]) {
     let machine = Machine::read(Tree::parse(&String::from_utf8_lossy(data)).recorded());
     let scene = Scene::new(&machine);
     let report = examine(&scene);
@@ -41,7 +40,7 @@ pub(crate) fn machine(data: &[u8]) {
 
 /// Reads arbitrary bytes as the model of an app, and as lists and masks of CPUs, which must
 /// round-trip.
-pub(crate) fn words(data: &[u8]) {
+fn words(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = App::of_model(&text);
     let _ = Cpus::checked(&text);

@@ -4,7 +4,6 @@
 //! `target.rs` is the program of every target. New inputs are stored in `target/fuzz/found`,
 //! failing ones in `target/fuzz/failures`. The layout is that of cargo-fuzz, which adds
 //! AddressSanitizer on a nightly compiler.
-#![allow(dead_code)]
 
 use std::sync::{Arc, LazyLock};
 
@@ -34,7 +33,7 @@ pub(crate) fn run(target: &str, data: &[u8]) {
 
 /// Uses any bytes as the names of a thread, an interrupt and a task: descriptions of their jobs
 /// contain no control characters and no additional lines.
-pub(crate) fn names(data: &[u8]) {
+fn names(data: &[u8]) {
     let mut names = Names::new();
     let name = String::from_utf8_lossy(data);
     names.thread(7, &name);
@@ -90,7 +89,7 @@ fn scene() -> Vec<Job> {
 static FORMATS: LazyLock<Vec<EventFormat>> = LazyLock::new(formats::all);
 
 /// Parses any text as each of the three kinds of formats, and decodes records by the event format.
-pub(crate) fn format(data: &[u8]) {
+fn format(data: &[u8]) {
     for order in [Order::Little, Order::Big] {
         if let Ok(layout) = PageLayout::parse(data, order) {
             let _ = Page::open(&layout, data).map(|mut page| while let Ok(Some(_)) = page.next_record() {});
@@ -114,7 +113,7 @@ fn records(mut translator: Translator, data: &[u8]) {
 }
 
 /// Reads any bytes as a page, in either byte order, and its records as events.
-pub(crate) fn page(data: &[u8]) {
+fn page(data: &[u8]) {
     for (order, long) in [(Order::Little, 8), (Order::Big, 8), (Order::Little, 4)] {
         let layout = PageLayout { order, long, ..PageLayout::usual(4096) };
         let mut translator = Translator::new(order, &FORMATS, &[1]);
@@ -135,14 +134,14 @@ pub(crate) fn page(data: &[u8]) {
 }
 
 /// Reads any bytes as a trace.dat, and all its events, in order.
-pub(crate) fn dat(data: &[u8]) {
+fn dat(data: &[u8]) {
     if let Ok(trace) = Trace::from_bytes("fuzz", Arc::new(data.to_vec())) {
         events(&trace);
     }
 }
 
 /// Reads any bytes up to the first zero as a metadata file, and the rest as a stream.
-pub(crate) fn ctf(data: &[u8]) {
+fn ctf(data: &[u8]) {
     let zero = data.iter().position(|&byte| byte == 0).unwrap_or(data.len());
     let stream = data.get(zero + 1..).unwrap_or_default().to_vec();
     match Trace::from_ctf("fuzz", &data[..zero], vec![("fuzz: stream".into(), Arc::new(stream))]) {

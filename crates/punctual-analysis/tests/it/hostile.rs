@@ -55,7 +55,7 @@ fn mutated(random: &mut Random, text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn attack(name: &str, entry: fn(&[u8])) {
+fn attack(name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name);
     let mut paths: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
@@ -63,17 +63,17 @@ fn attack(name: &str, entry: fn(&[u8])) {
     let mut random = Random::new(1);
     for path in paths {
         let input = fs::read(path).unwrap();
-        entry(&input);
-        (0..MUTATIONS).for_each(|_| entry(&mutated(&mut random, &input)));
+        entry::run(name, &input);
+        (0..MUTATIONS).for_each(|_| entry::run(name, &mutated(&mut random, &input)));
     }
 }
 
 #[test]
 fn accepts_or_rejects_any_task_set() {
-    attack("taskset", entry::taskset);
+    attack("taskset");
 }
 
 #[test]
 fn accepts_or_rejects_any_model_and_profile() {
-    attack("app", entry::app);
+    attack("app");
 }

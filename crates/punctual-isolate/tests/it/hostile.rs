@@ -74,7 +74,7 @@ fn never_panics_on_random_files() {
     for path in paths {
         let bytes = fs::read(path).unwrap();
         for _ in 0..ROUNDS {
-            entry::machine(&changed(&bytes, &mut random));
+            entry::run("machine", &changed(&bytes, &mut random));
         }
     }
 }
@@ -85,6 +85,6 @@ fn never_panics_on_random_models_and_lists() {
         "tasks": [ { "name": "t", "kind": "bound", "level": 4 } ] }"#;
     let mut random = Random(7);
     for _ in 0..500 {
-        entry::words(&changed(model.as_bytes(), &mut random));
+        entry::run("words", &changed(model.as_bytes(), &mut random));
     }
 }

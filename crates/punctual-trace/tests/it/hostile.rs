@@ -70,34 +70,34 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-fn attack(name: &str, seed: u64, entry: fn(&[u8])) {
+fn attack(name: &str, seed: u64) {
     let inputs = corpus(name);
-    inputs.iter().for_each(|input| entry(input));
+    inputs.iter().for_each(|input| entry::run(name, input));
     let mut random = Random(seed);
     for _ in 0..MUTATIONS {
         let input = &inputs[random.below(inputs.len())];
-        entry(&random.mutate(input));
+        entry::run(name, &random.mutate(input));
     }
 }
 
 #[test]
 fn never_panics_on_hostile_formats() {
-    attack("format", 1, entry::format);
+    attack("format", 1);
 }
 
 #[test]
 fn pages() {
-    attack("page", 2, entry::page);
+    attack("page", 2);
 }
 
 #[test]
 fn prints_names_of_hostile_threads_on_their_lines() {
-    attack("names", 4, entry::names);
+    attack("names", 4);
 }
 
 #[test]
 fn files() {
-    attack("dat", 3, entry::dat);
+    attack("dat", 3);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn files_of_perf() {
         }
         assert_eq!(fs::read(&path).unwrap(), file, "{path}; BLESS=1 rewrites it");
     }
-    attack("perf", 5, entry::dat);
+    attack("perf", 5);
 }
 
 #[test]
@@ -126,14 +126,14 @@ fn traces_of_lttng() {
         }
         assert_eq!(fs::read(&path).unwrap(), input, "{path}; BLESS=1 rewrites it");
     }
-    attack("ctf", 6, entry::ctf);
+    attack("ctf", 6);
 }
 
 /// The first page declares that events were lost before it, at its time, and contains none; the
 /// next one is blank.
 #[test]
 fn keeps_order_when_blank_page_follows_loss() {
-    entry::dat(include_bytes!("../../fuzz/corpus/dat/blank_page_after_loss"));
+    entry::run("dat", include_bytes!("../../fuzz/corpus/dat/blank_page_after_loss"));
 }
 
 /// A small trace of two CPUs.

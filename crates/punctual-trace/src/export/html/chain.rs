@@ -1,7 +1,7 @@
 //! Section of the page for a chain of tasks: its table, and a drawing of its longest crossing with
 //! one row per stage.
 
-use punctual_report::escape::{Code, Escaped};
+use punctual_report::escape::{Code, Escaped, NoBreak};
 use punctual_report::format::{format_clock, format_count, format_part, unit};
 use punctual_report::page::note;
 use punctual_report::scale::Linear;
@@ -44,7 +44,7 @@ pub(super) fn section(stages: &[String], chain: &Chain, report: &Report<'_>) -> 
         let end = longest.stages.last().map_or(0, |stage| stage.to);
         out += &format!(
             "<p class=\"which\"><b>{}</b> · ended at {} by the trace's clock</p>",
-            Escaped(&explain::value(longest.latency)),
+            NoBreak(&explain::value(longest.latency)),
             format_clock(end)
         );
         for (class, width, left) in [("timeline wide", 1080.0, 176.0), ("timeline narrow", 368.0, 96.0)] {

@@ -25,7 +25,8 @@ pub struct Finding {
 /// The state of a grid that follows an [external clock](crate::ExternalClock).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ClockState {
-    /// There was no reading in this run: the grid runs on the clock of the machine.
+    /// There was no usable reading in this run, or the last one lies in the future: the grid runs
+    /// on the clock of the machine.
     #[default]
     Never,
     /// The grid approaches its phase, by at most 0.1 % of the period at each release.
@@ -67,7 +68,10 @@ impl ClockReport {
         let clock = self.clock;
         match self.state {
             ClockState::Never => {
-                return writeln!(f, "{task}: {clock} had no reading, so the grid ran on the machine's clock");
+                return writeln!(
+                    f,
+                    "{task}: {clock} had no usable reading, so the grid ran on the machine's clock"
+                );
             }
             ClockState::Locking => write!(f, "{task}: locking to {clock}")?,
             ClockState::Locked => write!(f, "{task}: locked to {clock}")?,

@@ -290,8 +290,8 @@ impl Measurement {
 /// # Safety
 /// The calling thread occupies the task's level, whose task is measured.
 // Takes the parts of a measurement, so that they are in registers, the end not in the one that
-// counts shifts. Calls a function only at its end, with the parts in the same registers, so it saves
-// and moves no register.
+// counts shifts. Calls a function only at its end, with the parts in the same registers, so it
+// saves and moves no register.
 #[inline(never)]
 unsafe fn record(
     monitor: &Monitor,

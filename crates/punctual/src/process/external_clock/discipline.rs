@@ -87,6 +87,7 @@ impl Discipline {
         let Some(newest) = self.clock.estimate() else { return };
         let Some(estimate) = newest.filter(|newest| newest.at <= next.saturating_add(MAX_LEAD)) else {
             grid.set_distance(self.period);
+            self.state.store(ClockState::Never as u32, Relaxed);
             return;
         };
         let period = i128::from(self.period.as_ticks()) << FRACTION;
@@ -193,6 +194,23 @@ mod tests {
         let with = |external| after_reading(&CLOCK, 0, external).1;
         assert_eq!([with(0), with(300), with(999_700)], [1_000_000, 999_700, 1_000_300]);
         assert_eq!([with(499_999), with(500_000)], [999_000, 1_001_000], "the nearer one, within 0.1 %");
+    }
+
+    #[test]
+    fn grid_runs_free_after_reading_far_in_future() {
+        static CLOCK: ExternalClock = ExternalClock::new();
+        let zero = Duration::from_ticks(0);
+        let grid = Periodic::new(0, 1, PERIOD, zero, Reaction::Skip);
+        let discipline = Discipline::new("CLOCK", &CLOCK, PERIOD, zero);
+        grid.start(Instant::from_ticks(0));
+        discipline.begin();
+        let mut source = CLOCK.source().unwrap();
+        for (at, state) in [(0, ClockState::Locking), (1_700_000_000_000_000_000, ClockState::Never)] {
+            source.record(Instant::from_ticks(at), 300).unwrap();
+            discipline.correct(&grid);
+            assert_eq!(discipline.report().state, state, "{at}");
+        }
+        assert_eq!(grid.distance(), PERIOD);
     }
 
     #[test]

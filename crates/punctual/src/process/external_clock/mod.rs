@@ -189,8 +189,9 @@ impl ClockSource {
     /// clock ([`now`](crate::now)).
     ///
     /// Readings need no fixed interval. Delay between the two parts of a reading is a constant
-    /// phase error that the servo cannot detect: compensate it. Readings of an instant over a
-    /// second after the next release, such as those of a foreign clock, have no effect.
+    /// phase error that the servo cannot detect: compensate it. After a reading of an instant over
+    /// a second after the next release, such as one of a foreign clock, the grid runs on the
+    /// machine's clock until a reading with a later instant; [`ExternalClock::source`] starts anew.
     ///
     /// Real-time safety: integer arithmetic and atomic operations; does not allocate, block or
     /// enter the kernel.

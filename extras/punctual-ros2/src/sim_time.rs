@@ -53,10 +53,11 @@ impl SimTime {
     }
 
     pub(crate) fn set(&self, parameters: NodeParameters) {
-        self.0.is_used.store(parameters.use_sim_time, Ordering::Relaxed);
-        if !parameters.use_sim_time {
+        // Between two uses, messages may still arrive.
+        if !self.parameters().use_sim_time {
             self.0.newest_ns.store(0, Ordering::Relaxed);
         }
+        self.0.is_used.store(parameters.use_sim_time, Ordering::Relaxed);
     }
 
     /// Returns the simulated time in ns; `None` if the time is that of the system.
@@ -108,15 +109,18 @@ impl Stamped {
 }
 
 /// Returns `true` for a message that contains a time, at any depth.
-fn has_time(message: &Description) -> bool {
+fn has_time(message: &'static Description) -> bool {
     fn is_in(kind: Kind) -> bool {
         match kind {
-            Kind::Message(inner) => has_time(inner),
+            Kind::Message(inner) => {
+                inner.name() == Time::DESCRIPTION.name()
+                    || inner.fields().iter().any(|field| is_in(field.kind()))
+            }
             Kind::Array(element, _) | Kind::Sequence(element, _) => is_in(*element),
             _ => false,
         }
     }
-    message.name() == Time::DESCRIPTION.name() || message.fields().iter().any(|field| is_in(field.kind()))
+    is_in(Kind::Message(message))
 }
 
 #[cfg(test)]
@@ -150,6 +154,7 @@ mod tests {
         }
         time.set(NodeParameters { use_sim_time: false });
         assert_eq!(time.now_ns(), None);
+        time.accept(&clock(9, 0)).unwrap();
         time.set(NodeParameters { use_sim_time: true });
         assert_eq!(time.now_ns(), Some(0), "the time of the last use is outdated");
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::decode::Decoder;
-use super::{Description, Element, Field, Kind, Scalar, Value};
+use super::{Description, Element, Kind, Scalar, Value};
 use crate::messages::Time;
 
 /// The encapsulation header before a message: plain CDR, little-endian, no options. Alignment is
@@ -238,7 +238,7 @@ pub(super) fn width(kind: Kind) -> usize {
 /// that the app has left at the [release](crate::messages::Time::RELEASE) of the message.
 ///
 /// If `payload` belongs to another message, the remainder is unchanged.
-pub fn replace_times(description: &Description, payload: &mut [u8], from_ns: u64, to_ns: u64) {
+pub fn replace_times(description: &'static Description, payload: &mut [u8], from_ns: u64, to_ns: u64) {
     fn find(kind: Kind, bytes: &mut Bytes<'_>, from: [u8; TIME_BYTES], found: &mut Vec<usize>) -> Option<()> {
         match kind {
             Kind::Scalar(scalar) => scalar.read(bytes).map(drop),
@@ -269,10 +269,8 @@ pub fn replace_times(description: &Description, payload: &mut [u8], from_ns: u64
     };
     let mut found = vec![];
     if let Some(mut bytes) = Bytes::of(payload) {
-        let from = bytes_of(from_ns);
-        let each = |field: &Field| find(field.kind(), &mut bytes, from, &mut found);
         // An encoder created them, so no bytes are missing.
-        let _ = description.fields().iter().map(each).collect::<Option<()>>();
+        let _ = find(Kind::Message(description), &mut bytes, bytes_of(from_ns), &mut found);
     }
     let to = bytes_of(to_ns);
     found.into_iter().for_each(|at| payload[at..at + TIME_BYTES].copy_from_slice(&to));
@@ -388,6 +386,10 @@ mod tests {
         let stamps: Vec<Time> = received.transforms.iter().map(|one| one.header.stamp).collect();
         assert_eq!(stamps, [Time { sec: 5, nanosec: 6 }, Time { sec: 3, nanosec: 4 }]);
         assert_eq!(received.transforms[1].child_frame_id, text("pan"));
+        let mut bytes = encoder.encode(1_000_000_007, &Time::RELEASE).to_vec();
+        replace_times(Time::DESCRIPTION, &mut bytes, 1_000_000_007, 5_000_000_006);
+        assert_eq!(decode::<Time>(&bytes, Layout::Cdr).expect("it is valid"), Time { sec: 5, nanosec: 6 });
+        let mut bytes = encoder.encode(0, &sent).to_vec();
         for length in 0..bytes.len() {
             // Incomplete messages, which no encoder creates.
             replace_times(TFMessage::<2>::DESCRIPTION, &mut bytes[..length], 1, 2);

@@ -69,8 +69,10 @@ pub mod app {
     fn guide(cx: guide::Context) {
         let guide::LocalResources { link, offboard, flight, .. } = cx.local;
         for _ in 0..MAX_MESSAGES {
-            let Some(message) = link.receive() else { break };
-            offboard.receive(cx.released, &message);
+            let Some(received) = link.receive() else { break };
+            if let Some(message) = received {
+                offboard.receive(cx.released, &message);
+            }
         }
         let step = offboard.step(cx.released, |message| {
             if link.send(message).is_err() {

@@ -35,8 +35,9 @@ pub trait Link: Send {
     /// Returns an error if the network does not take the datagram.
     fn send(&mut self, message: &MavMessage) -> io::Result<()>;
 
-    /// Returns the next message of the peer; `None` if none has arrived.
-    fn receive(&mut self) -> Option<MavMessage>;
+    /// Returns the next message of the peer, or `Some(None)` for a datagram without one; `None` if
+    /// nothing has arrived.
+    fn receive(&mut self) -> Option<Option<MavMessage>>;
 }
 
 /// Encodes messages of one sender.
@@ -91,7 +92,7 @@ impl Decoder {
         self.rest = 0..length.min(MAX_DATAGRAM_BYTES);
     }
 
-    /// Datagrams, or parts of them, that are no frames.
+    /// Frames that are damaged, incomplete or of another dialect.
     #[must_use]
     pub fn rejected(&self) -> u64 {
         self.rejected
@@ -107,11 +108,19 @@ impl Decoder {
                 break;
             };
             self.rest.start += frame.raw_bytes().len();
+            // The checksum depends on the message, so that of another dialect is unknown.
+            let is_known = MavMessage::default_message_from_id(frame.message_id()).is_some();
+            if !is_known || !frame.has_valid_crc::<MavMessage>() {
+                self.rejected += 1;
+                if is_known {
+                    self.rest = 0..0;
+                }
+                continue;
+            }
             let sender = (u32::from(self.sender.system), self.sender.component);
             if (frame.system_id(), frame.component_id()) != sender {
                 continue;
             }
-            // Messages of other dialects are skipped.
             let message = MavMessage::parse(MavlinkVersion::V2, frame.message_id(), frame.payload());
             if let Ok(message) = message {
                 return Some(message);
@@ -121,7 +130,8 @@ impl Decoder {
     }
 }
 
-/// Returns the frame at the start of `bytes`; `None` if it is not complete and correct.
+/// Returns the frame at the start of `bytes`, whose checksum may be wrong; `None` if it is not
+/// complete.
 fn first_frame(bytes: &[u8]) -> Option<MAVLinkV2MessageRaw> {
     let &[start, payload, flags, ..] = bytes else { return None };
     let signature = if flags & SIGNED == 0 { 0 } else { SIGNATURE_BYTES };
@@ -131,7 +141,7 @@ fn first_frame(bytes: &[u8]) -> Option<MAVLinkV2MessageRaw> {
     }
     let mut raw = MAVLinkV2MessageRaw::new();
     raw.as_mut_slice().get_mut(..length)?.copy_from_slice(bytes.get(..length)?);
-    raw.has_valid_crc::<MavMessage>().then_some(raw)
+    Some(raw)
 }
 
 /// A link over UDP.
@@ -152,7 +162,7 @@ impl UdpLink {
         Ok(Self { socket, encoder: Encoder::new(own), decoder: Decoder::new(peer) })
     }
 
-    /// Datagrams, or parts of them, that are no frames.
+    /// Frames that are damaged, incomplete or of another dialect.
     #[must_use]
     pub fn rejected(&self) -> u64 {
         self.decoder.rejected()
@@ -164,14 +174,14 @@ impl Link for UdpLink {
         self.socket.send(self.encoder.encode(message)).map(drop)
     }
 
-    fn receive(&mut self) -> Option<MavMessage> {
+    fn receive(&mut self) -> Option<Option<MavMessage>> {
         if let Some(message) = self.decoder.decode() {
-            return Some(message);
+            return Some(Some(message));
         }
         // An error, as of a peer that is not there yet, is a link without messages.
         let length = self.socket.recv(self.decoder.buffer()).ok()?;
         self.decoder.start(length);
-        self.decoder.decode()
+        Some(self.decoder.decode())
     }
 }
 
@@ -206,6 +216,28 @@ mod tests {
     fn ignores_other_senders() {
         let frame = Encoder::new(COMPANION).encode(&heartbeat()).to_vec();
         assert_eq!(decode(&frame), (vec![], 0));
+    }
+
+    #[test]
+    fn skips_frame_of_other_dialect() {
+        let mut encoder = Encoder::new(AUTOPILOT);
+        let mut datagram = encoder.encode(&heartbeat()).to_vec();
+        datagram[7..10].fill(0xff);
+        datagram.extend(encoder.encode(&heartbeat()));
+        assert_eq!(decode(&datagram), (vec![heartbeat()], 1));
+    }
+
+    #[test]
+    fn datagram_of_other_sender_does_not_end_reception() {
+        let [own, peer] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        own.connect(peer.local_addr().unwrap()).unwrap();
+        peer.connect(own.local_addr().unwrap()).unwrap();
+        for sender in [COMPANION, AUTOPILOT] {
+            peer.send(Encoder::new(sender).encode(&heartbeat())).unwrap();
+        }
+        let mut link = UdpLink::new(own, COMPANION, AUTOPILOT).unwrap();
+        assert_eq!([link.receive(), link.receive()], [Some(None), Some(Some(heartbeat()))]);
+        assert_eq!(link.receive(), None);
     }
 
     #[test]

@@ -337,11 +337,11 @@ impl Link for SimulatedLink {
         Ok(())
     }
 
-    fn receive(&mut self) -> Option<MavMessage> {
+    fn receive(&mut self) -> Option<Option<MavMessage>> {
         let now_ms = punctual::now().duration_since_epoch().as_millis();
         let start_ms = *self.start_ms.get_or_insert(now_ms);
         lock(&self.autopilot).advance(now_ms - start_ms, |message| self.down.send(message));
-        self.down.receive()
+        self.down.receive().map(Some)
     }
 }
 

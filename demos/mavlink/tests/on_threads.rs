@@ -29,5 +29,6 @@ fn flies_over_udp() {
     // A busy machine may delay setpoints beyond the autopilot's limit.
     let is_delayed = end == Some(&Err(Failure::OtherMode(MODE_AUTO))) && autopilot.failsafes() == 1;
     assert!(is_delayed || end == Some(&Ok(())), "{end:?}, {autopilot:?}");
-    assert!(!autopilot.is_armed() && autopilot.highest() > 0.0, "{autopilot:?}");
+    // The delay may come before the takeoff.
+    assert!(!autopilot.is_armed() && (is_delayed || autopilot.highest() > 0.0), "{autopilot:?}");
 }

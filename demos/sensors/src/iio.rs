@@ -89,7 +89,8 @@ impl Channel {
         let (storage, shift) = rest.split_once(">>")?;
         let (bits, storage): (u32, u32) = (bits.parse().ok()?, storage.parse().ok()?);
         let shift: u32 = shift.parse().ok()?;
-        let is_valid = matches!(storage, 8 | 16 | 32 | 64) && bits > 0 && bits + shift <= storage;
+        let is_valid =
+            matches!(storage, 8 | 16 | 32 | 64) && (1..=storage).contains(&bits) && shift <= storage - bits;
         let bytes = (storage / 8) as usize;
         let channel =
             Self { index: 0, is_big_endian, is_signed, bits, bytes, shift, at: 0, offset: 0.0, scale: 1.0 };
@@ -234,7 +235,7 @@ impl Buffer {
         let timestamp = channels.pop().expect("the last one is the timestamp");
         let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(device);
         let device = file.map_err(|error| BufferError::Io { path: device.into(), error })?;
-        let period_ns = 1_000_000_000 / i64::from(settings.frequency.max(1));
+        let period_ns = 1_000_000_000 / i64::from(settings.frequency.clamp(1, 1_000_000_000));
         let bytes = vec![0; MAX_SCANS * scan_bytes];
         files.write("buffer/enable", "1")?;
         Ok(Self {
@@ -278,8 +279,8 @@ impl Buffer {
                 *value = channel.value(bytes);
             }
             if let Some(last) = self.last_ns.replace(timestamp_ns) {
-                let periods = (timestamp_ns.saturating_sub(last) + self.period_ns / 2) / self.period_ns;
-                batch.lost += u64::try_from(periods - 1).unwrap_or(0);
+                let passed_ns = timestamp_ns.saturating_sub(last).saturating_add(self.period_ns / 2);
+                batch.lost += u64::try_from(passed_ns / self.period_ns - 1).unwrap_or(0);
             }
             batch.scans += 1;
             take(&Scan { timestamp_ns, values });
@@ -326,7 +327,15 @@ mod tests {
 
     #[test]
     fn rejects_unknown_types() {
-        for kind in ["", "le:s16/16", "me:s16/16>>0", "le:f16/16>>0", "le:s17/16>>0", "le:s12/16>>8"] {
+        for kind in [
+            "",
+            "le:s16/16",
+            "me:s16/16>>0",
+            "le:f16/16>>0",
+            "le:s17/16>>0",
+            "le:s12/16>>8",
+            "le:s4294967295/16>>1",
+        ] {
             assert_eq!(Channel::parse(kind), None, "{kind}");
         }
         // Several values of one channel.

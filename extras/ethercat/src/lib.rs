@@ -153,7 +153,7 @@ pub mod app {
                 let _ = clock.record(passage.sent_at, passage.system_time_ns);
             }
             // The drives are reaching OP.
-            Ok(None) => is_operational = false,
+            Ok(None) => (*lost_in_a_row, is_operational) = (0, false),
             Err(fault) => {
                 counts.count(fault);
                 *lost_in_a_row += 1;
@@ -273,6 +273,15 @@ mod tests {
         assert_eq!(faults_of(&counts), [7, 0, 0, 0], "{counts:?}");
         assert_eq!(counts.unexpected.load(Relaxed), 2);
         assert!(counts.reason.get().is_none() && are_at_goal(&network), "{counts:?}");
+    }
+
+    /// While the drives reach OP as well.
+    #[test]
+    fn continues_after_lost_frames_not_in_a_row() {
+        let faults = Faults { lost: vec![1, 2, 4, 5, 6], ..Faults::default() };
+        let (counts, network) = run(faults, 300);
+        assert_eq!((faults_of(&counts), counts.reason.get()), ([5, 0, 0, 0], None));
+        assert!(are_at_goal(&network));
     }
 
     #[test]

@@ -237,7 +237,7 @@ impl Drive {
         let (start, cycle) = (self.u64(DC_START), u64::from(self.u32(DC_SYNC0_CYCLE)));
         if self.memory[DC_ACTIVATION] == SYNC0_ACTIVE && cycle != 0 {
             let elapsed = self.system_time(now).checked_sub(start);
-            let pulse = elapsed.map_or(0, |elapsed| elapsed / cycle + 1);
+            let pulse = elapsed.map_or(0, |elapsed| (elapsed / cycle).saturating_add(1));
             // A correction may move the time back across a pulse.
             let pulses = pulse.saturating_sub(self.last_pulse) as i32;
             self.last_pulse = self.last_pulse.max(pulse);
@@ -369,7 +369,7 @@ impl Drive {
         let delay = u64::from(self.u32(DC_DELAY));
         let received = u64::from_le_bytes(bytes).wrapping_add(delay);
         let difference = self.system_time(now).wrapping_sub(received).cast_signed();
-        self.correction -= difference / CLOCK_GAIN;
+        self.correction = self.correction.wrapping_sub(difference / CLOCK_GAIN);
         // A sign and a magnitude.
         let magnitude = difference.unsigned_abs().min(0x7fff_ffff) as u32;
         let sign = if difference < 0 { 1 << 31 } else { 0 };

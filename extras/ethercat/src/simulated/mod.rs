@@ -120,7 +120,7 @@ impl Network {
             return Fate::Lost;
         }
         frame[6] |= LOCALLY_ADMINISTERED;
-        let mut rest = &mut frame[ETHERNET_HEADER_BYTES + 2..];
+        let Some(mut rest) = frame.get_mut(ETHERNET_HEADER_BYTES + 2..) else { return Fate::Lost };
         let mut has_process_data = false;
         while let Some((header, after)) = rest.split_first_chunk_mut::<PDU_HEADER_BYTES>() {
             let length = u16::from_le_bytes([header[6], header[7]]);

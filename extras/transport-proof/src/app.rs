@@ -31,8 +31,8 @@ static PUBLISHED: AtomicU64 = AtomicU64::new(0);
 static JOBS: AtomicU64 = AtomicU64::new(0);
 /// The maximum response time so far, in ns.
 static LONGEST_NS: AtomicU64 = AtomicU64::new(0);
-/// The index of the present slot.
-static SLOT: AtomicU32 = AtomicU32::new(0);
+/// The number of the present slot, since the start of the clock.
+static SLOT: AtomicU64 = AtomicU64::new(0);
 /// The number of jobs in each slot that missed their deadline, or were skipped.
 static MISSES: [AtomicU32; SLOTS] = [const { AtomicU32::new(0) }; SLOTS];
 
@@ -45,8 +45,8 @@ mod controller {
     use punctual_bridge::{Bridge, IncomingReader, Publisher, Running, TransportServer};
 
     use super::{
-        FLOOD, JOBS, JOBS_PER_MESSAGE, LONGEST_NS, MISSES, NUMBERS, PERIOD_NS, PUBLISHED, PUBLISHES, SLOT,
-        SLOT_NS, SLOTS, TRANSPORT, WANTED,
+        FLOOD, JOBS, JOBS_PER_MESSAGE, LONGEST_NS, NUMBERS, PERIOD_NS, PUBLISHED, PUBLISHES, SLOT, SLOT_NS,
+        TRANSPORT, WANTED, misses_of,
     };
 
     #[shared]
@@ -87,11 +87,11 @@ mod controller {
             0 => 0,
             previous_ns => (released_ns.saturating_sub(previous_ns) / PERIOD_NS).saturating_sub(1),
         };
-        let slot = (released_ns / SLOT_NS) as usize % SLOTS;
-        SLOT.store(slot as u32, Relaxed);
+        let slot = released_ns / SLOT_NS;
+        SLOT.store(slot, Relaxed);
         let missed = skipped as u32 + u32::from(response_ns > PERIOD_NS);
         if missed > 0 {
-            MISSES[slot].fetch_add(missed, Relaxed);
+            misses_of(slot).fetch_add(missed, Relaxed);
         }
     }
 
@@ -124,6 +124,11 @@ pub(crate) fn run(setup: Setup) {
         punctual::shutdown();
     });
     controller::run(Config::from_env(), setup).expect("nothing is required");
+}
+
+/// Returns the misses in a slot, of which the last hour is known.
+fn misses_of(slot: u64) -> &'static AtomicU32 {
+    &MISSES[slot as usize % SLOTS]
 }
 
 fn transport_name(command: &Command) -> String {
@@ -163,13 +168,9 @@ fn answer(request: &str, traffic: &str) {
         ["slot"] => SLOT.load(Ordering::Relaxed).to_string(),
         ["longest"] => LONGEST_NS.swap(0, Ordering::Relaxed).to_string(),
         ["misses", from, to] => {
-            let number = |text: &str| text.parse::<usize>().unwrap_or(0);
-            let (from, to) = (number(from), number(to));
-            let length = (to + SLOTS - from) % SLOTS;
-            let slots = (0..length).map(|slot| &MISSES[(from + slot) % SLOTS]);
-            let counts: Vec<String> =
-                slots.map(|misses| misses.load(Ordering::Relaxed).to_string()).collect();
-            counts.join(" ")
+            let number = |text: &str| text.parse::<u64>().unwrap_or(0);
+            let misses = (number(from)..number(to)).map(|slot| misses_of(slot).load(Ordering::Relaxed));
+            misses.map(|misses| misses.to_string()).collect::<Vec<_>>().join(" ")
         }
         _ => "unknown request".to_owned(),
     };

@@ -86,7 +86,7 @@ enum Environment {
     Miri,
     /// The runtime's tests under AddressSanitizer and ThreadSanitizer
     Sanitize(sanitize::Options),
-    /// The crates of extras/ (ROS 1, ROS 2 and Zenoh) with real peers, and their lints
+    /// The crates of extras/ (ROS 1, ROS 2, Zenoh, EtherCAT) with their peers, and their lints
     Transports(transports::Options),
     /// As root: tests and examples again as a user without privileges
     Unprivileged(unprivileged::Options),

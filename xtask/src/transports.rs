@@ -52,9 +52,21 @@ pub(crate) fn in_extras() -> Command {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn tests_every_crate_of_extras() {
+        let manifest = fs::read_to_string(cargo::root().join("extras/Cargo.toml")).unwrap();
+        let manifest: toml::Table = manifest.parse().unwrap();
+        let members = manifest["workspace"]["members"].as_array().unwrap();
+        let members: BTreeSet<_> = members.iter().filter_map(|member| member.as_str()).collect();
+        // The changed copy of a library without tests.
+        let tested = CRATES.into_iter().chain(["rouille"]).collect();
+        assert_eq!(members, tested);
+    }
 
     /// Cargo would otherwise look for the keys that a transport inherits in the main workspace, if
     /// an app depends on both by path.

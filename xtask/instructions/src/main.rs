@@ -1,8 +1,9 @@
 //! Operations whose instructions `cargo xtask check instructions` counts: runs one of them a given
 //! number of times.
 //!
-//! The apps are those of the benchmark `executor`, in virtual time; a broadcast needs no app. Without arguments the program
-//! prints the names of the rows; with a row and a number it runs that row.
+//! The apps are those of the benchmark `executor`, in virtual time; a broadcast needs no app.
+//! Without arguments the program prints the names of the rows; with a row and a number it runs that
+//! row.
 
 use std::env;
 use std::process::ExitCode;

@@ -31,7 +31,7 @@ fn read(package: &Path, file: &Path, modules: &Path, sources: &mut Vec<Source>) 
     let path = package.join(file);
     let text = files::read(&path)?;
     // Most files declare no module, and parsing is most of the time of this function.
-    let is_leaf = !text.lines().any(|line| line.contains("mod ") && line.trim_end().ends_with(';'));
+    let is_leaf = !text.lines().any(|line| line.contains("mod ") && line.contains(';'));
     let items = if is_leaf { Ok(Vec::new()) } else { syn::parse_file(&text).map(|syntax| syntax.items) };
     let items = items.map_err(|error| format!("{}: {error}", path.display()))?;
     let module = modules.iter().skip(1).map(|name| name.to_string_lossy().into_owned()).collect();

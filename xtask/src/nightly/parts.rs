@@ -118,7 +118,7 @@ pub(super) const PARTS: &[Part] = &[
     },
     Part {
         name: "transports",
-        purpose: "ROS 1, ROS 2 and Zenoh with real peers; seeded mistakes of the bridge",
+        purpose: "ROS 1, ROS 2, Zenoh and EtherCAT with real or simulated peers; seeded mistakes of the bridge",
         limit_min: 150,
         commands: &[
             "cargo xtask test transports",

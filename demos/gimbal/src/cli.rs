@@ -25,7 +25,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", value_parser = output_file)]
     pub json: Option<PathBuf>,
 
-    /// Record angles at 100 Hz and all currents to a new file, which MCAP viewers can open
+    /// Record angles at 100 Hz, all currents and received setpoints to a new file, for MCAP viewers
+    /// and `punctual replay`
     #[arg(long, value_name = "FILE.mcap", value_parser = output_file)]
     pub mcap: Option<PathBuf>,
 

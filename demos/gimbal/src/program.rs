@@ -15,10 +15,10 @@ use crate::plant::GIMBAL;
 use crate::report::{StepResponse, to_html, to_json};
 use crate::setpoints::{LineParser, Timeline, read_file};
 use crate::summary::{self, Run};
-use crate::topics::{Carried, Links};
+use crate::topics::{Carried, Links, Sender};
 use crate::tuning;
 use punctual::{Config, StartError};
-use punctual_bridge::Recording;
+use punctual_bridge::{Recording, is_replay};
 
 /// Returns the default path of the report: in a checkout among the build products, which git
 /// ignores.
@@ -74,54 +74,65 @@ impl From<StartError> for Failure {
 }
 
 fn try_run(args: &Args) -> Result<ExitCode, Failure> {
+    // Replays run in virtual time, also those of a run in real time.
+    let args = &Args { virtual_time: args.virtual_time || is_replay(), ..args.clone() };
     let (timeline, setpoints) = setpoints(args)?;
-    let by_hand = (args.stdin && !args.virtual_time) || args.udp.is_some() || args.transports;
     if let Some(Some(file)) = &args.tune {
         tuning::check(file).map_err(Failure::input)?;
     }
     let gimbal = match &args.spi {
+        Some(_) if args.virtual_time => {
+            return Err(Failure::input(
+                "--spi: a replay moves no real gimbal; omit it to move a simulated one",
+            ));
+        }
         Some(device) => bus::open(device, bus::Options { mode: args.spi_mode, hz: args.spi_hz })
             .map_err(Failure::other)?,
         None => bus::simulated(),
     };
     // Before anything moves, because a run that cannot be recorded is not the requested one.
     let recording = args.mcap.as_ref().map(Recording::create).transpose().map_err(Failure::other)?;
-    let datagrams = args.udp.map(bind).transpose()?;
-    let (tune, virtual_time) = (args.tune.clone(), args.virtual_time);
-    let transports = args.transports;
-    let links = Links { recording, datagrams, transports, tune, virtual_time };
-    let mut links = links.is_any().then_some(links);
+    let sender = match args.udp {
+        Some(_) if args.virtual_time => Some(Sender::Recording),
+        Some(address) => Some(Sender::Datagrams(bind(address)?)),
+        None => args.transports.then_some(Sender::Transports),
+    };
+    let source = match (&sender, args.stdin && !args.virtual_time) {
+        (Some(_), _) => Setpoints::Topic,
+        (None, true) => Setpoints::ByHand(steer_from_stdin),
+        (None, false) => Setpoints::Timeline(timeline),
+    };
+    let links =
+        Links { recording, setpoints: sender, tune: args.tune.clone(), virtual_time: args.virtual_time };
+    let links = links.is_any().then_some(links);
+
     // The motion of the gimbal if every task ran exactly on time; with setpoints by hand it is
     // known only afterwards.
-    let virtual_run = |seconds, timeline, links| {
-        let (config, gimbal) = (Config::new().virtual_time(), bus::simulated());
-        controller::run(config, gimbal, seconds, Setpoints::Timeline(timeline), links)
+    let ideal = |seconds, source| {
+        let config = Config::new().virtual_time();
+        controller::run(config, bus::simulated(), seconds, source, None).map(|outcome| outcome.record)
     };
-    let of_virtual_run = if args.virtual_time { links.take() } else { None };
-    let reference =
-        if by_hand { None } else { Some(virtual_run(args.seconds, timeline.clone(), of_virtual_run)?) };
-
+    let mut reference = match &source {
+        Setpoints::Timeline(_) if !args.virtual_time => ideal(args.seconds, source.clone())?,
+        _ => None,
+    };
     let started = SystemTime::now();
-    let (outcome, reference) = if args.virtual_time {
-        (reference.ok_or_else(|| Failure::other("a virtual run has its own reference"))?, None)
+    let config = if args.virtual_time {
+        Config::new().virtual_time()
     } else {
         announce(args.seconds);
-        let setpoints = match by_hand {
-            true if !args.stdin => Setpoints::Topic,
-            true => Setpoints::ByHand(steer_from_stdin),
-            false => Setpoints::Timeline(timeline),
-        };
-        let outcome = controller::run(Config::from_env(), gimbal, args.seconds, setpoints, links)?;
-        let reference = match (reference, &outcome.record) {
-            (None, Some(record)) => {
-                // No longer than the run, which may have been ended early.
-                let elapsed = outcome.report.elapsed.as_secs_f64() + 0.001;
-                Some(virtual_run(elapsed.min(args.seconds), as_recorded(&record.recorder), None)?)
-            }
-            (reference, _) => reference,
-        };
-        (outcome, reference.and_then(|reference| reference.record))
+        Config::from_env()
     };
+    let outcome = controller::run(config, gimbal, args.seconds, source, links)?;
+    if let Some(record) = &outcome.record
+        && reference.is_none()
+        && !args.virtual_time
+    {
+        // No longer than the run, which may have been ended early.
+        let elapsed = outcome.report.elapsed.as_secs_f64() + 0.001;
+        let followed = Setpoints::Timeline(as_recorded(&record.recorder));
+        reference = ideal(elapsed.min(args.seconds), followed)?;
+    }
     finish(args, &outcome, reference.as_ref().map(|r| &r.recorder), &setpoints, started)
 }
 

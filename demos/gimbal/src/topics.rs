@@ -2,8 +2,9 @@
 //!
 //! `/angles` and `/target` at 100 Hz and `/currents`, every sample at 10 kHz, are published: the
 //! sampling task copies them into rings, from which an ordinary thread takes them. `/setpoint` is
-//! received if a link is configured: an ordinary thread checks the messages, and `setpoint` reads
-//! the newest one each millisecond, however many arrive.
+//! received, and recorded, if a link is configured: an ordinary thread checks the messages, and
+//! `setpoint` reads the newest one each millisecond, however many arrive. In a replay the recording
+//! provides them.
 
 use std::fmt;
 use std::io;
@@ -15,7 +16,7 @@ use punctual_bridge::messages::Vector3;
 use punctual_bridge::parameters::TuningReport;
 use punctual_bridge::{
     Bridge, Datagrams, Incoming, IncomingReader, IncomingReport, Message, Publisher, Recording, Report,
-    Running, StartError, Subscription, Topic, TransportServer, TuningServer,
+    Running, StartError, Subscription, Topic, TransportServer, TuningServer, is_replay,
 };
 
 use crate::axes::Axes;
@@ -74,30 +75,29 @@ static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0
 pub struct Links {
     /// The recording of angles and currents.
     pub recording: Option<Recording>,
-    /// The socket that receives setpoints as datagrams.
-    pub datagrams: Option<UdpSocket>,
-    /// `true` to admit transports in other processes.
-    pub transports: bool,
+    /// The sender of setpoints.
+    pub setpoints: Option<Sender>,
     /// Whether the gains can be changed, and a file with the initial ones.
     pub tune: Option<Option<PathBuf>>,
     /// Whether the app runs in virtual time.
     pub virtual_time: bool,
 }
 
+/// The sender of the messages on `/setpoint`.
+#[derive(Debug)]
+pub enum Sender {
+    /// Any process that sends datagrams to this socket.
+    Datagrams(UdpSocket),
+    /// Transports in other processes, which also receive the published topics.
+    Transports,
+    /// The recording that the process replays.
+    Recording,
+}
+
 impl Links {
-    /// Returns whether there is any link.
-    pub const fn is_any(&self) -> bool {
-        self.has_sinks() || self.is_steered() || self.tune.is_some()
-    }
-
-    /// Returns whether any link receives published topics.
-    const fn has_sinks(&self) -> bool {
-        self.recording.is_some() || self.transports
-    }
-
-    /// Returns whether any link provides setpoints.
-    const fn is_steered(&self) -> bool {
-        self.datagrams.is_some() || self.transports
+    /// Returns whether there is any link. A replay is one, because it receives all topics.
+    pub fn is_any(&self) -> bool {
+        self.recording.is_some() || self.setpoints.is_some() || self.tune.is_some() || is_replay()
     }
 }
 
@@ -118,45 +118,80 @@ pub enum LinkError {
 /// The running topics.
 #[derive(Debug)]
 pub(crate) struct Topics {
-    outgoing: Option<Outgoing>,
+    bridge: Running,
+    angles: Publisher<Angles, ROOM>,
+    target: Publisher<Angles, ROOM>,
+    currents: Publisher<Currents, ROOM>,
+    batch: Currents,
+    /// The number of samples in the batch.
+    filled: usize,
     datagrams: Option<Datagrams>,
     tuning: Option<TuningServer<Factors>>,
-    /// Whether any link provides setpoints.
+    /// `true` if `/setpoint` is received.
     is_steered: bool,
 }
 
 impl Topics {
     /// Starts the threads that carry the topics. To be called in `init`.
     pub(crate) fn start(links: Links) -> Result<Self, LinkError> {
-        let (is_steered, has_sinks) = (links.is_steered(), links.has_sinks());
-        let datagrams = links.datagrams.map(|socket| Datagrams::on(socket, subscription())).transpose()?;
-        let mut bridge = Bridge::new().topic(&ANGLES).topic(&TARGET).topic(&CURRENTS);
+        let mut bridge = Bridge::new().virtual_time(links.virtual_time);
+        bridge = bridge.topic(&ANGLES).topic(&TARGET).topic(&CURRENTS);
         let mut tuning = None;
         if let Some(file) = &links.tune {
             bridge = bridge.topic(&tuning::CHANGES);
-            tuning = Some(tuning::start(file.as_deref(), has_sinks)?);
+            tuning = Some(tuning::start(file.as_deref())?);
         }
         if let Some(recording) = links.recording {
             bridge = bridge.sink(recording);
         }
-        if links.transports {
-            bridge = bridge.transports(TransportServer::new(APP).subscribe(subscription()));
+        let is_steered = links.setpoints.is_some();
+        let mut receiver = None;
+        if let Some(sender) = links.setpoints {
+            bridge = bridge.incoming(&SETPOINT);
+            let subscription = subscription();
+            match sender {
+                Sender::Datagrams(socket) => receiver = Some((socket, subscription)),
+                Sender::Transports => {
+                    bridge = bridge.transports(TransportServer::new(APP).subscribe(subscription));
+                }
+                // A replay feeds subscriptions even after they are dropped.
+                Sender::Recording => {}
+            }
         }
-        let bridge = has_sinks.then(|| bridge.virtual_time(links.virtual_time).start()).transpose()?;
-        Ok(Self { outgoing: bridge.map(Outgoing::new), datagrams, tuning, is_steered })
+        let bridge = bridge.start()?;
+        // After the bridge, so that the first setpoint is recorded, too.
+        let datagrams = receiver.map(|(socket, subscription)| Datagrams::on(socket, subscription));
+        let none = [0.0; BATCH];
+        Ok(Self {
+            bridge,
+            angles: ANGLES.publisher().expect("one app of this kind runs at a time"),
+            target: TARGET.publisher().expect("one app of this kind runs at a time"),
+            currents: CURRENTS.publisher().expect("one app of this kind runs at a time"),
+            batch: Currents { pan: none, tilt: none },
+            filled: 0,
+            datagrams: datagrams.transpose()?,
+            tuning,
+            is_steered,
+        })
     }
 
     /// Processes the currents of a sample; returns whether the angles are also needed.
     pub(crate) fn sample(&mut self, released: Instant, currents_a: Axes<f64>) -> bool {
-        self.outgoing.as_mut().is_some_and(|outgoing| outgoing.sample(released, currents_a))
+        let is_first = self.filled == 0;
+        self.batch.pan[self.filled] = currents_a.pan as f32;
+        self.batch.tilt[self.filled] = currents_a.tilt as f32;
+        self.filled += 1;
+        if self.filled == BATCH {
+            self.filled = 0;
+            self.currents.publish(released, self.batch);
+        }
+        is_first
     }
 
     /// Publishes the angles.
     pub(crate) fn angles(&mut self, released: Instant, measured_rad: Axes<f64>, setpoints_rad: Axes<f64>) {
-        if let Some(outgoing) = &mut self.outgoing {
-            outgoing.angles.publish(released, measured_rad.into());
-            outgoing.target.publish(released, setpoints_rad.into());
-        }
+        self.angles.publish(released, measured_rad.into());
+        self.target.publish(released, setpoints_rad.into());
     }
 
     /// Completes recordings, and returns the statistics.
@@ -164,16 +199,16 @@ impl Topics {
         // First stop the publishers, so that all of their messages are carried.
         let tuning = self.tuning.map(TuningServer::finish);
         drop(self.datagrams);
-        let outgoing = self.outgoing.map(|outgoing| outgoing.bridge.finish());
-        Carried { outgoing, incoming: self.is_steered.then(|| SETPOINT.report()), tuning }
+        let bridge = self.bridge.finish();
+        Carried { bridge, incoming: self.is_steered.then(|| SETPOINT.report()), tuning }
     }
 }
 
 /// The statistics of a run's messages.
 #[derive(Debug)]
 pub struct Carried {
-    /// The published messages.
-    pub outgoing: Option<Report>,
+    /// The published and recorded messages.
+    pub bridge: Report,
     /// The received messages.
     pub incoming: Option<IncomingReport>,
     /// Requests to change the gains.
@@ -184,51 +219,15 @@ impl Carried {
     /// Returns whether no published message is missing anywhere. Rejected incoming messages do not
     /// count.
     pub fn is_complete(&self) -> bool {
-        self.outgoing.as_ref().is_none_or(Report::is_complete)
+        self.bridge.is_complete()
     }
 }
 
 impl fmt::Display for Carried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(outgoing) = &self.outgoing {
-            outgoing.fmt(f)?;
-        }
+        self.bridge.fmt(f)?;
         self.incoming.iter().try_for_each(|incoming| writeln!(f, "{incoming}"))?;
         self.tuning.iter().try_for_each(|tuning| writeln!(f, "{tuning}"))
-    }
-}
-
-/// The publishers.
-#[derive(Debug)]
-struct Outgoing {
-    bridge: Running,
-    angles: Publisher<Angles, ROOM>,
-    target: Publisher<Angles, ROOM>,
-    currents: Publisher<Currents, ROOM>,
-    batch: Currents,
-    /// The number of samples in the batch.
-    filled: usize,
-}
-
-impl Outgoing {
-    fn new(bridge: Running) -> Self {
-        let angles = ANGLES.publisher().expect("one app of this kind runs at a time");
-        let target = TARGET.publisher().expect("one app of this kind runs at a time");
-        let currents = CURRENTS.publisher().expect("one app of this kind runs at a time");
-        let none = [0.0; BATCH];
-        Self { bridge, angles, target, currents, batch: Currents { pan: none, tilt: none }, filled: 0 }
-    }
-
-    fn sample(&mut self, released: Instant, currents_a: Axes<f64>) -> bool {
-        let is_first = self.filled == 0;
-        self.batch.pan[self.filled] = currents_a.pan as f32;
-        self.batch.tilt[self.filled] = currents_a.tilt as f32;
-        self.filled += 1;
-        if self.filled == BATCH {
-            self.filled = 0;
-            self.currents.publish(released, self.batch);
-        }
-        is_first
     }
 }
 

@@ -87,12 +87,9 @@ pub enum TuneError {
     Start(#[from] StartError),
 }
 
-/// Lets `punctual set gimbal` change the factors, starting with those of a file; they are published
-/// if `is_recorded`.
-pub(crate) fn start(file: Option<&Path>, is_recorded: bool) -> Result<TuningServer<Factors>, TuneError> {
-    let tuning = tuning(file)?;
-    let tuning = if is_recorded { tuning.record(&CHANGES) } else { tuning };
-    Ok(tuning.start("gimbal")?)
+/// Lets `punctual set gimbal` change the factors, starting with those of a file; publishes them.
+pub(crate) fn start(file: Option<&Path>) -> Result<TuningServer<Factors>, TuneError> {
+    Ok(tuning(file)?.record(&CHANGES).start("gimbal")?)
 }
 
 /// Creates the reader for the task of the position controllers.

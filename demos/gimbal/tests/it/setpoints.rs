@@ -1,5 +1,7 @@
-//! Setpoints as datagrams: the gimbal follows them, and invalid ones change nothing.
+//! Setpoints as datagrams: the gimbal follows them, invalid ones change nothing, and replays repeat
+//! them.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::path::Path;
@@ -8,6 +10,7 @@ use std::thread;
 
 use crate::live::{Live, messages};
 use crate::place::Place;
+use mcap::MessageStream;
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 fn gimbal(directory: &Path, arguments: &[&str]) -> Command {
@@ -33,10 +36,10 @@ fn rejects_used_port_before_motion() {
     assert!(!place.0.join("r.html").exists());
 }
 
-#[test]
-fn follows_valid_and_rejects_hostile_setpoints() {
-    let place = Place::new("udp");
-    let mut command = gimbal(&place.0, &["--seconds", "3600", "--udp=127.0.0.1:0", "--mcap", "r.mcap"]);
+/// Records a run in real time to `field.mcap`, until the gimbal follows a valid setpoint among
+/// hostile ones. Returns the standard output and the errors.
+fn record(place: &Place) -> (String, String) {
+    let mut command = gimbal(&place.0, &["--seconds", "3600", "--udp=127.0.0.1:0", "--mcap", "field.mcap"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can be run");
     let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
     let mut gimbal = Live::new(child);
@@ -47,7 +50,7 @@ fn follows_valid_and_rejects_hostile_setpoints() {
     let rest = thread::spawn(move || stderr.lines().map_while(Result::ok).collect::<Vec<_>>());
     let socket = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");
     socket.connect(address).expect("it is on this machine");
-    let recording = place.0.join("r.mcap");
+    let recording = place.0.join("field.mcap");
     gimbal.wait_for(|| {
         for message in [bytes(f64::NAN, 0.0), bytes(3.0, 0.0), vec![0; 5], bytes(0.4, -0.3)] {
             // The gimbal may not listen yet.
@@ -56,13 +59,78 @@ fn follows_valid_and_rejects_hostile_setpoints() {
         messages(&recording, "/target").last().filter(|last| last[..2] == [0.4, -0.3]).map(drop)
     });
     let output = gimbal.interrupt();
-    let (printed, rest) = (String::from_utf8_lossy(&output.stdout), rest.join().unwrap().join("\n"));
+    (String::from_utf8_lossy(&output.stdout).into_owned(), rest.join().unwrap().join("\n"))
+}
+
+#[test]
+fn follows_valid_and_rejects_hostile_setpoints() {
+    let place = Place::new("udp");
+    let (printed, rest) = record(&place);
     assert!(rest.contains("/setpoint: a message from 127.0.0.1:"), "{rest}");
-    let line = printed.lines().find(|line| line.starts_with("/setpoint: ")).expect("it reports the topic");
+    let is_counts = |line: &&str| line.starts_with("/setpoint: ") && line.contains(" accepted, ");
+    let line = printed.lines().find(is_counts).expect("it reports the topic");
     assert!(
         !line.contains(" 0 messages") && !line.contains(" 0 malformed") && !line.contains(" 0 refused"),
         "{line}"
     );
-    let targets = messages(&recording, "/target");
+    let targets = messages(&place.0.join("field.mcap"), "/target");
     assert!(targets.iter().all(|it| [[0.0; 3], [0.4, -0.3, 0.0]].iter().any(|good| it == good)));
+}
+
+/// Replays a recording as `punctual replay` does. Returns the verdict.
+fn replay(place: &Place, recording: &str, arguments: &[&str]) -> String {
+    let verdict = place.0.join("verdict");
+    let mut command = gimbal(&place.0, &[&["--seconds", "3600"], arguments].concat());
+    command.env("PUNCTUAL_PORT", "virtual").env("PUNCTUAL_REPLAY", recording);
+    let output =
+        command.env("PUNCTUAL_REPLAY_VERDICT", &verdict).output_within(TEST_LIMIT).expect("it can be run");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    fs::read_to_string(verdict).unwrap_or_else(|error| panic!("{error}: {errors}"))
+}
+
+/// Returns topics, sequence numbers, instants and bytes.
+fn recorded(path: &Path) -> Vec<(String, u32, u64, Vec<u8>)> {
+    let bytes = fs::read(path).unwrap();
+    let messages = MessageStream::new(&bytes).unwrap().map(Result::unwrap);
+    let mut messages: Vec<_> = messages
+        .map(|it| (it.channel.topic.clone(), it.sequence, it.publish_time, it.data.into_owned()))
+        .collect();
+    messages.sort();
+    messages
+}
+
+#[test]
+fn replays_setpoints_bit_for_bit() {
+    let place = Place::new("replay");
+    record(&place);
+    // A replay needs no port.
+    let taken = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");
+    let udp = format!("--udp={}", taken.local_addr().unwrap());
+    // The field may differ, since a job there may read a setpoint that arrived after its release.
+    replay(&place, "field.mcap", &[&udp, "--mcap", "first.mcap"]);
+    let verdict = replay(&place, "first.mcap", &[&udp, "--mcap", "second.mcap"]);
+    assert!(
+        verdict.starts_with("equal\n") && verdict.contains("messages of 3 topics are equal"),
+        "{verdict}"
+    );
+    let first = recorded(&place.0.join("first.mcap"));
+    assert!(first == recorded(&place.0.join("second.mcap")), "{verdict}");
+    let targets = messages(&place.0.join("first.mcap"), "/target");
+    assert_eq!(targets.last().map(|it| &it[..]), Some(&[0.4, -0.3, 0.0][..]), "the setpoints arrive");
+    // Setpoints of transports are those of the recording as well, and no recording is needed.
+    let verdict = replay(&place, "first.mcap", &["--transports"]);
+    assert!(verdict.starts_with("equal\n"), "{verdict}");
+    // Without setpoints, the built-in ones differ.
+    let verdict = replay(&place, "first.mcap", &[]);
+    assert!(verdict.starts_with("different\n") && verdict.contains("no longer receives it"), "{verdict}");
+}
+
+#[test]
+fn replay_rejects_real_gimbal() {
+    let place = Place::new("replay-spi");
+    let mut command = gimbal(&place.0, &["--spi", "/dev/spidev0.0"]);
+    let output = command.env("PUNCTUAL_REPLAY", "r.mcap").output_within(TEST_LIMIT).expect("it can be run");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    assert!(printed.contains("a replay moves no real gimbal; omit it"), "{printed}");
 }

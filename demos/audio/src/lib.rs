@@ -13,7 +13,7 @@
 //! card, and the grid locks again; a card that is gone stops the app.
 //!
 //! [`simulated`] is a card with a fast or slow clock, [`kernel`] is one at `/dev/snd`. The latter
-//! has been compared with the kernel's header, and has not been tried with a card.
+//! has been tested with the kernel's module `snd-dummy`, and has not been tried with hardware.
 
 pub mod card;
 #[cfg(all(target_pointer_width = "64", target_endian = "little"))]

@@ -17,12 +17,23 @@ const SQUARE: [[f32; 3]; 4] = [[0.0, 0.0, -5.0], [5.0, 0.0, -5.0], [5.0, 5.0, -5
 /// Port to which the simulator of PX4 sends.
 const OWN_PORT: u16 = 14540;
 
-fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    run().unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let link: Box<dyn Link> = match std::env::args().nth(1) {
         Some(address) => {
-            let address: SocketAddr = address.parse()?;
-            let socket = UdpSocket::bind(("0.0.0.0", OWN_PORT))?;
-            socket.connect(address)?;
+            let peer: SocketAddr = address
+                .parse()
+                .map_err(|error| format!("`{address}`: {error}; pass an address such as 127.0.0.1:14580"))?;
+            let socket = UdpSocket::bind(("0.0.0.0", OWN_PORT)).map_err(|error| {
+                format!("cannot bind UDP port {OWN_PORT}: {error}; end the program that uses it")
+            })?;
+            socket.connect(peer)?;
             Box::new(UdpLink::new(socket, COMPANION, AUTOPILOT)?)
         }
         None => Box::new(SimulatedLink::new(Arc::new(Mutex::new(Autopilot::new(Faults::default()))))),

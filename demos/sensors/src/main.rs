@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use punctual::Config;
 use sensors::i2c::{AnyBus, Bus};
@@ -14,7 +15,14 @@ use sensors::imu::Imu;
 use sensors::simulated::{Faults, SimulatedConverter, SimulatedImu};
 use sensors::{CONVERTER, PERIOD, Readings, app};
 
-fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    run().unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (bus, buffer, _converter) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => {
@@ -27,7 +35,11 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
             (AnyBus(Box::new(SimulatedImu::new(Faults::default()))), buffer, Some(converter))
         }
         [bus, converter] => {
-            let bus = Bus::open(Path::new(bus), (PERIOD.as_nanos() / 1_000_000) as u32)?;
+            let bus = Bus::open(Path::new(bus), (PERIOD.as_nanos() / 1_000_000) as u32).map_err(|error| {
+                format!(
+                    "cannot open {bus}: {error}; load `i2c-dev`, and check that you may read and write it"
+                )
+            })?;
             let sysfs = Path::new("/sys/bus/iio/devices").join(converter);
             let buffer = Buffer::open(&sysfs, &Path::new("/dev").join(converter), &CONVERTER)?;
             (AnyBus(Box::new(bus)), buffer, None)
@@ -40,7 +52,12 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     print!("{report}");
     let (tilt, millivolts) = readings.last();
     println!("tilt {tilt:.1}°, {millivolts:.1} mV");
-    println!("{readings:?}");
+    let Readings { measurements, failures, scans, lost_scans, .. } = &*readings;
+    let [measurements, failures, scans, lost_scans] =
+        [measurements, failures, scans, lost_scans].map(|count| count.load(Relaxed));
+    println!(
+        "{measurements} measurements, {failures} failed transactions; {scans} scans, {lost_scans} lost by the kernel"
+    );
     if let Some(fault) = readings.fault.get() {
         eprintln!("a sensor has failed: {fault:?}");
         return Ok(ExitCode::FAILURE);

@@ -12,9 +12,19 @@ use punctual::Config;
 use serial::simulated::{Drive, Faults};
 use serial::{Counts, Goal, app, port};
 
-fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
+    run().unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let port = match std::env::args_os().nth(1) {
-        Some(path) => port::open(Path::new(&path), 115_200)?,
+        Some(path) => port::open(Path::new(&path), 115_200).map_err(|error| {
+            let path = path.to_string_lossy();
+            format!("cannot open {path}: {error}; check the name, and that you may read and write it")
+        })?,
         None => Drive::start(Faults::default())?.1,
     };
     let counts = Arc::<Counts>::default();

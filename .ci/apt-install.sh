@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs Debian packages, as root or by sudo without a password: apt-install.sh PURPOSE PACKAGE..
 #
-# Where that cannot be done, it says which packages to install for what.
+# If it cannot install them, it names the packages and their purpose.
 set -euo pipefail
 purpose=$1
 shift

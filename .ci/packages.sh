@@ -2,7 +2,7 @@
 # Installs the system packages that building and testing Punctual needs, where they are missing;
 # with --bare those for programs without an operating system, with --valgrind that one.
 #
-# This is the one list of system packages; the Rust toolchain comes from rustup.
+# The only list of system packages; the Rust toolchain comes from rustup.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 

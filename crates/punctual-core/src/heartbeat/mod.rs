@@ -45,7 +45,7 @@ pub const TASKS: usize = 256;
 const CPUS: usize = 1024;
 
 /// No app has claimed the region yet.
-pub const NOBODY: u32 = 0;
+pub const UNCLAIMED: u32 = 0;
 /// An app has claimed the region and is writing its description.
 pub const CLAIMED: u32 = 1;
 /// The app's description can be read.
@@ -75,7 +75,7 @@ pub struct Region {
 pub struct App {
     /// [`MAGIC`], written by the supervisor.
     pub magic: AtomicU64,
-    /// [`NOBODY`], [`CLAIMED`], [`RUNNING`] or [`OVER`].
+    /// [`UNCLAIMED`], [`CLAIMED`], [`RUNNING`] or [`OVER`].
     pub state: AtomicU32,
     /// The process.
     pub process: AtomicU32,

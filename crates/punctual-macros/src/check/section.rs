@@ -32,7 +32,7 @@ pub(super) fn escapes<'e>(closure: &'e ExprClosure, ty: Option<&Type>) -> Vec<Es
     if bound.contains(name) {
         return found;
     }
-    let retained = Kept { name, ty };
+    let retained = Retained { name, ty };
     let value = last(&closure.body);
     if let Some(copy) = retained.copy(value) {
         found.push(Escape { place: value, remedy: format!("return a copy: `|{name}| {copy}`") });
@@ -53,13 +53,13 @@ fn last(mut value: &Expr) -> &Expr {
 
 /// The parameter of a critical section.
 #[derive(Clone, Copy)]
-struct Kept<'a> {
+struct Retained<'a> {
     name: &'a Ident,
     /// The type of the resource.
     ty: &'a Type,
 }
 
-impl Kept<'_> {
+impl Retained<'_> {
     /// Returns the code of a value without references to the resource, if `value` certainly
     /// contains one.
     fn copy(self, value: &Expr) -> Option<String> {
@@ -147,7 +147,7 @@ fn is_collection(ty: &Type) -> bool {
 
 /// Finds assignments to variables outside of the critical section.
 struct Assignments<'a, 'e> {
-    retained: Kept<'a>,
+    retained: Retained<'a>,
     /// The variables of the critical section.
     bound: &'a HashSet<Ident>,
     found: &'a mut Vec<Escape<'e>>,

@@ -25,7 +25,7 @@ use super::{JoinError, Rank};
 pub(super) const MEMBERS: usize = if cfg!(loom) { 4 } else { 64 };
 
 /// No member: a waiting thread that has been woken to check again.
-const NOBODY: u8 = u8::MAX;
+const NO_MEMBER: u8 = u8::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
@@ -42,7 +42,7 @@ struct Slot {
     blocker: u8,
 }
 
-const FREE: Slot = Slot { thread: 0, rank: 0, held: 0, wanted: 0, arrival: 0, blocker: NOBODY };
+const FREE: Slot = Slot { thread: 0, rank: 0, held: 0, wanted: 0, arrival: 0, blocker: NO_MEMBER };
 
 #[derive(Debug)]
 pub(super) struct LockTable {
@@ -128,7 +128,7 @@ impl LockTable {
 
     /// Stops `member` from waiting, unless another thread is about to wake it.
     pub(super) fn withdraw(&mut self, member: usize) -> bool {
-        let lent = self.waiters & bit(member) != 0 && self.slots[member].blocker != NOBODY;
+        let lent = self.waiters & bit(member) != 0 && self.slots[member].blocker != NO_MEMBER;
         if lent {
             self.admitted(member);
         }
@@ -147,7 +147,7 @@ impl LockTable {
         for waiting in members(self.waiters) {
             let slot = &mut self.slots[waiting];
             if slot.blocker as usize == member && slot.rank > held {
-                slot.blocker = NOBODY;
+                slot.blocker = NO_MEMBER;
                 woken |= bit(waiting);
             }
         }
@@ -157,7 +157,7 @@ impl LockTable {
             |&waiting: &usize| (self.slots[waiting].rank, core::cmp::Reverse(self.slots[waiting].arrival));
         let granted = could.max_by_key(order);
         if let Some(next) = granted {
-            debug_assert_eq!(self.slots[next].blocker, NOBODY, "invariant 2");
+            debug_assert_eq!(self.slots[next].blocker, NO_MEMBER, "invariant 2");
             self.admitted(next);
             self.hold(next, self.slots[next].wanted);
         }

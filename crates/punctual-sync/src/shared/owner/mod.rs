@@ -92,7 +92,7 @@ pub(super) struct Owner(u64);
 /// PIDs are below 2²² on Linux, and 2⁴² ticks are a thousand years.
 const START_BITS: u32 = 42;
 
-const NOBODY: Owner = Owner(0);
+const NO_OWNER: Owner = Owner(0);
 /// An owner that cannot be identified, so that its death goes unnoticed. No process has PID 0.
 const ANONYMOUS: Owner = Owner(1);
 
@@ -169,7 +169,7 @@ impl Home {
         let me = self.me();
         // A process that cannot identify itself cannot ask about others: their PIDs may belong to
         // other processes here.
-        me != ANONYMOUS && ![NOBODY, ANONYMOUS, me].contains(&owner) && process::has_died(owner)
+        me != ANONYMOUS && ![NO_OWNER, ANONYMOUS, me].contains(&owner) && process::has_died(owner)
     }
 }
 
@@ -208,13 +208,13 @@ pub(super) struct Claim(AtomicU64);
 impl Claim {
     const_new! {
         pub(super) fn new() -> Self {
-            Self(AtomicU64::new(NOBODY.0))
+            Self(AtomicU64::new(NO_OWNER.0))
         }
     }
 
     /// Takes the claim if it is free.
     pub(super) fn take(&self, home: &Home) -> Result<(), Taken> {
-        if self.exchange(NOBODY, home.me()) { Ok(()) } else { Err(Taken) }
+        if self.exchange(NO_OWNER, home.me()) { Ok(()) } else { Err(Taken) }
     }
 
     /// Takes the claim if it is free, or if its owner is dead.
@@ -222,7 +222,7 @@ impl Claim {
         loop {
             // Relaxed: the exchange acquires.
             let owner = Owner(self.0.load(Ordering::Relaxed));
-            if owner != NOBODY && !home.has_died(owner) {
+            if owner != NO_OWNER && !home.has_died(owner) {
                 let is_known = owner != ANONYMOUS && home.me() != ANONYMOUS;
                 return Err(if is_known {
                     TakeOverError::Alive(owner.pid())
@@ -255,13 +255,13 @@ impl Claim {
         // Relaxed: a caller that has the claim took it itself.
         if self.0.load(Ordering::Relaxed) == home.me().0 {
             // Release: pairs with the acquire in `exchange`.
-            self.0.store(NOBODY.0, Ordering::Release);
+            self.0.store(NO_OWNER.0, Ordering::Release);
         }
     }
 
     /// Returns `true` if the claim has an owner. Orders nothing; use [`take`](Self::take) for that.
     pub(super) fn is_taken(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != NOBODY.0
+        self.0.load(Ordering::Relaxed) != NO_OWNER.0
     }
 
     /// Sets the owner, as if that process had taken the claim.
@@ -300,9 +300,9 @@ impl Peers {
             Self {
                 home: Home::NOWHERE,
                 #[cfg(not(loom))]
-                owners: [const { AtomicU64::new(NOBODY.0) }; PEERS],
+                owners: [const { AtomicU64::new(NO_OWNER.0) }; PEERS],
                 #[cfg(loom)]
-                owners: core::array::from_fn(|_| AtomicU64::new(NOBODY.0)),
+                owners: core::array::from_fn(|_| AtomicU64::new(NO_OWNER.0)),
             }
         }
     }
@@ -339,7 +339,7 @@ impl Peers {
         // Relaxed: publishes no data. A thread that reads the number in a word and does not find
         // the owner here yet considers it alive, and asks again after its next wait has timed out.
         let enter = |owner: &AtomicU64| {
-            owner.compare_exchange(NOBODY.0, me.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            owner.compare_exchange(NO_OWNER.0, me.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
         self.owners.iter().position(enter).map(|index| index as Peer + Self::FIRST)
     }
@@ -360,7 +360,7 @@ impl Peers {
         let owner = &self.owners[(peer - Self::FIRST) as usize];
         let dead = owner.load(Ordering::Relaxed);
         // Fails if another process has done so.
-        let _ = owner.compare_exchange(dead, NOBODY.0, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = owner.compare_exchange(dead, NO_OWNER.0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use rustix::process::{Pid, getpid, test_kill_process};
 
-use super::{ANONYMOUS, NOBODY, Owner};
+use super::{ANONYMOUS, NO_OWNER, Owner};
 
 /// The identity of this process, in a page that the kernel clears in the child of a fork.
 struct Known {
@@ -38,7 +38,7 @@ pub(super) fn identity() -> (Owner, u32) {
         Some(known) => {
             // Acquire: pairs with the release in `learn`.
             let owner = Owner(known.owner.load(Ordering::Acquire));
-            if owner == NOBODY { learn(known) } else { (owner, known.namespace.load(Ordering::Relaxed)) }
+            if owner == NO_OWNER { learn(known) } else { (owner, known.namespace.load(Ordering::Relaxed)) }
         }
         None => match page() {
             Ok(new) => {

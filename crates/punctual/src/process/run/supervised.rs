@@ -66,7 +66,7 @@ impl Supervised {
             let state = &region.app.state;
             state.compare_exchange(from, heartbeat::CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
-        if !claim(heartbeat::NOBODY) && !claim(heartbeat::OVER) {
+        if !claim(heartbeat::UNCLAIMED) && !claim(heartbeat::OVER) {
             return self.warn(
                 "the supervisor does not monitor this app: it monitors another one of this process".into(),
             );

@@ -404,16 +404,16 @@ mod tests {
         order
     }
 
-    const NOBODY: fn(usize) -> bool = |_| false;
+    const NO_JOBS: fn(usize) -> bool = |_| false;
     const NOTHING: fn(usize) -> u64 = |_| NEVER;
 
     #[test]
     fn earliest_then_first_armed_runs() {
-        assert_eq!(order(&[at(9), at(7), at(7)]).next(5, NOBODY, NOTHING), Some((7, 1)));
-        assert_eq!(order(&[at(9), at(2), at(1)]).next(5, NOBODY, NOTHING), Some((5, 1)), "both are late");
+        assert_eq!(order(&[at(9), at(7), at(7)]).next(5, NO_JOBS, NOTHING), Some((7, 1)));
+        assert_eq!(order(&[at(9), at(2), at(1)]).next(5, NO_JOBS, NOTHING), Some((5, 1)), "both are late");
         let mut order = Order::new(vec![1, 0]);
         [0, 1].into_iter().for_each(|partition| order.pauses(partition, at(3)));
-        assert_eq!(order.next(0, NOBODY, NOTHING), Some((3, 1)));
+        assert_eq!(order.next(0, NO_JOBS, NOTHING), Some((3, 1)));
     }
 
     #[test]
@@ -430,35 +430,35 @@ mod tests {
     #[test]
     fn checks_due_jobs_when_needed() {
         let order = order(&[Until::Due(Some(Instant::from_ticks(8))), Until::Due(None), Until::Woken]);
-        assert_eq!(order.next(5, NOBODY, NOTHING), Some((8, 0)));
-        assert_eq!(order.next(5, NOBODY, |partition| [9, 7, 1][partition]), Some((7, 1)));
-        assert_eq!(order.next(5, NOBODY, |partition| [6, 7, 1][partition]), Some((6, 0)));
+        assert_eq!(order.next(5, NO_JOBS, NOTHING), Some((8, 0)));
+        assert_eq!(order.next(5, NO_JOBS, |partition| [9, 7, 1][partition]), Some((7, 1)));
+        assert_eq!(order.next(5, NO_JOBS, |partition| [6, 7, 1][partition]), Some((6, 0)));
     }
 
     #[test]
     fn yielding_thread_runs_last_of_its_instant() {
         let mut order = order(&[Until::Others, Until::Others, at(5), at(6)]);
-        assert_eq!(order.next(5, NOBODY, NOTHING), Some((5, 2)));
+        assert_eq!(order.next(5, NO_JOBS, NOTHING), Some((5, 2)));
         order.pauses(2, at(9));
-        assert_eq!(order.next(5, NOBODY, NOTHING), Some((5, 0)));
+        assert_eq!(order.next(5, NO_JOBS, NOTHING), Some((5, 0)));
         order.pauses(0, Until::Others);
-        assert_eq!(order.next(5, NOBODY, NOTHING), Some((5, 1)), "they take turns");
+        assert_eq!(order.next(5, NO_JOBS, NOTHING), Some((5, 1)), "they take turns");
     }
 
     #[test]
     fn remote_event_ends_before_wait() {
         let event = Until::Event(Instant::from_ticks(7));
         let mut order = order(&[event, at(7)]);
-        assert_eq!(order.next(5, NOBODY, NOTHING), Some((7, 1)));
+        assert_eq!(order.next(5, NO_JOBS, NOTHING), Some((7, 1)));
         order.pauses(1, at(9));
-        assert_eq!(order.next(7, NOBODY, NOTHING), Some((7, 0)));
-        assert_eq!(order.next(5, NOBODY, |_| 6), Some((6, 0)), "a job released here is behind no other");
+        assert_eq!(order.next(7, NO_JOBS, NOTHING), Some((7, 0)));
+        assert_eq!(order.next(5, NO_JOBS, |_| 6), Some((6, 0)), "a job released here is behind no other");
     }
 
     #[test]
     fn returns_no_turn_after_all_threads_left() {
         let mut order = order(&[Until::Woken, Until::Due(None)]);
-        assert_eq!(order.next(5, NOBODY, NOTHING), Some((NEVER, 0)));
+        assert_eq!(order.next(5, NO_JOBS, NOTHING), Some((NEVER, 0)));
         order.leaves(0);
         assert_eq!(
             order.next(5, |partition| partition == 0, NOTHING),
@@ -466,15 +466,15 @@ mod tests {
             "a wake does not bring it back"
         );
         order.leaves(1);
-        assert_eq!(order.next(5, NOBODY, NOTHING), None);
+        assert_eq!(order.next(5, NO_JOBS, NOTHING), None);
     }
 
     #[test]
     fn every_task_runs_once_at_start() {
         let mut order = Order::new(vec![0, 1, 2]);
         order.pauses(1, Until::Woken);
-        assert_eq!(order.next(0, NOBODY, NOTHING), Some((0, 0)));
+        assert_eq!(order.next(0, NO_JOBS, NOTHING), Some((0, 0)));
         order.pauses(0, at(1));
-        assert_eq!(order.next(0, NOBODY, NOTHING), Some((0, 2)));
+        assert_eq!(order.next(0, NO_JOBS, NOTHING), Some((0, 2)));
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn combine(
     let mut combination =
         Combination { profile, names: Names::default(), system: System::default(), outside: Vec::new() };
     if combination.profile.tasks.iter().any(|task| task.spawns.is_none()) {
-        let sentence = "Who spawns whom and who holds what for how long was not measured, since the app does not say `profile`: \
+        let sentence = "Who spawns whom and who holds what for how long was not measured, since the app is declared without `profile`: \
                         spawns are not counted, and resources are taken to be held all the time.";
         combination.assume(sentence.into());
     }
@@ -75,7 +75,7 @@ pub(super) fn combine(
             (ModelExecutor::Global, Some(cpus)) if cpus > 0 => Executor::Global { cpus },
             (ModelExecutor::Global, _) => {
                 let what = "the number of CPUs of the global executor is unknown";
-                return in_model(&path, what, "say so by --cpus");
+                return in_model(&path, what, "state it by --cpus");
             }
         };
         let partition = combination.partition(partition.name, executor, partition.cpu);

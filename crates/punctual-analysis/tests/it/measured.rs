@@ -92,7 +92,7 @@ fn omits_excluded_tasks() {
 fn reports_unmeasured_spawns_and_holds() {
     let system = combined("", &["steer".to_owned()]).unwrap();
     assert!(
-        system.assumptions.iter().any(|it| it.contains("does not say `profile`")),
+        system.assumptions.iter().any(|it| it.contains("is declared without `profile`")),
         "{:?}",
         system.assumptions
     );

@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &LatencyArgs) -> Result<u8, Failure> {
     }
     if sections == 0 {
         return Err(Failure::usage(format!(
-            "{} does not say when preemption and interrupts are disabled: record with --events usual,preemptirq, on a kernel with \
+            "{} does not contain when preemption and interrupts are disabled: record with --events usual,preemptirq, on a kernel with \
              CONFIG_PREEMPTIRQ_TRACEPOINTS",
             path.display()
         )));

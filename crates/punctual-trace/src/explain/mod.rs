@@ -182,7 +182,7 @@ pub fn assumptions(stats: &TaskStats) -> Vec<String> {
             format_counted(count, "job")
         ));
     }
-    let mut say = |count: u64, what: &str| {
+    let mut add = |count: u64, what: &str| {
         if count > 0 {
             let (jobs, s) = (format_count(count), if count == 1 { "" } else { "s" });
             sentences.push(
@@ -192,22 +192,22 @@ pub fn assumptions(stats: &TaskStats) -> Vec<String> {
             );
         }
     };
-    say(
+    add(
         stats.jobs_with_bounded_switches(),
         "{n} job{s} began or went on by a switch from idle that the kernel did not record: it lies between the last event \
          of the idle thread and the first of the job, which bound J, W, SS and C.",
     );
-    say(
+    add(
         stats.ended_on_likely_conditions(),
         "{n} job{s} ended in a wait on a futex that is taken for a condition or a semaphore; if it is a lock, use --futex \
          block.",
     );
-    say(
+    add(
         stats.waits_for_likely_locks(),
         "{n} wait{s} on a futex whose word is that of a contended mutex {are} taken for blocking; if it is none, use --futex \
          suspend.",
     );
-    say(
+    add(
         stats.waits_for_doubtful_locks(),
         "{n} wait{s} on a futex that looks like a condition or a semaphore {are} taken for blocking; if the task waits for \
          work there, use --futex auto.",

@@ -145,7 +145,7 @@ impl Metadata {
     fn format(&mut self, reader: &mut Reader, system: &str) -> Result<(), ReadError> {
         let length = reader.u64()?;
         if length > FORMAT_LIMIT {
-            return Err(reader.corrupt(format!("a format of {system} says to have {length} bytes")));
+            return Err(reader.corrupt(format!("a format of {system} is declared to have {length} bytes")));
         }
         if self.formats.len() == FORMATS_LIMIT {
             return Err(reader.corrupt(format!("there are more than {FORMATS_LIMIT} formats")));
@@ -211,7 +211,7 @@ impl Metadata {
     pub(super) fn names(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
         let length = reader.u64()?;
         if length > NAMES_LIMIT {
-            return Err(reader.corrupt(format!("the names of threads say to have {length} bytes")));
+            return Err(reader.corrupt(format!("the names of threads are declared to have {length} bytes")));
         }
         self.threads = reader.bytes(length, "the names of threads")?;
         Ok(())
@@ -261,7 +261,7 @@ fn named(reader: &mut Reader, name: &'static str) -> Result<Vec<u8>, ReadError> 
     }
     let length = reader.u64()?;
     if length > FORMAT_LIMIT {
-        return Err(reader.corrupt(format!("{name} says to have {length} bytes")));
+        return Err(reader.corrupt(format!("{name} is declared to have {length} bytes")));
     }
     reader.bytes(length, name)
 }

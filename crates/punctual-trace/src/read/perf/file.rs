@@ -145,7 +145,7 @@ impl Header {
         let size = self.attribute_size;
         let count = (end - start).checked_div(size).unwrap_or(0);
         if !(80..=4096).contains(&size) || count == 0 || count > MAX_ATTRIBUTES {
-            let problem = format!("the file says to have {count} events, described in {size} bytes each");
+            let problem = format!("the file declares {count} events, described in {size} bytes each");
             return Err(ReadError::Corrupt { file: name.clone(), offset: 16, problem });
         }
         for index in 0..count {

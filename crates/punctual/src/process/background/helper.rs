@@ -130,7 +130,7 @@ fn make(name: &str, call: Call) {
 
 fn message(payload: &(dyn Any + Send)) -> &str {
     let owned = payload.downcast_ref::<String>().map(String::as_str);
-    owned.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("it does not say why")
+    owned.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
 
 #[cfg(test)]

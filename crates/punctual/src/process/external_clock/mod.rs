@@ -12,15 +12,12 @@
 //! estimate, and sets the distance to the one after that.
 //!
 //! ```
-//! use punctual::{ClockSource, ExternalClock};
-//!
-//! static CLOCK: ExternalClock = ExternalClock::new();
-//!
 //! #[punctual::app(main = false)]
 //! mod app {
 //!     use punctual::prelude::*;
+//!     use punctual::{ClockSource, ExternalClock};
 //!
-//!     use super::*;
+//!     static CLOCK: ExternalClock = ExternalClock::new();
 //!
 //!     #[shared]
 //!     struct Shared {}

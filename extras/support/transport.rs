@@ -20,14 +20,17 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a process, and shows its standard error.
+    /// Starts a process, and shows its standard error, without lines that begin with `+`: answers
+    /// to the test, several per second.
     pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("it can be run");
         let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
         let (sender, lines) = channel();
         thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
-                let _ = writeln!(io::stderr(), "{line}");
+                if !line.starts_with('+') {
+                    let _ = writeln!(io::stderr(), "{line}");
+                }
                 // The test may not read the rest.
                 let _ = sender.send(line);
             }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -119,7 +119,7 @@ impl Fault {
 /// Sends bytes to all listening ports of the namespace except for that of the master.
 fn send(bytes: &[u8]) {
     for port in listening_ports().into_iter().filter(|port| *port != MASTER_PORT) {
-        let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { continue };
+        let Ok(mut stream) = connect_to(port) else { continue };
         let _ = stream.set_read_timeout(Some(JUNK_TIMEOUT));
         let _ = stream.set_write_timeout(Some(JUNK_TIMEOUT));
         // It may close the connection at any time.
@@ -127,11 +127,15 @@ fn send(bytes: &[u8]) {
     }
 }
 
+/// Without a limit, connecting to a process that no longer accepts would take minutes.
+fn connect_to(port: u16) -> io::Result<TcpStream> {
+    TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, port).into(), JUNK_TIMEOUT)
+}
+
 /// Connects to all listening ports, `count` times each, and announces a message.
 fn connect(count: usize) -> Vec<TcpStream> {
     let ports = listening_ports().into_iter().filter(|port| *port != MASTER_PORT);
-    let streams =
-        ports.flat_map(|port| (0..count).map(move |_| TcpStream::connect((Ipv4Addr::LOCALHOST, port))));
+    let streams = ports.flat_map(|port| (0..count).map(move |_| connect_to(port)));
     let mut streams: Vec<TcpStream> = streams.map_while(Result::ok).collect();
     for stream in &mut streams {
         // It may close the connection at any time.

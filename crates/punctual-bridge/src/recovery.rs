@@ -66,7 +66,7 @@ pub fn recover(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Recovered
                 media_type: header.media_type,
                 data,
             }),
-            // Records of chunks and indices, which the new file gets of its own.
+            // Chunks and indices: the writer creates new ones.
             _ => Ok(()),
         };
         copied.map_err(|error| failed(to_io(error)))?;

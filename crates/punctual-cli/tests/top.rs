@@ -318,7 +318,7 @@ fn ends_with_terminal() {
     let is_gone = || fs::read_to_string(&process).map_or(true, |stat| stat.contains(") Z "));
     let begun = Instant::now();
     while !is_gone() {
-        assert!(begun.elapsed() < TOP_TIMEOUT, "it goes on without a terminal");
+        assert!(begun.elapsed() < TOP_TIMEOUT, "`top` continues without a terminal");
         thread::sleep(Duration::from_millis(20));
     }
 }

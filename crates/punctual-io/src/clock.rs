@@ -73,8 +73,8 @@ impl DeviceClock {
     }
 
     /// Returns International Atomic Time as the kernel knows it, for releases at the same instants
-    /// on machines that NTP or `phc2sys` synchronizes. It is UTC until one of these has set the
-    /// number of leap seconds.
+    /// on machines that NTP or `phc2sys` synchronizes. Until one of these has set the number
+    /// of leap seconds, this time is UTC.
     #[must_use]
     pub fn tai() -> Self {
         Self { device: None, path: PathBuf::from("CLOCK_TAI") }

@@ -68,7 +68,7 @@ impl SimTime {
     /// Accepts a message on `/clock`.
     ///
     /// # Errors
-    /// It is malformed, or its time is earlier than that of the message before.
+    /// The message is malformed, or its time is earlier than the previous one.
     pub(crate) fn accept(&self, payload: &[u8]) -> Result<(), String> {
         let message: Clock = decode(payload, Layout::Cdr).map_err(|error| error.to_string())?;
         let newest_ns = message.clock.to_ns().ok_or("the time is negative")?;

@@ -126,7 +126,7 @@ pub(crate) fn run(setup: Setup) {
     controller::run(Config::from_env(), setup).expect("nothing is required");
 }
 
-/// Returns the misses in a slot, of which the last hour is known.
+/// Returns the misses in a slot of the last hour.
 fn misses_of(slot: u64) -> &'static AtomicU32 {
     &MISSES[slot as usize % SLOTS]
 }

@@ -1,4 +1,4 @@
-//! Faults of each transport beside an app of 10 kHz, whose helper process the transport is.
+//! Faults of each transport as the helper process of an app with a task of 10 kHz.
 //!
 //! ```text
 //! transport-proof [--seconds N] [NAME ...]
@@ -45,7 +45,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const IS_ALONE: &str = "PUNCTUAL_PROOF_IS_ALONE";
 const MASTER_PORT: u16 = 11311;
 
-/// Faults of transports beside an app of 10 kHz.
+/// Faults of transports next to an app of 10 kHz
 #[derive(Parser)]
 struct Options {
     /// Seconds for each fault of each transport, without start and end

@@ -1,4 +1,4 @@
-//! What a bare board lacks, or a build of `punctual` without one of its features.
+//! Features that a bare board, or a build of `punctual`, lacks.
 
 use crate::errors::Errors;
 use crate::model::{App, TaskKind};

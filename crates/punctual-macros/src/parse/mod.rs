@@ -85,7 +85,7 @@ fn separated<T>(
         }
         Ok(())
     };
-    // The closure consumes all its input, so the parser has nothing of its own to report.
+    // The closure consumes all its input, so the parser itself reports no error.
     let outcome = parsed.parse2(tokens);
     errors.take(outcome);
     entries

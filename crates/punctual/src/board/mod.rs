@@ -10,7 +10,7 @@ pub(crate) mod run;
 pub(crate) mod state;
 pub(crate) mod task;
 
-/// A board has no settings of its own, and no environment.
+/// A board has neither settings nor an environment.
 pub(crate) mod config {
     use crate::config::Config;
 

@@ -117,8 +117,8 @@ impl Slot {
     /// Sets the data, while no job of the task can run.
     ///
     /// # Safety
-    /// It lives until it is cleared, which is when no job of the task can run anymore, and every
-    /// use of the slot is with this type.
+    /// The data live until the slot is cleared, after the last job of the task, and every use of
+    /// the slot is with this type.
     pub(crate) unsafe fn set<T>(&self, data: *const T) {
         self.0.store(data.cast_mut().cast(), Ordering::Relaxed);
     }

@@ -54,7 +54,7 @@
 //! # The distance of releases
 //!
 //! Two releases are at least 99.9 % and at most 100.1 % of the period apart
-//! ([`MAX_ADJUSTMENT`](punctual_core::MAX_ADJUSTMENT)), whatever the readings contain: a clock that
+//! ([`MAX_ADJUSTMENT`](punctual_core::MAX_ADJUSTMENT)), for any contents of the readings: a clock that
 //! jumps moves the grid slowly to its new phase. The model for the response-time analysis therefore
 //! has 99.9 % of the period as the shortest distance, which is also the default deadline, and no
 //! offset. The estimate of the drift is limited to ±500 ppm, so the grid can always correct its
@@ -188,7 +188,8 @@ impl ClockSource {
     /// Readings need no fixed interval. Delay between the two parts of a reading is a constant
     /// phase error that the servo cannot detect: compensate it. After a reading of an instant over
     /// a second after the next release, such as one of a foreign clock, the grid runs on the
-    /// machine's clock until a reading with a later instant; [`ExternalClock::source`] starts anew.
+    /// machine's clock until a reading with a later instant. A new [source](ExternalClock::source)
+    /// accepts any instant.
     ///
     /// Real-time safety: integer arithmetic and atomic operations; does not allocate, block or
     /// enter the kernel.

@@ -131,8 +131,8 @@ impl Servo {
         self.interval = (i128::from(self.interval) + difference / i128::from(before)) as u64;
         let memory = i128::from((before + 1) * (before + 2));
         last.time = predicted + offset * i128::from(2 * (2 * before + 1)) / memory;
-        // Readings in quick succession say nothing about the rate: their noise counts as if they
-        // were a mean interval apart.
+        // The rate cannot be estimated from readings in quick succession: their noise counts as if
+        // they were a mean interval apart.
         let interval = i128::from(elapsed.max(self.interval));
         let rate = i128::from(last.rate) + (offset << (RATE - FRACTION)) * 6 / (memory * interval);
         last.rate = rate.clamp(-MAX_RATE, MAX_RATE) as i64;

@@ -11,7 +11,7 @@
 //! the waiter sleeps in the kernel, lending its priority to the holder.
 //!
 //! Resources that one job may hold at once share one lock, a *group*, which the macro forms. So no
-//! job ever waits for one of these locks while holding another, and there is no deadlock.
+//! job waits for one of these locks while holding another, and deadlock is impossible.
 //!
 //! If a polling partition is among the users, all of them spin, because its thread must neither
 //! sleep nor wake a sleeper. The others do not spin forever: after [`SPIN`] they sleep for

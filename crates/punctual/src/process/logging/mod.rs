@@ -63,8 +63,8 @@ struct Mine {
 
 thread_local! {
     static MINE: RefCell<Option<Mine>> = const { RefCell::new(None) };
-    /// Whether the thread has a ring. Without a destructor, so that reading it neither allocates
-    /// nor blocks on a thread that has none, as in virtual time.
+    /// True if the thread has a ring. This variable has no destructor, so reading it neither
+    /// allocates nor blocks on a thread without a ring, as in virtual time.
     static HAS_RING: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -10,7 +10,7 @@
 //! One more thread, the *guest*, can take turns to provide inputs at given times. It goes before
 //! all partitions of the same time.
 //!
-//! This is a sequential discrete-event simulation, with threads in place of coroutines.
+//! Virtual time is a sequential discrete-event simulation, with threads in place of coroutines.
 
 mod claims;
 
@@ -51,9 +51,9 @@ pub(crate) enum Until {
     /// The next timed release in it or, if earlier, when all others have finished their work at
     /// this time.
     Event(Instant),
-    /// When all others have finished their work at this time.
+    /// As soon as all others have finished their work at this time.
     Others,
-    /// When it is woken.
+    /// As soon as it is woken.
     Woken,
 }
 

@@ -485,31 +485,29 @@ impl Level {
         node.arm(time.as_ticks(), self.queue.timers.order())
     }
 
-    /// Disarms `node`, whose index is `index`, if it is still armed under `key`; returns whether it
-    /// was.
+    /// Disarms `node`, if it is still armed under `key`; returns whether it was.
     #[inline]
-    pub(crate) fn disarm(&self, node: &Node, index: u32, key: u32) -> bool {
-        self.note_first(node, index, node.disarm(key))
+    pub(crate) fn disarm(&self, node: &Node, key: u32) -> bool {
+        self.note_first(node, node.disarm(key))
     }
 
-    /// Moves `node`, whose index is `index`, to `time` if it is still armed under `key`, and then
-    /// returns `true`.
-    pub(crate) fn rearm(&self, node: &Node, index: u32, key: u32, time: Instant) -> bool {
+    /// Moves `node` to `time` if it is still armed under `key`, and then returns `true`.
+    pub(crate) fn rearm(&self, node: &Node, key: u32, time: Instant) -> bool {
         let first = node.rearm(key, time.as_ticks(), self.queue.timers.order());
-        self.note_first(node, index, first)
+        self.note_first(node, first)
     }
 
     /// Records that `node` has changed, for the thread that was the first to change it.
-    pub(crate) fn note(&self, node: &Node, index: u32) {
-        self.queue.timers.note(node, index);
+    pub(crate) fn note(&self, node: &Node) {
+        self.queue.timers.note(node, self.position(node) as u32);
     }
 
     /// Records that `node` has changed, if it has and is not recorded yet; returns whether it has
     /// changed.
     #[inline(always)]
-    fn note_first(&self, node: &Node, index: u32, first: Option<First>) -> bool {
+    fn note_first(&self, node: &Node, first: Option<First>) -> bool {
         if first == Some(true) {
-            self.note(node, index);
+            self.note(node);
         }
         first.is_some()
     }

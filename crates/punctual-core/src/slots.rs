@@ -339,8 +339,8 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
 
     /// Lets the timekeeper of the level find an armed job.
     pub fn note(&self, armed: Armed) {
-        if let Some(slot) = self.slot_of(armed) {
-            self.level.note(armed.node, self.base + slot as u32);
+        if self.slot_of(armed).is_some() {
+            self.level.note(armed.node);
         }
     }
 
@@ -362,10 +362,10 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     pub unsafe fn cancel_into(&self, armed: Armed, args: *mut A) -> bool {
         // As in `put_from`.
         let (level, base) = (self.level, self.base as usize);
-        let node = level.position(armed.node);
-        if !level.disarm(armed.node, node as u32, armed.key) {
+        if !level.disarm(armed.node, armed.key) {
             return false;
         }
+        let node = level.position(armed.node);
         // SAFETY: disarming made this thread the owner of the slot, which holds arguments; the node
         // is one of this task's, and there is room for the arguments, by this function's contract.
         unsafe { self.read(node.unchecked_sub(base), args) };
@@ -378,8 +378,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// Two threads must not use copies of one `armed` at once: if one thread cancels the job while
     /// the other moves it, the next job armed in the slot may be released late.
     pub fn reschedule(&self, armed: Armed, time: Instant) -> bool {
-        let Some(slot) = self.slot_of(armed) else { return false };
-        self.level.rearm(armed.node, self.base + slot as u32, armed.key, time)
+        self.slot_of(armed).is_some() && self.level.rearm(armed.node, armed.key, time)
     }
 
     /// Returns the slot in which the job was armed; `None` if it was armed in other slots.

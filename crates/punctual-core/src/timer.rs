@@ -124,20 +124,21 @@ impl Node {
     /// Moves an arming to another time; returns `None` if the node is no longer armed under `key`.
     pub(crate) fn rearm(&self, key: u32, time: u64, order: u64) -> Option<First> {
         // Between the two states no thread can release the node, so time and order change together.
-        let state = self.keep_armed(key, MOVING, 0)?;
+        self.keep_armed(key, MOVING, 0)?;
         self.time.store(time);
         self.order.store(order);
-        Some(self.publish(state))
+        Some(self.publish(key))
     }
 
-    /// Marks the node as armed and changed; returns whether it was unchanged.
+    /// Marks the node as armed under `key`, which contains [`CHANGED`]; returns whether it was
+    /// unchanged.
     #[inline(always)]
-    fn publish(&self, state: u32) -> First {
+    fn publish(&self, key: u32) -> First {
         // Release: a thread that disarms or scans the node sees its time and the job's arguments.
         // Acquire: a thread that has to push it to the list of changed nodes writes its link after
         // the last reader there. Only the timekeeper, which clears `CHANGED`, changes the state
         // concurrently.
-        let before = self.state.swap(state | CHANGED, Ordering::AcqRel);
+        let before = self.state.swap(key, Ordering::AcqRel);
         before & CHANGED == 0
     }
 

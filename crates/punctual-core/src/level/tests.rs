@@ -7,7 +7,7 @@ use crate::{Duration, Reaction};
 fn arm(level: &Level, node: u32, time: Instant) -> u32 {
     let (key, first) = level.arm(level.node(node), time);
     if first {
-        level.note(level.node(node), node);
+        level.note(level.node(node));
     }
     key
 }
@@ -83,9 +83,9 @@ fn next_release_is_earlier_of_grid_and_timer() {
     LEVEL.start(at(50));
     let key = arm(&LEVEL, 0, at(60));
     assert_eq!(next(), 50, "the grid comes first");
-    assert!(LEVEL.rearm(LEVEL.node(0), 0, key, at(40)));
+    assert!(LEVEL.rearm(LEVEL.node(0), key, at(40)));
     assert_eq!(next(), 40, "the timer comes first");
-    assert!(LEVEL.disarm(LEVEL.node(0), 0, key));
+    assert!(LEVEL.disarm(LEVEL.node(0), key));
     assert_eq!(next(), 50, "no timer is armed");
 }
 
@@ -101,7 +101,7 @@ fn level_is_timed_while_timer_is_armed() {
     let next = || unsafe { LEVEL.next() };
     assert!(!LEVEL.is_timed() && !LEVEL.may_be_due(u64::MAX - 1));
     let keys = [0, 1].map(|node| arm(&LEVEL, node, at(5)));
-    let disarm = |node: u32| LEVEL.disarm(LEVEL.node(node), node, keys[node as usize]);
+    let disarm = |node: u32| LEVEL.disarm(LEVEL.node(node), keys[node as usize]);
     assert!(LEVEL.may_be_due(0), "no scan since");
     assert!(disarm(0) && !disarm(0));
     assert_eq!((next(), LEVEL.is_timed()), (5, true), "one is still armed");
@@ -177,7 +177,7 @@ fn handle_of_an_earlier_run_is_stale() {
     const JOBS: Jobs = Jobs::of(&|_, _, _| None);
     static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[], JOBS);
     let arm = || arm(&LEVEL, 0, Instant::from_ticks(5));
-    let disarm = |key| LEVEL.disarm(LEVEL.node(0), 0, key);
+    let disarm = |key| LEVEL.disarm(LEVEL.node(0), key);
     let earlier = arm();
     // SAFETY: only this test uses the level.
     unsafe { LEVEL.reset() };

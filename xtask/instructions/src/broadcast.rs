@@ -4,18 +4,10 @@ use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use punctual::{Config, Instant};
+use punctual::Instant;
 use punctual_sync::shared::{BroadcastLayout, BroadcastReader, BroadcastWriter};
 
-use crate::apps::Operation;
-
-/// Performs this operation, which needs no app. The time is unknown.
-pub(crate) fn measure(_: Config, operation: Operation, times: u64) -> Duration {
-    let Operation::Other(operation) = operation else { unreachable!("a row of this module") };
-    operation(times)
-}
-
-/// Publishes this many messages.
+/// Publishes this many messages. The time is unknown.
 pub(crate) fn publish(times: u64) -> Duration {
     broadcast(times, false)
 }

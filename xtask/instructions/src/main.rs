@@ -1,9 +1,8 @@
 //! Operations whose instructions `cargo xtask check instructions` counts: runs one of them a given
 //! number of times.
 //!
-//! The apps are those of the benchmark `executor`, in virtual time; a broadcast needs no app.
-//! Without arguments the program prints the names of the rows; with a row and a number it runs that
-//! row.
+//! The apps are those of the benchmark `executor`, in virtual time. Without arguments the program
+//! prints the names of the rows; with a row and a number it runs that row.
 
 use std::env;
 use std::process::ExitCode;
@@ -50,11 +49,11 @@ const ROWS: [(&str, Operation, Measure); 19] = [
     ("spawn to run, higher level, could be profiled", Operation::HigherLevel, profile::measure),
     ("lock + unlock, shared with a higher task, could be profiled", Operation::Lock, profile::measure),
     ("lock + unlock, shared with nobody, could be profiled", Operation::LockAlone, profile::measure),
-    ("publish 64 bytes to a broadcast", Operation::Other(broadcast::publish), broadcast::measure),
+    ("publish 64 bytes to a broadcast", Operation::Other(broadcast::publish), plain::measure),
     (
         "publish 64 bytes to a broadcast, and read them",
         Operation::Other(broadcast::publish_and_read),
-        broadcast::measure,
+        plain::measure,
     ),
 ];
 

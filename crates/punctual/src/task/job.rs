@@ -327,12 +327,7 @@ unsafe fn record_late(
 ) -> Instant {
     // SAFETY: by this function's contract.
     unsafe {
-        let started = partition.runtime.started();
-        if release < started {
-            let release = Instant::from_ticks(started);
-            return record_disturbed(monitor, partition, start, executed, end, release);
-        }
-        let release = Instant::from_ticks(release);
+        let release = released(partition.runtime, Release::At(release), || start);
         // As in `record_from_release`, except that the job was late.
         let gross = end.as_ticks().wrapping_sub(start.as_ticks());
         if partition.executed() != executed {

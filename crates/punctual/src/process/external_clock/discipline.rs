@@ -175,23 +175,26 @@ mod tests {
 
     const PERIOD: Duration = Duration::from_millis(1);
 
-    /// Returns the state after a job of a grid that began at 0, with one reading, and the distance
+    /// Returns the state after a job for each reading of a grid that began at 0, and the distance
     /// to the release after the next.
-    fn after_reading(clock: &'static ExternalClock, at: u64, external: u64) -> (ClockState, u64) {
+    fn after_readings(clock: &'static ExternalClock, readings: &[(u64, u64)]) -> (ClockState, u64) {
         let zero = Duration::from_ticks(0);
         let grid = Periodic::new(0, 1, PERIOD, zero, Reaction::Skip);
         let discipline = Discipline::new("CLOCK", clock, PERIOD, zero);
         grid.start(Instant::from_ticks(0));
         discipline.begin();
-        clock.source().unwrap().record(Instant::from_ticks(at), external).unwrap();
-        discipline.correct(&grid);
+        let mut source = clock.source().unwrap();
+        for &(at, external) in readings {
+            source.record(Instant::from_ticks(at), external).unwrap();
+            discipline.correct(&grid);
+        }
         (discipline.report().state, grid.distance().as_ticks())
     }
 
     #[test]
     fn distance_reaches_nearest_multiple_of_period() {
         static CLOCK: ExternalClock = ExternalClock::new();
-        let with = |external| after_reading(&CLOCK, 0, external).1;
+        let with = |external| after_readings(&CLOCK, &[(0, external)]).1;
         assert_eq!([with(0), with(300), with(999_700)], [1_000_000, 999_700, 1_000_300]);
         assert_eq!([with(499_999), with(500_000)], [999_000, 1_001_000], "the nearer one, within 0.1 %");
     }
@@ -199,25 +202,16 @@ mod tests {
     #[test]
     fn grid_runs_free_after_reading_far_in_future() {
         static CLOCK: ExternalClock = ExternalClock::new();
-        let zero = Duration::from_ticks(0);
-        let grid = Periodic::new(0, 1, PERIOD, zero, Reaction::Skip);
-        let discipline = Discipline::new("CLOCK", &CLOCK, PERIOD, zero);
-        grid.start(Instant::from_ticks(0));
-        discipline.begin();
-        let mut source = CLOCK.source().unwrap();
-        for (at, state) in [(0, ClockState::Locking), (1_700_000_000_000_000_000, ClockState::Never)] {
-            source.record(Instant::from_ticks(at), 300).unwrap();
-            discipline.correct(&grid);
-            assert_eq!(discipline.report().state, state, "{at}");
-        }
-        assert_eq!(grid.distance(), PERIOD);
+        let far = (1_700_000_000_000_000_000, 300);
+        assert_eq!(after_readings(&CLOCK, &[(0, 300)]).0, ClockState::Locking);
+        assert_eq!(after_readings(&CLOCK, &[(0, 300), far]), (ClockState::Never, 1_000_000));
     }
 
     #[test]
     fn reading_far_in_future_has_no_effect() {
         static CLOCK: ExternalClock = ExternalClock::new();
         let realtime = 1_700_000_000_000_000_000;
-        assert_eq!(after_reading(&CLOCK, realtime, 300), (ClockState::Never, 1_000_000));
-        assert_eq!(after_reading(&CLOCK, MAX_LEAD, 300).0, ClockState::Locking);
+        assert_eq!(after_readings(&CLOCK, &[(realtime, 300)]), (ClockState::Never, 1_000_000));
+        assert_eq!(after_readings(&CLOCK, &[(MAX_LEAD, 300)]).0, ClockState::Locking);
     }
 }

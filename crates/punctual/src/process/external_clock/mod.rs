@@ -54,11 +54,11 @@
 //! # The distance of releases
 //!
 //! Two releases are at least 99.9 % and at most 100.1 % of the period apart
-//! ([`MAX_ADJUSTMENT`](punctual_core::MAX_ADJUSTMENT)), for any contents of the readings: a clock that
-//! jumps moves the grid slowly to its new phase. The model for the response-time analysis therefore
-//! has 99.9 % of the period as the shortest distance, which is also the default deadline, and no
-//! offset. The estimate of the drift is limited to ±500 ppm, so the grid can always correct its
-//! phase by another 500 ppm.
+//! ([`MAX_ADJUSTMENT`](punctual_core::MAX_ADJUSTMENT)), for any contents of the readings: a clock
+//! that jumps moves the grid slowly to its new phase. The model for the response-time analysis
+//! therefore has 99.9 % of the period as the shortest distance, which is also the default deadline,
+//! and no offset. The estimate of the drift is limited to ±500 ppm, so the grid can always correct
+//! its phase by another 500 ppm.
 //!
 //! # Missing readings
 //!

@@ -1,6 +1,6 @@
 //! Grids that follow an external clock: lock, steps, hold-over, and limits of the distance.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::*;
 use punctual::ExternalClock;
@@ -51,12 +51,6 @@ mod app {
     }
 }
 
-/// A run at a time, because they share the app.
-fn one_run() -> MutexGuard<'static, ()> {
-    static RUN: Mutex<()> = Mutex::new(());
-    RUN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Runs the scenario for this many ms; returns the report on the clock, and the releases.
 fn run(scenario: Scenario, ms: u64) -> (ClockReport, Vec<u64>) {
     let releases = Arc::new(Mutex::new(Vec::with_capacity(ms as usize + 100)));
@@ -89,7 +83,6 @@ fn noisy(at: u64) -> u64 {
 
 #[test]
 fn locks_to_fast_noisy_clock() {
-    let _run = one_run();
     let (clock, releases) = run(|at| Some(noisy(at)), 10_000);
     assert_eq!((clock.state, clock.steps, clock.hold_overs), (ClockState::Locked, 0, 0));
     let drift = clock.drift_ppb.unwrap();
@@ -106,7 +99,6 @@ fn step_is_counted_and_grid_moves_slowly() {
     fn stepping(at: u64) -> u64 {
         fast(at) + if at < 3_000 * MS { 0 } else { 5_000_300_400 }
     }
-    let _run = one_run();
     let (clock, releases) = run(|at| Some(stepping(at)), 6_000);
     assert_eq!((clock.state, clock.steps), (ClockState::Locked, 1));
     assert!(clock.phase_max_ns.unwrap() < 100, "{clock:?}");
@@ -118,7 +110,6 @@ fn step_is_counted_and_grid_moves_slowly() {
 
 #[test]
 fn silence_is_hold_over_with_unknown_phase() {
-    let _run = one_run();
     let (clock, releases) = run(|at| (at < 3_000 * MS).then(|| fast(at)), 10_000);
     assert_eq!((clock.state, clock.hold_overs, clock.phase_ns), (ClockState::HoldOver, 1, None));
     assert!((49_990..50_010).contains(&clock.drift_ppb.unwrap()), "{clock:?}");
@@ -128,7 +119,6 @@ fn silence_is_hold_over_with_unknown_phase() {
 
 #[test]
 fn reading_ends_hold_over() {
-    let _run = one_run();
     let silent = |at| (!(2_000 * MS..=8_000 * MS).contains(&at)).then(|| fast(at));
     let (clock, releases) = run(silent, 9_000);
     assert_eq!((clock.state, clock.hold_overs, clock.steps), (ClockState::Locked, 1, 0));
@@ -137,7 +127,6 @@ fn reading_ends_hold_over() {
 
 #[test]
 fn grid_without_reading_runs_on_machine_clock() {
-    let _run = one_run();
     let (clock, releases) = run(|_| None, 100);
     assert_eq!((clock.state, clock.drift_ppb), (ClockState::Never, None));
     assert_eq!((clock.phase_ns, clock.phase_max_ns), (None, None));
@@ -149,7 +138,6 @@ fn restarted_run_locks_to_other_clock() {
     fn slow(at: u64) -> u64 {
         900 * MS + 300_000 + at - at / 10_000
     }
-    let _run = one_run();
     let first = run(|at| Some(fast(at)), 2_000);
     let (clock, releases) = run(|at| Some(slow(at)), 2_000);
     assert_eq!((clock.state, clock.steps), (ClockState::Locked, 0));
@@ -160,7 +148,6 @@ fn restarted_run_locks_to_other_clock() {
 
 #[test]
 fn report_shows_state_drift_and_phase() {
-    let _run = one_run();
     let line = |scenario: Scenario, ms| {
         let report = app::run(until_ms(ms), scenario, Arc::default()).unwrap().to_string();
         report.lines().find(|line| line.starts_with("control: ")).map(str::to_owned).unwrap()

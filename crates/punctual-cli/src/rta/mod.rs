@@ -54,11 +54,12 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
     let compared = arguments.profile.as_ref().filter(|_| file.is_some_and(|file| !file.is_model));
     let compared = compared.map(|profile| compare(&mut system, profile)).transpose()?;
     let analysis = analyze(&system);
-    let of_run = of_run(&system, &analysis);
+    let contradicted = text::contradictions(&system, &of_run(&system, &analysis));
+    let is_contradicted = !contradicted.is_empty();
     let margins = margins(&system);
     let contradictions = match &compared {
         Some(compared) => compared.sentences(&system, &analysis),
-        None => text::contradictions(&system, &of_run),
+        None => contradicted,
     };
     if arguments.json.is_printed() {
         compared.iter().flat_map(|_| &contradictions).for_each(|sentence| message!("{sentence}"));
@@ -72,7 +73,7 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
     }
     is_written &=
         output::write("--html", arguments.html.as_deref(), || page::page(&system, &analysis, &margins));
-    match verdict(arguments, &system, &analysis, &of_run, &margins, &place) {
+    match verdict(arguments, &system, &analysis, is_contradicted, &margins, &place) {
         0 if !is_written => Ok(FINDING),
         code => Ok(code),
     }
@@ -169,7 +170,7 @@ fn verdict(
     arguments: &Rta,
     system: &System,
     analysis: &Analysis,
-    of_run: &[Option<u64>],
+    is_contradicted: bool,
     margins: &Margins,
     place: &dyn Fn(usize) -> String,
 ) -> u8 {
@@ -199,7 +200,7 @@ fn verdict(
     if is_bad {
         return BAD_INPUT;
     }
-    if !analysis.is_schedulable(system) || !text::contradictions(system, of_run).is_empty() {
+    if !analysis.is_schedulable(system) || is_contradicted {
         return FINDING;
     }
     match arguments.fail_under {

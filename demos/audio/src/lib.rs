@@ -144,8 +144,8 @@ pub mod app {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::Ordering::Relaxed;
-    use std::sync::{Arc, Mutex, PoisonError};
     use std::time::Duration;
 
     use punctual::Config;
@@ -161,9 +161,6 @@ mod tests {
 
     /// Runs the app for this time in virtual time.
     fn run(faults: Faults, is_locked: bool, secs: u64, played: Option<Played>) -> (Arc<Counts>, ClockReport) {
-        // One run at a time, because they share `CARD`.
-        static RUN: Mutex<()> = Mutex::new(());
-        let _alone = RUN.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = Arc::<Counts>::default();
         let config = Config::new().virtual_time().until(Duration::from_secs(secs));
         let card = Box::new(SimulatedCard::new(faults, played));

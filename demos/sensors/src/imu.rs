@@ -43,7 +43,7 @@ const SETTINGS: [[u8; 2]; 5] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ImuError<E> {
     /// The bus failed.
-    #[error("the bus failed: {0:?}")]
+    #[error("the bus failed: {0}")]
     Bus(E),
     /// Another device has the address.
     #[error("the device at {ADDRESS:#04x} has the identity {0:#04x}; check the address")]

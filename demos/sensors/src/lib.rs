@@ -46,11 +46,13 @@ const RATE_WEIGHT: f32 = 0.98;
 const SCAN_WEIGHT: f32 = 0.02;
 
 /// Reason why the app stops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The inertial sensor.
+    #[error(transparent)]
     Imu(ImuError<BusError>),
     /// The converter is gone.
+    #[error("the converter is gone; check its connection")]
     ConverterClosed,
 }
 

@@ -59,7 +59,7 @@ fn run() -> Result<ExitCode, Box<dyn std::error::Error>> {
         "{measurements} measurements, {failures} failed transactions; {scans} scans, {lost_scans} lost by the kernel"
     );
     if let Some(fault) = readings.fault.get() {
-        eprintln!("a sensor has failed: {fault:?}");
+        eprintln!("a sensor has failed: {fault}");
         return Ok(ExitCode::FAILURE);
     }
     Ok(report.exit_code().into())

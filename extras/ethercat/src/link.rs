@@ -1,12 +1,12 @@
 //! Ethernet: frames to and from the interface of the network.
 
-use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
 /// Longest Ethernet frame without its check sequence.
 pub const MAX_FRAME_BYTES: usize = 1514;
@@ -46,21 +46,10 @@ impl RawSocket {
     /// # Errors
     /// Returns an error without the privilege, or if there is no interface of this name.
     pub fn open(interface: &str) -> io::Result<Self> {
-        let name = CString::new(interface)?;
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // Protocol 0: receives nothing before it is bound.
-        // SAFETY: the call has no pointers.
-        let socket = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
-        if socket < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel has just returned the descriptor, and nothing else owns it.
-        let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-        // SAFETY: the name ends with 0, and the call only reads it.
-        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-        if index == 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        // Without a protocol: receives nothing before it is bound.
+        let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
+        let index = name_to_index(&socket, interface)?;
         // Frames pass the queueing discipline by, whose lock other threads hold.
         let on: libc::c_int = 1;
         let size = size_of_val(&on) as libc::socklen_t;

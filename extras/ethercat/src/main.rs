@@ -45,8 +45,8 @@ fn run() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let [exchanges, lost, incomplete, not_operational, protocol, unexpected] =
         [exchanges, lost, incomplete, not_operational, protocol, unexpected].map(|count| count.load(Relaxed));
     println!(
-        "{exchanges} exchanges; frames: {lost} lost, {incomplete} incomplete, {unexpected} unexpected; \
-         SubDevices: {not_operational} times not in OP, {protocol} protocol errors"
+        "exchanges: {exchanges}, lost: {lost}, incomplete: {incomplete}, unexpected: {unexpected}, \
+         not operational: {not_operational}, protocol errors: {protocol}"
     );
     let positions: Vec<_> = counts.positions.iter().take(subdevices).map(|it| it.load(Relaxed)).collect();
     println!("positions {positions:?}");

@@ -116,9 +116,9 @@ impl Fault {
     }
 }
 
-/// Sends bytes to all listening ports of the namespace except for that of the master.
+/// Sends bytes to all [`listening_ports`].
 fn send(bytes: &[u8]) {
-    for port in listening_ports().into_iter().filter(|port| *port != MASTER_PORT) {
+    for port in listening_ports() {
         let Ok(mut stream) = connect_to(port) else { continue };
         let _ = stream.set_read_timeout(Some(JUNK_TIMEOUT));
         let _ = stream.set_write_timeout(Some(JUNK_TIMEOUT));
@@ -132,10 +132,9 @@ fn connect_to(port: u16) -> io::Result<TcpStream> {
     TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, port).into(), JUNK_TIMEOUT)
 }
 
-/// Connects to all listening ports, `count` times each, and announces a message.
+/// Connects to all [`listening_ports`], `count` times each, and announces a message.
 fn connect(count: usize) -> Vec<TcpStream> {
-    let ports = listening_ports().into_iter().filter(|port| *port != MASTER_PORT);
-    let streams = ports.flat_map(|port| (0..count).map(move |_| connect_to(port)));
+    let streams = listening_ports().into_iter().flat_map(|port| (0..count).map(move |_| connect_to(port)));
     let mut streams: Vec<TcpStream> = streams.map_while(Result::ok).collect();
     for stream in &mut streams {
         // It may close the connection at any time.
@@ -144,7 +143,8 @@ fn connect(count: usize) -> Vec<TcpStream> {
     streams
 }
 
-/// Returns the ports of TCP that listen in this namespace, in which there are no other programs.
+/// Returns the ports of TCP that listen in this namespace, in which there are no other programs,
+/// except for that of the master.
 fn listening_ports() -> Vec<u16> {
     const LISTENS: &str = "0A";
     let lists = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
@@ -154,7 +154,7 @@ fn listening_ports() -> Vec<u16> {
         let (_, port) = local.rsplit_once(':')?;
         (state == LISTENS).then(|| u16::from_str_radix(port, 16).ok())?
     };
-    lists.iter().flat_map(|list| list.lines().filter_map(port)).collect()
+    lists.iter().flat_map(|list| list.lines().filter_map(port)).filter(|port| *port != MASTER_PORT).collect()
 }
 
 fn send_junk(target: &Target) {

@@ -1,6 +1,6 @@
 //! The app: a task of 10 kHz that publishes and receives, with a transport as its helper process.
 
-use std::io::BufRead;
+use std::io::{BufRead, Write};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -103,7 +103,7 @@ mod controller {
             drop(transport);
             let flood = report.transports.iter().find(|transport| transport.name == FLOOD);
             let received = flood.map_or(0, |flood| flood.accepted + flood.rejected + flood.incoming_lost);
-            eprintln!("+ended {} {} {received}", report.topics[0].taken, report.topics[0].lost);
+            super::print(&format!("+ended {} {} {received}", report.topics[0].taken, report.topics[0].lost));
         }
     }
 }
@@ -114,8 +114,8 @@ pub(crate) struct Setup {
     pub(crate) transport: Command,
 }
 
-/// Runs the app until the end of its input; each line of the input is a request.
-pub(crate) fn run(setup: Setup) {
+/// Runs the app on a CPU until the end of its input; each line of the input is a request.
+pub(crate) fn run(cpu: usize, setup: Setup) {
     let traffic = format!("transport {}", transport_name(&setup.transport));
     thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
@@ -123,7 +123,7 @@ pub(crate) fn run(setup: Setup) {
         }
         punctual::shutdown();
     });
-    controller::run(Config::from_env(), setup).expect("nothing is required");
+    controller::run(Config::from_env().cpu(cpu), setup).expect("nothing is required");
 }
 
 /// Returns the misses in a slot of the last hour.
@@ -174,5 +174,10 @@ fn answer(request: &str, traffic: &str) {
         }
         _ => "unknown request".to_owned(),
     };
-    eprintln!("+{} {answer}", words[0]);
+    print(&format!("+{} {answer}", words[0]));
+}
+
+/// Prints a line by one system call: log records are printed by another thread.
+fn print(line: &str) {
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }

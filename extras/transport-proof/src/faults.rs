@@ -21,7 +21,7 @@ const FLOOD: Duration = Duration::from_millis(1500);
 const JUNK_TIMEOUT: Duration = Duration::from_millis(100);
 /// The number of open connections that exhaust the memory.
 const CONNECTIONS: usize = 200;
-/// Less than any network library needs.
+/// Less than any network library has.
 const LIMIT_BYTES: u64 = 1 << 20;
 
 /// A fault of a transport.
@@ -33,7 +33,7 @@ pub(crate) enum Fault {
     KillAll,
     /// SIGSTOP and SIGCONT for the worker.
     Stop,
-    /// A memory limit that the worker exceeds.
+    /// A memory limit that the worker exceeds: it either ends, or refuses what needs memory.
     Memory,
     /// Junk at all ports.
     Junk,
@@ -84,7 +84,7 @@ impl Fault {
 
     /// Returns `true` if the transport must be restarted.
     pub(crate) fn kills(self) -> bool {
-        matches!(self, Self::KillWorker | Self::KillAll | Self::Memory)
+        matches!(self, Self::KillWorker | Self::KillAll)
     }
 
     /// Injects the fault; returns the number of messages that it has published.
@@ -99,6 +99,7 @@ impl Fault {
             }
             Self::Memory => {
                 let worker = target.worker.cast_unsigned();
+                assert!(data_bytes_of(worker) > LIMIT_BYTES, "the worker has less memory than the limit");
                 lower_limit_of(worker, Resource::Data, LIMIT_BYTES).expect("the worker runs");
                 // Each connection, and each datagram, needs memory.
                 let _connections = connect(CONNECTIONS);
@@ -114,6 +115,13 @@ impl Fault {
         }
         0
     }
+}
+
+/// Returns the size of the private writable memory of a process, in bytes.
+fn data_bytes_of(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("the process runs");
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmData:")?.trim().strip_suffix(" kB"));
+    1024 * kib.and_then(|kib| kib.parse::<u64>().ok()).expect("the kernel prints it in kB")
 }
 
 /// Sends bytes to all [`listening_ports`].

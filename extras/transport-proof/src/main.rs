@@ -10,7 +10,8 @@
 //! published message must have been taken by the transport, or counted as lost.
 //!
 //! The program runs in a network namespace with loopback only, with the programs `punctual-ros1`
-//! (if `rosmaster` is installed), `punctual-ros2` and `punctual-zenoh` from its own directory.
+//! (if `rosmaster` is installed), `punctual-ros2` and `punctual-zenoh` from its own directory. The
+//! task has the highest CPU, which everything else leaves.
 
 mod app;
 mod faults;
@@ -28,6 +29,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use faults::{Fault, Target};
 use punctual_process::child::BoundedCommand;
@@ -51,8 +53,8 @@ struct Options {
     /// Seconds for each fault of each transport, without start and end
     #[arg(long, default_value_t = 20)]
     seconds: u64,
-    /// Run the app NAME with a program as its transport, for this program itself
-    #[arg(long, num_args = 2, value_names = ["NAME", "PROGRAM"], hide = true)]
+    /// Run the app NAME on a CPU with a program as its transport, for this program itself
+    #[arg(long, num_args = 3, value_names = ["NAME", "CPU", "PROGRAM"], hide = true)]
     app: Option<Vec<String>>,
     /// Transports: ros1, ros2, zenoh; all by default
     names: Vec<String>,
@@ -60,10 +62,11 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    if let Some([name, program]) = options.app.as_deref() {
+    if let Some([name, cpu, program]) = options.app.as_deref() {
         let mut transport = Command::new(program);
         transport.arg(name).stdin(Stdio::null());
-        app::run(app::Setup { name: name.clone(), transport });
+        let cpu = cpu.parse().expect("this program has written the number");
+        app::run(cpu, app::Setup { name: name.clone(), transport });
         return ExitCode::SUCCESS;
     }
     if std::env::var_os(IS_ALONE).is_none() {
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     let is_wanted = |name: &&&str| options.names.is_empty() || options.names.iter().any(|one| one == **name);
+    let cpu = leave_highest_cpu();
     let pairs = (options.seconds * 1_000_000_000 / (2 * WINDOW_SLOTS * app::SLOT_NS)).max(1);
     let mut failures = 0;
     for name in all.iter().filter(is_wanted) {
@@ -84,7 +88,7 @@ fn main() -> ExitCode {
             continue;
         }
         for fault in Fault::of(name) {
-            failures += u32::from(!examine(name, fault, pairs));
+            failures += u32::from(!examine(name, cpu, fault, pairs));
         }
     }
     println!("{failures} failures");
@@ -106,11 +110,24 @@ fn run_alone() -> ExitCode {
     ExitCode::from(2)
 }
 
+/// Leaves the highest CPU to the app, and returns its number: a network stack that sends and
+/// receives on the CPU of a real-time task delays it, and so would any other kernel work.
+fn leave_highest_cpu() -> usize {
+    let mut cpus = sched_getaffinity(None).expect("a process may read its CPUs");
+    let highest = (0..CpuSet::MAX_CPU).rev().find(|cpu| cpus.is_set(*cpu)).expect("this runs on a CPU");
+    if cpus.count() > 1 {
+        cpus.unset(highest);
+        sched_setaffinity(None, &cpus).expect("a process may have fewer CPUs");
+    }
+    highest
+}
+
 /// Starts a master of ROS 1, if one is installed.
 fn master() -> Option<Process> {
-    let mut command = Command::new("rosmaster");
-    command.args(["--core", "-p", &MASTER_PORT.to_string()]).stdin(Stdio::null()).stdout(Stdio::null());
-    command.stderr(Stdio::piped());
+    // It ends with this program, as the app does at the end of its input.
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM", "rosmaster", "--core", "-p", &MASTER_PORT.to_string()]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let probe = Command::new("rosmaster").arg("--help").output_within(RETURN_TIMEOUT);
     probe.is_ok().then(|| {
         let master = Process::start(&mut command);
@@ -130,10 +147,12 @@ struct App {
 }
 
 impl App {
-    fn start(name: &str, program: &PathBuf) -> Self {
+    fn start(name: &str, cpu: usize, program: &PathBuf) -> Self {
         let this = std::env::current_exe().expect("a program knows where it is");
-        let mut command = Command::new(this);
-        command.args(["--app", name]).arg(program).stdin(Stdio::piped());
+        // It inherits the CPUs of this process, which has left that of the app.
+        let mut command = Command::new("taskset");
+        command.args(["--cpu-list", &format!("0-{cpu}")]).arg(this).args(["--app", name, &cpu.to_string()]);
+        command.arg(program).stdin(Stdio::piped());
         let mut process = Process::start_transport(&mut command);
         let stdin = process.child.stdin.take().expect("it is piped");
         Self { process, stdin }
@@ -199,9 +218,9 @@ impl fmt::Display for Figures {
 }
 
 /// Examines a fault of a transport; returns `false` after a failure.
-fn examine(name: &str, fault: Fault, pairs: u64) -> bool {
+fn examine(name: &str, cpu: usize, fault: Fault, pairs: u64) -> bool {
     let is_attributable = |attempt: u64| {
-        let (probability, is_counted) = observe(name, fault, pairs * attempt);
+        let (probability, is_counted) = observe(name, cpu, fault, pairs * attempt);
         (probability < MIN_PROBABILITY, is_counted)
     };
     match is_attributable(1) {
@@ -220,10 +239,10 @@ fn examine(name: &str, fault: Fault, pairs: u64) -> bool {
 
 /// Returns the probability of the misses without an effect of the fault, and `true` if every
 /// message was counted.
-fn observe(name: &str, fault: Fault, pairs: u64) -> (f64, bool) {
+fn observe(name: &str, cpu: usize, fault: Fault, pairs: u64) -> (f64, bool) {
     let app_name = format!("proof-{}", std::process::id());
     let this = std::env::current_exe().expect("a program knows where it is");
-    let mut app = App::start(&app_name, &this.with_file_name(format!("punctual-{name}")));
+    let mut app = App::start(&app_name, cpu, &this.with_file_name(format!("punctual-{name}")));
     app.ask("publish");
     let (mut control, mut faulty) = (Figures::default(), Figures::default());
     let (mut deaths, mut flooded) = (0, 0);

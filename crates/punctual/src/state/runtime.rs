@@ -38,6 +38,8 @@ pub struct TaskInfo {
     pub(crate) level: u8,
     #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "the level suffices to list tasks"))]
     pub(crate) partition: &'static PartitionState,
+    #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "a board detects no suspensions"))]
+    pub(crate) is_measured: bool,
     pub(crate) cells: &'static Cells,
 }
 

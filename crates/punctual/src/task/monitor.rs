@@ -39,8 +39,8 @@ impl Monitor {
 
     /// Describes the task to the rest of the app.
     pub(crate) fn info(&'static self) -> TaskInfo {
-        let Declared { name, level, partition, .. } = self.declared;
-        TaskInfo { name, level, partition: partition(), cells: &self.cells }
+        let Declared { name, level, partition, is_measured, .. } = self.declared;
+        TaskInfo { name, level, partition: partition(), is_measured, cells: &self.cells }
     }
 
     /// Begins a run.

@@ -56,8 +56,9 @@ pub(crate) fn listen(source: &'static dyn Source, me: CurrentWorker) {
     let core = source.partition().core();
     // A polling partition wakes no thread and has its jobs run by its own thread.
     let sleeps = core.port().may_sleep();
+    let slept = account_for_sleeps(source.partition().runtime);
     while !core.is_stopping() {
-        match wait_for_event(source, (!sleeps).then_some(&RECHECK_INTERVAL)) {
+        match wait_for_event(source, (!sleeps).then_some(&RECHECK_INTERVAL), slept) {
             Ok(Event::LookAgain) => continue,
             Ok(Event::Ready) => {}
             Err(problem) => {
@@ -96,7 +97,15 @@ enum Event {
     LookAgain,
 }
 
-fn wait_for_event(source: &dyn Source, limit: Option<&Timespec>) -> Result<Event, String> {
+/// Returns the function to call after each sleep. It makes a system call on the way to the job, so
+/// an app whose jobs are not checked for suspensions has another one.
+fn account_for_sleeps(runtime: &Runtime) -> fn() {
+    if runtime.checks_suspensions() { suspension::slept } else { || () }
+}
+
+/// Waits until the source is ready or the thread has to check again; calls `slept` after each
+/// sleep.
+fn wait_for_event(source: &dyn Source, limit: Option<&Timespec>, slept: impl Fn()) -> Result<Event, String> {
     // SAFETY: the run closes the eventfd after joining this thread.
     let control = unsafe { BorrowedFd::borrow_raw(source.control()) };
     let control_only = PollFd::from_borrowed_fd(control, PollFlags::IN);
@@ -115,7 +124,7 @@ fn wait_for_event(source: &dyn Source, limit: Option<&Timespec>) -> Result<Event
     // Detects if the source is temporarily not ready.
     let limit = if idleness.lasts() { Some(&AT_ONCE) } else { limit };
     let ready = poll(&mut fds, limit);
-    suspension::slept();
+    slept();
     match ready {
         Err(Errno::INTR) => return Ok(Event::LookAgain),
         Err(error) => return Err(format!("cannot be waited for: {error}")),
@@ -137,7 +146,7 @@ fn wait_for_event(source: &dyn Source, limit: Option<&Timespec>) -> Result<Event
         _ => {
             // No event reports that a source is no longer idle.
             let _ = poll(&mut fds[1..], Some(&RECHECK_INTERVAL));
-            suspension::slept();
+            slept();
             Ok(Event::LookAgain)
         }
     }
@@ -185,8 +194,9 @@ pub(crate) fn listen_for_async(reactor: &'static Reactor, me: CurrentWorker) {
     let wake = |waker: Waker| {
         fault::contained(reactor.partition().runtime, Culprit::Waker, || waker.wake());
     };
+    let slept = account_for_sleeps(reactor.partition().runtime);
     while !core.is_stopping() {
-        if let Err(error) = reactor.react(true, suspension::slept, wake) {
+        if let Err(error) = reactor.react(true, slept, wake) {
             let message = format!("the descriptors of async tasks cannot be waited for: {error}");
             fault::panicked(reactor.partition().runtime, Culprit::Executor, Box::new(message));
             break;

@@ -14,7 +14,7 @@ use super::fault::Fault;
 use super::foreign_spawns::{ForeignSpawn, ForeignSpawns};
 use super::reactor::Reactor;
 use super::stage::Stage;
-use crate::cells::Slot;
+use crate::cells::{Observe, Slot};
 use crate::model::Model;
 use crate::port::linux::futex;
 use crate::port::virtual_time::{Claims, Turns};
@@ -267,6 +267,12 @@ impl Runtime {
             };
         }
         self.stop_reason.get().map_or(Outcome::Shutdown, Outcome::from)
+    }
+
+    /// Returns whether jobs of the app are checked for suspensions: those that are measured, and
+    /// those with observers. Constant while the threads of a run exist.
+    pub(crate) fn checks_suspensions(&self) -> bool {
+        self.tasks.iter().filter_map(|task| task.info()).any(|task| task.is_measured || task.cells.is_on())
     }
 
     /// Returns whether jobs have to be dropped, marked, watched or checked, or spawns be rejected.

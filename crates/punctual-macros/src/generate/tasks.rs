@@ -253,11 +253,12 @@ fn after(task: &Task) -> TokenStream {
         TaskKind::Message | TaskKind::Async => return TokenStream::new(),
         TaskKind::Periodic { clock, .. } => {
             let (grid, discipline) = (names::grid(ident), names::discipline(ident));
+            let task = names::task(ident);
             let correct = clock
                 .as_ref()
                 .map(|_| quote!(::punctual::export::Discipline::correct(&#discipline, &#grid);));
             quote! {
-                let #end = ::core::option::Option::unwrap_or_else(#end, ::punctual::now);
+                let #end = ::punctual::export::PeriodicTask::end_of_job(&#task, #end);
                 ::punctual::export::Periodic::completed(&#grid, #end);
                 #correct
                 ::core::option::Option::Some(#end)

@@ -1,6 +1,8 @@
 //! Periodic tasks: jobs released by the clock, without arguments and without slots.
 
-use punctual_core::{Arguments, CurrentWorker, Duration, Level, PackedStamp, Periodic, Popped};
+use punctual_core::{
+    Arguments, CurrentWorker, Duration, Instant, Level, PackedStamp, Periodic, Popped, Port, Stamp,
+};
 
 #[cfg(feature = "std")]
 use crate::external_clock::Discipline;
@@ -47,6 +49,12 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
     pub const fn follows(mut self, discipline: &'static Discipline) -> Self {
         self.discipline = Some(discipline);
         self
+    }
+
+    /// Returns the end of a job, which is now unless it is known.
+    #[inline(always)]
+    pub fn end_of_job(&self, end: Stamp) -> Instant {
+        end.unwrap_or_else(|| B::partition().core.port().stamp())
     }
 
     /// Runs `job`.

@@ -167,6 +167,13 @@ impl Level {
         !self.periodic.is_empty()
     }
 
+    /// Returns `true` if all tasks of the level are periodic, so that only its timekeeper releases
+    /// jobs.
+    pub(crate) fn is_released_by_clock(&self) -> bool {
+        let of_grids: u32 = self.periodic.iter().map(|p| p.capacity()).sum();
+        self.is_periodic() && of_grids as usize == self.nodes.len()
+    }
+
     /// Returns the number of nodes.
     pub(crate) const fn capacity(&self) -> usize {
         self.nodes.len()

@@ -166,6 +166,11 @@ impl Periodic {
         self.ended.store(ended, Ordering::Release);
     }
 
+    /// Returns the number of this task's nodes.
+    pub(crate) const fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
     /// Returns `true` if `node` is one of this task's.
     #[inline]
     pub fn owns(&self, node: u32) -> bool {

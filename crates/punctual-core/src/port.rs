@@ -68,6 +68,13 @@ pub trait Port: Sync {
     /// clock.
     fn wait(&self, worker: &Worker, until: Option<Instant>, now: Stamp) -> bool;
 
+    /// [`wait`](Self::wait) until `until` of a worker that other threads wake only to stop: may
+    /// return late after a wake, by no more than a few milliseconds. The default waits.
+    #[inline]
+    fn sleep_until(&self, worker: &Worker, until: Instant, now: Stamp) -> bool {
+        self.wait(worker, Some(until), now)
+    }
+
     /// Runs before [`wait`](Self::wait): may keep the thread awake for a while, but not beyond
     /// `until`, and not once `is_over` reports work for the partition. The default returns at once.
     #[inline]

@@ -153,6 +153,7 @@ impl<P: Port> Partition<P> {
     pub fn work(&'static self, me: CurrentWorker, level: &'static Level) {
         assert!(me.is(level.worker()), "a level is worked by its own worker");
         assert!(self.levels.iter().any(|l| core::ptr::eq(*l, level)), "the level is of another partition");
+        let by_clock = level.is_released_by_clock();
         let mut reached = None;
         while !self.is_stopping() {
             let now = match self.keep_time(me, level, reached) {
@@ -166,7 +167,7 @@ impl<P: Port> Partition<P> {
                     None
                 }
             };
-            reached = self.sleep(me, level, now);
+            reached = self.sleep(me, level, now, by_clock);
         }
         self.finish(me, level);
     }
@@ -218,7 +219,13 @@ impl<P: Port> Partition<P> {
 
     /// Sleeps until a job is due at `level` or another thread wakes this one; returns the time that
     /// the clock has reached, if known.
-    fn sleep(&self, me: CurrentWorker, level: &'static Level, now: Stamp) -> Option<Instant> {
+    ///
+    /// If the level is [released by the clock](Level::is_released_by_clock) and not ready, the
+    /// thread [sleeps for its job](Port::sleep_until) without attention to wakes. Another thread
+    /// wakes this one only to stop it, to have it run a ready level, or because it has armed an
+    /// earlier timer. Such a level has no timers, and is marked ready by this thread alone, except
+    /// by a panic in one of its jobs, which stops the app.
+    fn sleep(&self, me: CurrentWorker, level: &'static Level, now: Stamp, by_clock: bool) -> Option<Instant> {
         // SAFETY: `me` is the level's worker, as `work` has checked.
         let until = if self.is_stopping() { NEVER } else { unsafe { level.next() } };
         me.sleeps_until.store(until, Ordering::Relaxed);
@@ -230,7 +237,12 @@ impl<P: Port> Partition<P> {
             // and the spin only reads. A thread with work for this one sends a wake as usual, and a
             // wake that precedes the wait ends the wait at once.
             self.port.spin(&me, || self.first_time(until), || self.snapshot() != Word::EMPTY);
-            self.port.wait(&me, until, now)
+            match until {
+                Some(until) if by_clock && !self.snapshot().is_ready(level.number()) => {
+                    self.port.sleep_until(&me, until, now)
+                }
+                _ => self.port.wait(&me, until, now),
+            }
         };
         me.sleeps_until.store(0, Ordering::Relaxed);
         until.filter(|_| reached)
@@ -239,8 +251,8 @@ impl<P: Port> Partition<P> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU32, AtomicU64};
+    use std::sync::{Mutex, OnceLock};
 
     use super::*;
     use crate::{Duration, Jobs, Node, Periodic, Queue, Reaction, Slots, Worker};
@@ -316,5 +328,70 @@ mod tests {
         assert_eq!(pending.load(Ordering::Relaxed), 1, "the job precedes all insertions");
         // SAFETY: as above.
         assert_eq!(unsafe { level.next() }, 101, "all timers have been inserted before the next sleep");
+    }
+
+    /// Records the last sleep of a worker.
+    #[derive(Default)]
+    struct Sleeps(Mutex<Option<&'static str>>);
+
+    impl Sleeps {
+        fn note(&self, sleep: &'static str) -> bool {
+            *self.0.lock().unwrap() = Some(sleep);
+            false
+        }
+    }
+
+    impl Port for Sleeps {
+        type Word = AtomicU64;
+
+        fn now(&self) -> Instant {
+            Instant::from_ticks(0)
+        }
+        fn wake(&self, _: &Worker) {}
+        fn wait(&self, _: &Worker, _: Option<Instant>, _: Stamp) -> bool {
+            self.note("heeds wakes")
+        }
+        fn sleep_until(&self, _: &Worker, _: Instant, _: Stamp) -> bool {
+            self.note("by the clock")
+        }
+        fn wait_while(&self, _: &AtomicU32, _: u32) {}
+        fn wake_all(&self, _: &AtomicU32) {}
+        fn boost(&self, _: &AtomicU32) -> bool {
+            false
+        }
+        fn unboost(&self, _: &AtomicU32) {}
+    }
+
+    #[test]
+    fn heeds_wakes_unless_only_the_clock_releases_jobs() {
+        let sleep = |nodes: usize, is_started: bool, is_ready: bool| {
+            let ticks = Duration::from_ticks;
+            let grid = &*Box::leak(Box::new(Periodic::new(0, 1, ticks(100), ticks(0), Reaction::Skip)));
+            let worker = &*Box::leak(Box::new(Worker::new(1)));
+            let nodes: &[Node] = (0..nodes).map(|_| Node::new()).collect::<Vec<_>>().leak();
+            let (queue, grids) = (Box::leak(Box::new(Queue::new())), vec![grid].leak());
+            let level = Level::new(1, worker, queue, nodes, grids, Jobs::of(&|_, _, _| None));
+            let level = &*Box::leak(Box::new(level));
+            // SAFETY: level and worker are new, and this is their only partition.
+            let partition =
+                unsafe { Partition::new(Sleeps::default(), vec![level].leak(), vec![worker].leak()) };
+            // SAFETY: there is one thread.
+            let me = unsafe { CurrentWorker::new(worker) };
+            if is_started {
+                level.start(Instant::from_ticks(100));
+            }
+            // SAFETY: `me` is the level's worker.
+            unsafe { level.next() };
+            if is_ready {
+                partition.mark_ready(level);
+            }
+            partition.sleep(me, level, None, level.is_released_by_clock());
+            let slept = partition.port.0.lock().unwrap().take();
+            slept.unwrap()
+        };
+        assert_eq!(sleep(1, true, false), "by the clock");
+        assert_eq!(sleep(2, true, false), "heeds wakes", "the level has another task");
+        assert_eq!(sleep(1, false, false), "heeds wakes", "the grid has not started");
+        assert_eq!(sleep(1, true, true), "heeds wakes", "another thread may hand the level to this one");
     }
 }

@@ -12,9 +12,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::support::{
-    Arena, Model, ModelPort, Region, check, current, i_am, level, partition, slots, start, worker,
+    Arena, Model, ModelPort, Region, check, current, i_am, level, level_with, partition, slots, start, worker,
 };
-use punctual_core::{Instant, Level, Locked, Mutex, Resource, Slots, Worker};
+use punctual_core::{Duration, Instant, Level, Locked, Mutex, Periodic, Reaction, Resource, Slots, Worker};
 
 /// The state that the jobs of a model need; the partition is created after its levels.
 struct App {
@@ -174,6 +174,34 @@ fn timer_expires_below_running_job() {
         app.partition.set(p).ok().unwrap();
         let slots: &Slots<u32, 1, 1> = slots(arena, l2);
         slots.arm(0, Instant::from_ticks(5)).unwrap();
+        let thread = start(2, move || p.work(l2));
+        let high = p.call(w3, l3, || {
+            p.port().advance(5, &[w2]);
+            None
+        });
+        assert!(high.is_ok());
+        thread.join().unwrap();
+        assert_eq!(app.ran(), [1, 0], "the job runs once");
+    });
+}
+
+/// As the previous model, for a grid. The worker heeds no wake while it sleeps until a grid point,
+/// unless its level is ready.
+#[test]
+fn grid_point_passes_below_running_job() {
+    check(3, |arena| {
+        let app = App::new(arena);
+        let (w2, w3) = (worker(arena, 2, 2, true), worker(arena, 3, 3, true));
+        let ticks = Duration::from_ticks;
+        let grid = arena.put(Periodic::new(0, 1, ticks(100), ticks(5), Reaction::Skip));
+        let l2 = level_with(arena, 2, w2, 1, &[grid], |_, node| {
+            app.run(node);
+            app.partition().stop();
+        });
+        let l3 = level(arena, 3, w3, 0, |_, _| {});
+        let p = partition(arena, ModelPort::new(3, false), &[l2, l3], &[w2, w3]);
+        app.partition.set(p).ok().unwrap();
+        l2.start(Instant::from_ticks(0));
         let thread = start(2, move || p.work(l2));
         let high = p.call(w3, l3, || {
             p.port().advance(5, &[w2]);

@@ -42,6 +42,11 @@ pub(super) fn awake() -> Arc<Awake> {
     NOW.with_borrow(|now| now.clone().expect("models run in `check`"))
 }
 
+/// Returns `true` if the model's partition is stopping.
+fn is_stopping() -> bool {
+    PARTITION.get().is_some_and(|partition| partition.is_stopping())
+}
+
 /// Reports the omitted action, when no thread is left to perform it.
 #[track_caller]
 pub(super) fn stuck() -> ! {
@@ -73,6 +78,8 @@ struct Sleep {
     woken: bool,
     /// While asleep: the wake-up time.
     asleep: Option<Option<u64>>,
+    /// While asleep: true if only the clock and a stop end the sleep.
+    heedless: bool,
 }
 
 impl Sleep {
@@ -198,6 +205,25 @@ impl ModelPort {
         self.kernel.1.notify_all();
     }
 
+    /// A worker's sleep, which only the clock and a stop end if it is `heedless`.
+    fn sleep(&self, worker: &Worker, until: Option<Instant>, heedless: bool) -> bool {
+        let bed = self.bed(worker);
+        let mut state = bed.state.lock().unwrap();
+        state.heedless = heedless && !state.woken;
+        let ends = |state: &Sleep| state.woken && (!state.heedless || is_stopping());
+        while !ends(&state) && until.is_none_or(|until| self.now() < until) {
+            state.asleep = Some(until.map(|until| until.as_ticks()));
+            if !awake().less() {
+                drop(state);
+                stuck();
+            }
+            state = bed.ring.wait(state).unwrap();
+            state.rise();
+        }
+        let woken = std::mem::take(&mut state.woken);
+        until.is_some() && !woken
+    }
+
     fn bed(&self, worker: &Worker) -> &Bed {
         &self.beds[worker.base() as usize]
     }
@@ -222,8 +248,10 @@ impl Port for ModelPort {
         let bed = self.bed(worker);
         let mut state = bed.state.lock().unwrap();
         state.woken = true;
-        state.rise();
-        bed.ring.notify_one();
+        if !state.heedless || is_stopping() {
+            state.rise();
+            bed.ring.notify_one();
+        }
     }
 
     fn spin(&self, worker: &Worker, until: impl FnOnce() -> Option<Instant>, is_over: impl Fn() -> bool) {
@@ -235,19 +263,11 @@ impl Port for ModelPort {
     }
 
     fn wait(&self, worker: &Worker, until: Option<Instant>, _: Stamp) -> bool {
-        let bed = self.bed(worker);
-        let mut state = bed.state.lock().unwrap();
-        while !state.woken && until.is_none_or(|until| self.now() < until) {
-            state.asleep = Some(until.map(|until| until.as_ticks()));
-            if !awake().less() {
-                drop(state);
-                stuck();
-            }
-            state = bed.ring.wait(state).unwrap();
-            state.rise();
-        }
-        let woken = std::mem::take(&mut state.woken);
-        until.is_some() && !woken
+        self.sleep(worker, until, false)
+    }
+
+    fn sleep_until(&self, worker: &Worker, until: Instant, _: Stamp) -> bool {
+        self.sleep(worker, Some(until), true)
     }
 
     fn wait_while(&self, count: &AtomicU32, seen: u32) {

@@ -165,6 +165,12 @@ impl Port for AppPort {
         linux::futex::wait(worker, until, now)
     }
 
+    fn sleep_until(&self, worker: &Worker, until: Instant, now: Stamp) -> bool {
+        self.host.about_to_sleep();
+        let now = now.filter(|_| self.spin_ns.load(Ordering::Relaxed) == 0);
+        linux::futex::sleep_until(worker, until, now)
+    }
+
     fn wait_while(&self, count: &AtomicU32, seen: u32) {
         self.host.about_to_sleep();
         linux::futex::wait_while(count, seen);

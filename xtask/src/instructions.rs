@@ -21,6 +21,7 @@
 //! another compiler nothing is compared, and a line of output reports this.
 
 mod compile_time;
+pub(crate) mod period;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -124,6 +124,8 @@ enum Bless {
     Examples(examples::Options),
     /// With valgrind: record the instructions of spawning and locking
     Instructions,
+    /// With valgrind and addr2line: write the instructions of a period, by part, into the book
+    Period,
 }
 
 impl Chore {
@@ -151,6 +153,7 @@ impl Chore {
                 Bless::Bpf => bpf::bless(),
                 Bless::Examples(options) => examples::run(options, true),
                 Bless::Instructions => instructions::run(true),
+                Bless::Period => instructions::period::bless(),
             },
             Self::Loom(options) => loom::run(options),
             Self::Mutants(options) => mutants::run(options),

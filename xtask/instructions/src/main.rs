@@ -2,7 +2,8 @@
 //! number of times.
 //!
 //! The apps are those of the benchmark `executor`, in virtual time. Without arguments the program
-//! prints the names of the rows; with a row and a number it runs that row.
+//! prints the names of the rows; with a row and a number it runs that row. `period` runs an app
+//! with a periodic task on kernel threads.
 
 use std::env;
 use std::process::ExitCode;
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 mod apps;
 mod back;
 mod broadcast;
+mod period;
 
 use apps::Operation;
 use punctual::Config;
@@ -61,6 +63,10 @@ fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
     match &*words {
         [] => ROWS.iter().for_each(|(name, ..)| println!("{name}")),
+        [period, app, times] if period == "period" => {
+            let Ok(times) = times.parse() else { return usage() };
+            period::run(app == "monitored", times);
+        }
         [row, times] => {
             let (Ok(row), Ok(times)) = (row.parse::<usize>(), times.parse()) else { return usage() };
             let Some((_, operation, measure)) = ROWS.get(row) else { return usage() };
@@ -72,6 +78,6 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: punctual-instructions [ROW TIMES]");
+    eprintln!("usage: punctual-instructions [ROW TIMES | period plain|monitored TIMES]");
     ExitCode::from(2)
 }

@@ -49,6 +49,10 @@ fn idle_holds_a_ceiling(boosts: bool, from_outside: bool, preemptions: usize) {
 /// Two workers lend to idle, which leaves its critical section and enters it again while the first
 /// worker passes the boost on. The second worker finds the boost in transit.
 ///
+/// The second worker starts in the second section. A worker that has read `changes` in the first
+/// one does not sleep on a boost in transit, since `idle` increments `changes` before it releases
+/// the boost.
+///
 /// Bound: two preemptions. One stops the first worker while it has the boost, and one stops the
 /// second between its check and its sleep. The threads wait for each other at the other points.
 #[test]
@@ -65,15 +69,18 @@ fn wakes_worker_that_saw_boost_in_transit() {
             p.port().needs_nothing(2);
             p.port().wake(idle);
         });
-        let second = start(3, move || _ = p.boost_ordinary_holder(current(w3), 3));
         // SAFETY: idle's own thread, which holds nothing, and no job uses the resource.
         let mut right: Locked<'_, _, _, 0, 3> = unsafe { Locked::new(resource, p, current(idle)) };
         right.lock(|_| {
             levels.iter().for_each(|level| p.spawn(idle, level, 0));
             p.port().wait_for_lender(2);
         });
-        // Until the first worker has passed the boost on.
-        right.lock(|_| _ = p.port().wait(idle, None, None));
+        let second = right.lock(|_| {
+            let second = start(3, move || _ = p.boost_ordinary_holder(current(w3), 3));
+            // Until the first worker has passed the boost on.
+            p.port().wait(idle, None, None);
+            second
+        });
         first.join().unwrap();
         second.join().unwrap();
     });

@@ -1,12 +1,15 @@
 //! Kills a process at every instruction of an operation on shared memory.
 
 use std::io::Error;
+use std::mem::MaybeUninit;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use punctual_process::child::{TEST_LIMIT, wait_for_fork};
 use punctual_sync::shared::{Latest, Shareable, init_at, region_size};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use test_skip::{Need, skip};
 
 const SIZE: usize = 16 << 10;
@@ -77,6 +80,7 @@ pub(crate) fn kill_at_every_step<T: Shareable + 'static, P>(
     operation: impl Fn(&'static T),
     check: impl Fn(&'static T, P, Killed),
 ) {
+    stay_on_one_cpu();
     let memory = Shared::new();
     let every_step = std::env::var_os("PUNCTUAL_EVERY_STEP").is_some();
     for after in 0.. {
@@ -93,6 +97,17 @@ pub(crate) fn kill_at_every_step<T: Shareable + 'static, P>(
             return;
         }
     }
+}
+
+/// Pins the calling thread, and so all that it starts, to one CPU: to wake a process there for each
+/// instruction takes a fraction of the time. Each test takes the next CPU.
+fn stay_on_one_cpu() {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let allowed = sched_getaffinity(None).expect("a thread can read its CPUs");
+    let cpus: Vec<_> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
+    let mut one = CpuSet::new();
+    one.set(cpus[NEXT.fetch_add(1, Ordering::Relaxed) % cpus.len()]);
+    sched_setaffinity(None, &one).expect("a thread can choose one of its CPUs");
 }
 
 /// A forked process that is traced by this thread.
@@ -143,8 +158,9 @@ impl Child {
             if changes == after {
                 return Killed::After(after);
             }
+            let may_sleep = self.is_at_system_call();
             self.go_on(true);
-            match self.wait_awake() {
+            match if may_sleep { self.wait_awake() } else { Some(self.wait_for_instruction()) } {
                 None => return Killed::Asleep,
                 Some(libc::SIGSTOP) => return Killed::Done,
                 Some(signal) => assert_eq!(signal, libc::SIGTRAP, "the operation faults"),
@@ -184,6 +200,38 @@ impl Child {
     fn wait(&self) -> Option<i32> {
         let status = wait_for_fork(self.0, TEST_LIMIT).expect("the process stops or ends");
         libc::WIFSTOPPED(status).then(|| libc::WSTOPSIG(status))
+    }
+
+    /// Returns `true` if the next instruction enters the kernel, where the process may sleep.
+    fn is_at_system_call(&self) -> bool {
+        let mut registers = MaybeUninit::<libc::user_regs_struct>::uninit();
+        let size = size_of::<libc::user_regs_struct>();
+        let mut place = libc::iovec { iov_base: registers.as_mut_ptr().cast(), iov_len: size };
+        // SAFETY: the registers are valid for writes of that many bytes.
+        let read = unsafe {
+            libc::ptrace(libc::PTRACE_GETREGSET, self.0, libc::NT_PRSTATUS as usize, &raw mut place)
+        };
+        assert_eq!(read, 0, "{}", Error::last_os_error());
+        // SAFETY: the kernel has written them.
+        let registers = unsafe { registers.assume_init() };
+        // `syscall`, and `svc #0`.
+        #[cfg(target_arch = "x86_64")]
+        let (address, mask, call) = (registers.rip, 0xffff, 0x050f);
+        #[cfg(target_arch = "aarch64")]
+        let (address, mask, call) = (registers.pc, 0xffff_ffff, 0xd400_0001);
+        // SAFETY: passes numbers only.
+        let word = unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, self.0, address as usize, 0_usize) };
+        word & mask == call
+    }
+
+    /// Waits until the process has executed an instruction in user space, and returns the signal.
+    #[expect(clippy::disallowed_methods, reason = "an instruction ends, or the process is killed")]
+    fn wait_for_instruction(&self) -> i32 {
+        let mut status = 0;
+        // SAFETY: the status is valid for writes.
+        let waited = unsafe { libc::waitpid(self.0, &raw mut status, 0) };
+        assert!(waited == self.0 && libc::WIFSTOPPED(status), "the process ends: {status:#x}");
+        libc::WSTOPSIG(status)
     }
 
     /// Waits until the process has stopped, and returns the signal; `None` if it sleeps.

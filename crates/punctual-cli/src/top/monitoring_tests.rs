@@ -34,16 +34,19 @@ fn file(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the labels of each exported metric, buckets of histograms included.
-fn exported() -> BTreeMap<String, BTreeSet<String>> {
+/// The labels of each metric.
+type Metrics = BTreeMap<String, BTreeSet<String>>;
+
+/// Returns the exported metrics, buckets of histograms included.
+fn exported() -> Metrics {
     let (snapshot, about) = (snapshot(Instant::now(), &[&[1_000]]), about(&["task"]));
     let text = text(&[App::new(&about, &super::tests::found(), &snapshot)]);
-    let mut metrics = BTreeMap::new();
+    let mut metrics = Metrics::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (name, rest) = line.split_once('{').unwrap();
         let (labels, _) = rest.rsplit_once('}').unwrap();
         let labels = labels.split(',').map(|label| label.split('=').next().unwrap().to_owned());
-        metrics.entry(name.to_owned()).or_insert_with(BTreeSet::new).extend(labels);
+        metrics.entry(name.to_owned()).or_default().extend(labels);
     }
     metrics
 }
@@ -66,8 +69,7 @@ fn tokens(expression: &str) -> Vec<String> {
 }
 
 /// Checks an expression; returns its metrics.
-fn check(expression: &str, variables: &BTreeSet<String>) -> Result<Vec<String>, String> {
-    let metrics = exported();
+fn check(expression: &str, metrics: &Metrics, variables: &BTreeSet<String>) -> Result<Vec<String>, String> {
     let tokens = tokens(expression);
     let (mut open, mut used, mut words) = (Vec::new(), Vec::new(), Vec::new());
     for token in &tokens {
@@ -150,7 +152,8 @@ fn alerts_use_exported_metrics_and_labels() {
     let alerts = alerts(&file("prometheus-rules.yml")).unwrap();
     let metrics = exported();
     for [name, expression, summary] in &alerts {
-        let used = check(expression, &BTreeSet::new()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let used =
+            check(expression, &metrics, &BTreeSet::new()).unwrap_or_else(|error| panic!("{name}: {error}"));
         for label in summary.split("$labels.").skip(1) {
             let label: String = label.chars().take_while(|c| c.is_ascii_lowercase()).collect();
             assert!(metrics[&used[0]].contains(&label), "{name}: {} has no label {label}", used[0]);
@@ -165,10 +168,12 @@ fn dashboard_uses_exported_metrics_and_shows_all() {
     let dashboard: Value = serde_json::from_str(&file("grafana-dashboard.json")).unwrap();
     let list = |value: &Value| value.as_array().unwrap().clone();
     let string = |value: &Value| value.as_str().unwrap().to_owned();
+    let metrics = exported();
     let variables = list(&dashboard["templating"]["list"]);
     let names: BTreeSet<String> = variables.iter().map(|variable| string(&variable["name"])).collect();
     for variable in variables.iter().filter(|variable| variable["type"] == "query") {
-        check(&string(&variable["query"]), &names).unwrap_or_else(|error| panic!("{variable}: {error}"));
+        check(&string(&variable["query"]), &metrics, &names)
+            .unwrap_or_else(|error| panic!("{variable}: {error}"));
     }
     let (mut shown, mut cells, mut ids) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for panel in list(&dashboard["panels"]) {
@@ -179,23 +184,24 @@ fn dashboard_uses_exported_metrics_and_shows_all() {
             assert!(cells.insert(cell), "{} covers another panel", panel["title"]);
         }
         for target in list(&panel["targets"]) {
-            let used = check(&string(&target["expr"]), &names);
+            let used = check(&string(&target["expr"]), &metrics, &names);
             let used = used.unwrap_or_else(|error| panic!("{}: {error}", panel["title"]));
             for label in string(&target["legendFormat"]).split("{{").skip(1) {
                 let label = label.split("}}").next().unwrap();
-                assert!(exported()[&used[0]].contains(label), "{}: no label {label}", panel["title"]);
+                assert!(metrics[&used[0]].contains(label), "{}: no label {label}", panel["title"]);
             }
             shown.extend(used);
         }
     }
     let is_part = |name: &str| name.ends_with("_seconds_sum") || name.ends_with("_seconds_count");
     let missing: Vec<_> =
-        exported().into_keys().filter(|name| !is_part(name) && !shown.contains(name)).collect();
+        metrics.into_keys().filter(|name| !is_part(name) && !shown.contains(name)).collect();
     assert_eq!(missing, [""; 0], "metrics without a panel");
 }
 
 #[test]
 fn check_rejects_wrong_expressions_and_rules() {
+    let metrics = exported();
     for (expression, why) in [
         ("punctual_misses_total > 0", "unknown: punctual_misses_total"),
         ("increase(punctual_stale[5m] > 0", "not closed"),
@@ -204,7 +210,7 @@ fn check_rejects_wrong_expressions_and_rules() {
         ("punctual_stale{app=~\"$other\"}", "no variable other"),
         ("sum(1)", "no metric"),
     ] {
-        let error = check(expression, &BTreeSet::from(["app".to_owned()])).unwrap_err();
+        let error = check(expression, &metrics, &BTreeSet::from(["app".to_owned()])).unwrap_err();
         assert!(error.contains(why), "{expression}: {error}");
     }
     let rules = file("prometheus-rules.yml");

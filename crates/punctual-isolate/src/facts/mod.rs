@@ -4,7 +4,6 @@
 //! `None` or missing, never a guess.
 
 mod cgroups;
-mod description;
 mod interrupts;
 mod kernel;
 mod process;

@@ -231,3 +231,21 @@ fn undoes_everything_if_required_setting_is_refused() {
     assert!(refused[0].starts_with("/proc/irq/25/smp_affinity_list was not set to `0-2`"), "{refused:?}");
     std::fs::remove_dir_all(path).unwrap();
 }
+
+#[test]
+fn counts_interrupts_since_the_snapshot() {
+    let at = |local: &str| {
+        Account::read(
+            &Tree::parse("")
+                .with(
+                    "/proc/interrupts",
+                    &format!("CPU0 CPU1 CPU3\n LOC: {local} Local timer\n 9: 1 1 1 a\x1b\n"),
+                )
+                .with("/proc/softirqs", "CPU0 CPU1 CPU3\n TIMER: 5 6 7\n"),
+        )
+    };
+    let rows = at("110 130 12").since(&at("10 10 10"), &Cpus::from([3]), &Cpus::from([0, 1]));
+    assert_eq!(rows, [Row { name: "LOC Local timer".into(), taken: 2, others: 110 }]);
+    // A count that went back, as for a device that was replaced, is omitted.
+    assert!(at("1 1 1").since(&at("10 10 10"), &Cpus::from([3]), &Cpus::from([0])).is_empty());
+}

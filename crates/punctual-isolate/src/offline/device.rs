@@ -4,16 +4,19 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
+use rustix::process::{self, Pid, Signal};
+
 use super::image::{Image, ImageError, Place};
 use super::layout::{
-    ABOUT, About, FIGURES, IS_ON, PLACE, RING, SHARED, START, STOP, Shared, Start, TEXT, TEXT_SIZE, USER,
-    VERSION,
+    ABOUT, About, FIGURES, IS_ON, PLACE, RING, SHARED, START, STATE, STOP, Shared, Start, TEXT, TEXT_SIZE,
+    USER, VERSION,
 };
-
 use super::observe::Observer;
 
 const PATH: &str = "/dev/punctual-cpu";
@@ -335,4 +338,37 @@ fn call(file: &File, request: u64, argument: *mut libc::c_void) -> io::Result<i3
     // SAFETY: the argument has the type of the request, or is null if it takes none.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), request as _, argument) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Environment variable with the layout; `punctual::remote` reads it.
+const VARIABLE: &str = "PUNCTUAL_REMOTE";
+
+/// Lets the process that `command` starts inherit `device` and its bell, and passes it the layout
+/// of the memory that it shares with the program on the CPU. The caller must not
+/// [wait](Device::wait) for the bell any more. The process gets SIGTERM when the calling thread
+/// ends.
+pub fn hand_over(device: &Device, command: &mut Command) {
+    let descriptors = device.descriptors();
+    let [memory, bell] = descriptors;
+    let layout =
+        format!("device={memory},bell={bell},mapped={SHARED},memory={USER},state={STATE},ring={RING}");
+    command.env(VARIABLE, layout);
+    let parent = process::getpid();
+    // SAFETY: only makes system calls between fork and exec.
+    unsafe { command.pre_exec(move || inherit(descriptors, parent)) };
+}
+
+fn inherit(descriptors: [RawFd; 2], parent: Pid) -> io::Result<()> {
+    for descriptor in descriptors {
+        // SAFETY: the descriptor is open, as a copy of the parent's.
+        if unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    // The parent may have died before that took effect.
+    if process::getppid() != Some(parent) {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    Ok(())
 }

@@ -18,9 +18,8 @@ use punctual_core::remote::{Area, JOBS, Job, MAX_NAME, Words};
 use punctual_core::trace_marker::{self, OfflineJob};
 use punctual_sync::shared::{Ring, RingConsumer, attach_at};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
-
-use super::clock;
 
 /// Interval of the task names in the trace, for recordings that begin later.
 const TASK_NAMES_INTERVAL: Duration = Duration::from_secs(1);
@@ -151,14 +150,14 @@ impl Figures {
             let bytes = unsafe { bytes_of(&*self.task) };
             self.file.write_all_at(bytes, (TASKS_AT + index * size_of::<TaskFigures>()) as u64)?;
         }
-        let started = match (area.header.started.load(Relaxed), clock::offset()) {
+        let started = match (area.header.started.load(Relaxed), clock_offset()) {
             (0, _) | (_, None) => 0,
             (started, Some(offset)) => started.wrapping_add(offset),
         };
         self.header.started.store(started, Relaxed);
         self.header.stopping.store(area.header.stopping.load(Relaxed).into(), Relaxed);
         self.header.dropped.store(area.header.dropped.load(Relaxed), Relaxed);
-        self.header.updated.store(clock::now(), Relaxed);
+        self.header.updated.store(monotonic_now(), Relaxed);
         self.write_header()
     }
 
@@ -217,7 +216,7 @@ struct Marks {
 
 impl Marks {
     fn new(area: &'static Area, cpu: u32, marker: File) -> Result<Self, String> {
-        clock::offset().ok_or("its clock cannot be related to that of Linux")?;
+        clock_offset().ok_or("its clock cannot be related to that of Linux")?;
         Self::at(area, cpu, marker)
     }
 
@@ -253,7 +252,7 @@ impl Marks {
             self.name(area);
             self.named = Instant::now();
         }
-        self.drain(area, clock::offset());
+        self.drain(area, clock_offset());
     }
 
     /// Marks the jobs that have ended, whose times are `offset` less than those of
@@ -278,10 +277,53 @@ impl Marks {
 
     /// Marks the last jobs; returns how many are missing.
     fn finish(mut self, area: &Area) -> u64 {
-        self.drain(area, clock::offset());
+        self.drain(area, clock_offset());
         area.header.wants_jobs.store(0, Relaxed);
         self.lost
     }
+}
+
+/// The time by `CLOCK_MONOTONIC`, in ns.
+fn monotonic_now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Difference to add to a time of the other CPU, modulo 2^64, to get one of `CLOCK_MONOTONIC`;
+/// `None` if this machine has no such counter.
+///
+/// Both clocks are made of the counter of the machine, which every CPU reads alike. The difference
+/// changes while Linux steers its clock.
+fn clock_offset() -> Option<u64> {
+    let readings = (0..8).map(|_| {
+        let before = counter()?;
+        let clock = monotonic_now();
+        let after = counter()?;
+        Some((after - before, clock.wrapping_sub(before + (after - before) / 2)))
+    });
+    // The reading with the shortest distance is the most precise.
+    readings.collect::<Option<Vec<_>>>()?.into_iter().min().map(|(_, offset)| offset)
+}
+
+/// The clock of the other CPU, as `punctual-bare` computes it: the counter in ns.
+#[cfg(target_arch = "aarch64")]
+fn counter() -> Option<u64> {
+    let (count, frequency): (u64, u64);
+    // SAFETY: Linux lets every process read both registers, which changes nothing. The barrier
+    // keeps the counter from being read early.
+    unsafe {
+        std::arch::asm!("isb", "mrs {}, cntvct_el0", "mrs {}, cntfrq_el0", out(reg) count, out(reg) frequency,
+            options(nomem, nostack));
+    }
+    // With the other CPU's rounding error, which grows with the time since power-on.
+    let nanos_per_count = (1_000_000_000_u64 << 32).checked_div(frequency)?;
+    Some(((u128::from(count) * u128::from(nanos_per_count)) >> 32) as u64)
+}
+
+/// No other processor runs programs without Linux.
+#[cfg(not(target_arch = "aarch64"))]
+fn counter() -> Option<u64> {
+    None
 }
 
 #[cfg(test)]

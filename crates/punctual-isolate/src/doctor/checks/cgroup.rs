@@ -1,11 +1,48 @@
-//! The CPU limits of this process's control group.
+//! Limits of this process's control group.
 
 use super::*;
 
-pub(super) const CHECK: Check =
-    Check { name: "cgroup", examines: "CPU sets and quotas of the control group", run };
+/// Budgets of control groups (RT_GROUP_SCHED): a group without a budget may have no real-time
+/// threads.
+pub(super) const GROUP_BUDGET: Check =
+    Check { name: "group-budget", examines: "budgets of RT_GROUP_SCHED", run: group_budget };
 
-fn run(scene: &Scene, report: &mut Report) {
+fn group_budget(scene: &Scene, report: &mut Report) {
+    let without = "control groups have no real-time budgets here";
+    let Some(directory) = scene.machine.cgroups.own_cpu.clone() else {
+        return report.not_applicable(without);
+    };
+    let path = format!("{directory}/cpu.rt_runtime_us");
+    let Some(budget) = report.number(scene, &path) else { return report.not_applicable(without) };
+    report.value(if budget < 0 { "no limit".into() } else { micros(budget.unsigned_abs()) });
+    if budget == 0 {
+        report.add(
+            Finding::new(
+                Severity::High,
+                format!("the control group {directory} has no budget for real-time threads"),
+            )
+            .why("The kernel refuses SCHED_FIFO with EPERM to every thread in it, including root's.")
+            .set(format!("echo 950000 > {}", quoted(&path)), vec![Change::file(&path, "950000")])
+            .fix(
+                Lasts::ThisStart,
+                format!(
+                    "echo $$ > {}   # start it from the group above",
+                    quoted(&format!("{}/tasks", parent(&directory)))
+                ),
+            ),
+        );
+    }
+}
+
+fn parent(directory: &str) -> &str {
+    directory.rsplit_once('/').map_or(directory, |(parent, _)| parent)
+}
+
+/// The CPU limits of this process's control group.
+pub(super) const CGROUP: Check =
+    Check { name: "cgroup", examines: "CPU sets and quotas of the control group", run: cgroup };
+
+fn cgroup(scene: &Scene, report: &mut Report) {
     let machine = scene.machine;
     if let Some(allowed) = &machine.process.cpus {
         report.value(format!("{} allowed", allowed.named()));
@@ -66,11 +103,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn finds_cgroup_without_real_time_budget() {
+        let at = |budget| {
+            [
+                ("/proc/self/mounts", "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0"),
+                ("/proc/self/cgroup", "1:cpu:/shell"),
+                ("/sys/fs/cgroup/cpu/shell/cpu.rt_runtime_us", budget),
+            ]
+        };
+        assert_eq!(found(GROUP_BUDGET, &at("0")), ["high"]);
+        assert_eq!(found(GROUP_BUDGET, &at("950000")), NOTHING);
+        assert!(text(GROUP_BUDGET, &at("0")).contains("/sys/fs/cgroup/cpu/tasks"));
+    }
+
+    #[test]
     fn finds_cpus_outside_cpuset() {
         let own = ("/proc/self/status", "Cpus_allowed_list: 0-2");
-        assert_eq!(found_on(CHECK, "3", &[own]), ["high"]);
-        assert_eq!(found_on(CHECK, "2", &[own]), NOTHING);
-        assert_eq!(found_on(CHECK, "3", &[own, ("/sys/devices/system/cpu/isolated", "3")]), NOTHING);
+        assert_eq!(found_on(CGROUP, "3", &[own]), ["high"]);
+        assert_eq!(found_on(CGROUP, "2", &[own]), NOTHING);
+        assert_eq!(found_on(CGROUP, "3", &[own, ("/sys/devices/system/cpu/isolated", "3")]), NOTHING);
     }
 
     #[test]
@@ -82,7 +133,7 @@ mod tests {
                 ("/sys/fs/cgroup/a/cpu.max", quota),
             ]
         };
-        assert_eq!(found(CHECK, &at("50000 100000")), ["low"]);
-        assert_eq!(found(CHECK, &at("max 100000")), NOTHING);
+        assert_eq!(found(CGROUP, &at("50000 100000")), ["low"]);
+        assert_eq!(found(CGROUP, &at("max 100000")), NOTHING);
     }
 }

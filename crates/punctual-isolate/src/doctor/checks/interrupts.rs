@@ -1,14 +1,15 @@
-//! Interrupts of devices on real-time CPUs.
+//! Interrupts of devices.
 
 use super::*;
 
-pub(super) const CHECK: Check =
-    Check { name: "interrupts", examines: "device interrupts on real-time CPUs", run };
+/// Interrupts of devices on real-time CPUs.
+pub(super) const INTERRUPTS: Check =
+    Check { name: "interrupts", examines: "device interrupts on real-time CPUs", run: interrupts };
 
 /// The maximum number of interrupts listed by name.
 const NAMED: usize = 4;
 
-fn run(scene: &Scene, report: &mut Report) {
+fn interrupts(scene: &Scene, report: &mut Report) {
     let others = scene.others();
     let there = |interrupt: &&crate::facts::Interrupt| interrupt.goes_to(&scene.cpus);
     let mut here: Vec<_> = scene.machine.interrupts.iter().filter(there).collect();
@@ -67,6 +68,32 @@ fn run(scene: &Scene, report: &mut Report) {
     ));
 }
 
+/// A daemon that moves interrupts between CPUs.
+pub(super) const IRQBALANCE: Check =
+    Check { name: "irqbalance", examines: "the balancer of interrupts", run: irqbalance };
+
+fn irqbalance(scene: &Scene, report: &mut Report) {
+    let tree = &scene.machine.tree;
+    let runs = tree.numbers("/proc").into_iter().any(|process| {
+        let path = format!("/proc/{process}/comm");
+        let is_it = tree.glance(&path).is_some_and(|name| name.trim() == "irqbalance");
+        // Reads the file, so that a recording contains it.
+        is_it && tree.text(&path).is_some()
+    });
+    report.value(if runs { "running" } else { "not running" });
+    if runs {
+        let banned = scene.cpus.mask();
+        report.add(
+            Finding::new(Severity::Medium, "irqbalance runs")
+                .why("It moves interrupts to idle CPUs, and undoes manual settings.")
+                .costs(Cost::typical(20_000, "for each interrupt on a real-time CPU"))
+                .fix(Lasts::UntilReboot, "systemctl stop irqbalance")
+                .fix(Lasts::Always, "systemctl disable --now irqbalance")
+                .fix(Lasts::Always, format!("echo IRQBALANCE_BANNED_CPUS={banned} >> /etc/default/irqbalance; systemctl restart irqbalance")),
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,14 +105,14 @@ mod tests {
     fn finds_interrupts_on_real_time_cpus() {
         let rows = "CPU0 CPU1 CPU2 CPU3\n24: 5 0 0 1234 PCI-MSI eth0\x1b[2J\n25: 9 9 9 0 GPIO y\n";
         let files = [(COUNTS, rows), (AFFINITY, "3"), ("/proc/irq/25/effective_affinity_list", "3")];
-        assert_eq!(found(CHECK, &files), ["medium"]);
-        assert_eq!(fixed(CHECK, &files), [("/proc/irq/24/smp_affinity_list", "0-2")]);
-        let printed = text(CHECK, &files);
+        assert_eq!(found(INTERRUPTS, &files), ["medium"]);
+        assert_eq!(fixed(INTERRUPTS, &files), [("/proc/irq/24/smp_affinity_list", "0-2")]);
+        let printed = text(INTERRUPTS, &files);
         assert!(
             printed.contains("24 (PCI-MSI eth0\\u{1b}[2J, 1 234 so far)") && !printed.contains('\x1b'),
             "{printed}"
         );
-        assert_eq!(found(CHECK, &[(COUNTS, rows), (AFFINITY, "0")]), NOTHING);
+        assert_eq!(found(INTERRUPTS, &[(COUNTS, rows), (AFFINITY, "0")]), NOTHING);
     }
 
     #[test]
@@ -93,10 +120,18 @@ mod tests {
         let rows = "CPU0 CPU1 CPU2 CPU3\n24: 5 0 0 1234 PCI-MSI nvme0q4\n25: 9 9 9 7 GPIO y\n";
         let managed = ("/sys/kernel/debug/irq/irqs/24", "dstate: 0x1\n IRQD_AFFINITY_MANAGED\n");
         let files = [(COUNTS, rows), (AFFINITY, "3"), ("/proc/irq/25/effective_affinity_list", "3"), managed];
-        assert_eq!(found(CHECK, &files), ["medium", "medium"]);
-        assert_eq!(fixed(CHECK, &files), [("/proc/irq/25/smp_affinity_list", "0-2")]);
+        assert_eq!(found(INTERRUPTS, &files), ["medium", "medium"]);
+        assert_eq!(fixed(INTERRUPTS, &files), [("/proc/irq/25/smp_affinity_list", "0-2")]);
         assert!(
-            text(CHECK, &files).contains("that the kernel manages and refuses to move: 24 (PCI-MSI nvme0q4")
+            text(INTERRUPTS, &files)
+                .contains("that the kernel manages and refuses to move: 24 (PCI-MSI nvme0q4")
         );
+    }
+
+    #[test]
+    fn finds_irqbalance() {
+        assert_eq!(found(IRQBALANCE, &[("/proc/71/comm", "irqbalance\n")]), ["medium"]);
+        assert_eq!(found(IRQBALANCE, &[("/proc/71/comm", "irqbalanced")]), NOTHING);
+        assert!(text(IRQBALANCE, &[("/proc/71/comm", "irqbalance")]).contains("IRQBALANCE_BANNED_CPUS=8 "));
     }
 }

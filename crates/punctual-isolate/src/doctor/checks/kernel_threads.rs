@@ -1,11 +1,52 @@
-//! Movable kernel threads on real-time CPUs.
+//! Work of the kernel that could run on other CPUs.
 
 use super::*;
 
-pub(super) const CHECK: Check =
-    Check { name: "kernel-threads", examines: "kernel threads that could run on other CPUs", run };
+/// Deferred kernel work, and the threads that execute it.
+pub(super) const WORKQUEUES: Check =
+    Check { name: "workqueues", examines: "kernel work that could run on other CPUs", run: workqueues };
 
-fn run(scene: &Scene, report: &mut Report) {
+const DIRECTORY: &str = "/sys/devices/virtual/workqueue";
+
+fn workqueues(scene: &Scene, report: &mut Report) {
+    let tree = &scene.machine.tree;
+    let mut masks = Vec::new();
+    for path in ["cpumask", "writeback/cpumask"].map(|name| format!("{DIRECTORY}/{name}")) {
+        let Some(set) = report.read(scene, &path).map(|mask| Cpus::of_mask(&mask)) else { continue };
+        report.value(format!("unbound work on {}", set.named()));
+        let rest = set.without(&scene.cpus);
+        if set.meets(&scene.cpus) && !rest.is_empty() {
+            masks.push((path, rest.mask()));
+        }
+    }
+    // Isolated CPUs are excluded regardless of the mask.
+    let excluded = tree
+        .text(&format!("{DIRECTORY}/cpumask_isolated"))
+        .map(|mask| Cpus::of_mask(&mask))
+        .unwrap_or_default();
+    if let Some((path, mask)) = masks.first()
+        && !scene.cpus.without(&excluded).is_empty()
+    {
+        report.add(
+            Finding::new(Severity::Low, format!("unbound kernel work may run on {}", scene.cpus.named()))
+                .why("The kernel writes back files, frees memory and drives devices in worker threads.")
+                .costs(Cost::typical(20_000, "for each"))
+                .set(
+                    format!("echo {mask} > {path}"),
+                    masks.iter().map(|(path, mask)| Change::file(path, mask)).collect(),
+                ),
+        );
+    }
+}
+
+/// Movable kernel threads on real-time CPUs.
+pub(super) const KERNEL_THREADS: Check = Check {
+    name: "kernel-threads",
+    examines: "kernel threads that could run on other CPUs",
+    run: kernel_threads,
+};
+
+fn kernel_threads(scene: &Scene, report: &mut Report) {
     let others = scene.others();
     if others.is_empty() {
         return report.not_applicable("there is no other CPU to move threads to");
@@ -63,6 +104,20 @@ fn run(scene: &Scene, report: &mut Report) {
 mod tests {
     use super::*;
 
+    #[test]
+    fn finds_workers_on_real_time_cpus() {
+        let (all, write) =
+            ("/sys/devices/virtual/workqueue/cpumask", "/sys/devices/virtual/workqueue/writeback/cpumask");
+        assert_eq!(fixed(WORKQUEUES, &[(all, "f"), (write, "f")]), [(all, "7"), (write, "7")]);
+        assert_eq!(found(WORKQUEUES, &[(all, "7"), (write, "7")]), NOTHING);
+        // The last CPU is not affected.
+        assert_eq!(found(WORKQUEUES, &[(all, "8")]), NOTHING);
+        assert_eq!(
+            found(WORKQUEUES, &[(all, "f"), ("/sys/devices/virtual/workqueue/cpumask_isolated", "8")]),
+            NOTHING
+        );
+    }
+
     fn stat(id: u32, name: &str, flags: u64) -> String {
         format!("{id} ({name}) S 2 0 0 0 -1 {flags} {} 33 {} 3 0 0 0", "0 ".repeat(12), "0 ".repeat(16))
     }
@@ -71,10 +126,10 @@ mod tests {
     fn finds_movable_kernel_threads() {
         let all = ("/proc/40/task/40/status", "Cpus_allowed_list: 0-3");
         let path = "/proc/40/task/40/stat";
-        assert_eq!(found(CHECK, &[(path, &stat(40, "kswapd0", 0x20_0000)), all]), ["low"]);
-        assert_eq!(found(CHECK, &[(path, &stat(40, "migration/3", 0x420_0000)), all]), NOTHING);
-        assert_eq!(found(CHECK, &[(path, &stat(40, "kworker/u8:1", 0x20_0000)), all]), NOTHING);
-        let report = report_of(CHECK, &[(path, &stat(40, "kswapd0", 0x20_0000)), all], None);
+        assert_eq!(found(KERNEL_THREADS, &[(path, &stat(40, "kswapd0", 0x20_0000)), all]), ["low"]);
+        assert_eq!(found(KERNEL_THREADS, &[(path, &stat(40, "migration/3", 0x420_0000)), all]), NOTHING);
+        assert_eq!(found(KERNEL_THREADS, &[(path, &stat(40, "kworker/u8:1", 0x20_0000)), all]), NOTHING);
+        let report = report_of(KERNEL_THREADS, &[(path, &stat(40, "kswapd0", 0x20_0000)), all], None);
         assert_eq!(report.findings[0].fixes[0].changes[0].new, "0-2");
     }
 }

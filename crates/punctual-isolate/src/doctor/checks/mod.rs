@@ -1,38 +1,25 @@
-//! The checks. A new check is a file here with a `CHECK`, an entry among the modules, and one in
-//! [`ALL`].
+//! The checks. A file has the checks of one subject. A new check is a constant of the type
+//! [`Check`] there, and an entry in [`ALL`].
 
 mod cgroup;
 mod clock;
-mod console;
-mod debugging;
-mod fair_server;
+mod diagnostics;
 mod foreign_threads;
-mod frequency;
-mod group_budget;
-mod hardware;
-mod high_resolution;
-mod hung_tasks;
-mod idle_states;
 mod interrupt_threads;
 mod interrupts;
-mod irqbalance;
 mod isolation;
 mod kernel_threads;
-mod machine_checks;
 mod memory;
-mod mitigations;
-mod network;
-mod preempt_rt;
+mod power;
 mod preemption;
+mod processor;
+mod reserved;
 mod rights;
-mod smt;
 mod soft_interrupts;
-mod steal;
+mod stolen;
 mod thermal;
-mod throttling;
 mod tick;
 mod watchdogs;
-mod workqueues;
 
 use punctual_report::format::{format_count, format_counted, format_nanos};
 
@@ -54,37 +41,37 @@ fn micros(us: u64) -> String {
 /// All checks, in execution order: a problem that makes others irrelevant comes first.
 pub(super) const ALL: &[Check] = &[
     rights::CHECK,
-    group_budget::CHECK,
-    cgroup::CHECK,
-    preempt_rt::CHECK,
-    preemption::CHECK,
-    high_resolution::CHECK,
-    steal::CHECK,
-    hardware::CHECK,
-    throttling::CHECK,
-    fair_server::CHECK,
+    cgroup::GROUP_BUDGET,
+    cgroup::CGROUP,
+    preemption::PREEMPT_RT,
+    preemption::PREEMPTION,
+    clock::TIMERS,
+    stolen::STEAL,
+    stolen::HARDWARE,
+    reserved::THROTTLING,
+    reserved::FAIR_SERVER,
     isolation::CHECK,
     tick::CHECK,
-    interrupts::CHECK,
+    interrupts::INTERRUPTS,
     interrupt_threads::CHECK,
     foreign_threads::CHECK,
-    irqbalance::CHECK,
-    soft_interrupts::CHECK,
-    network::CHECK,
-    workqueues::CHECK,
-    kernel_threads::CHECK,
-    idle_states::CHECK,
-    frequency::CHECK,
-    smt::CHECK,
+    interrupts::IRQBALANCE,
+    soft_interrupts::SOFT_INTERRUPTS,
+    soft_interrupts::NETWORK,
+    kernel_threads::WORKQUEUES,
+    kernel_threads::KERNEL_THREADS,
+    power::IDLE_STATES,
+    power::FREQUENCY,
+    processor::SMT,
     thermal::CHECK,
     memory::CHECK,
-    watchdogs::CHECK,
-    hung_tasks::CHECK,
-    machine_checks::CHECK,
-    console::CHECK,
-    debugging::CHECK,
-    clock::CHECK,
-    mitigations::CHECK,
+    watchdogs::WATCHDOGS,
+    watchdogs::HUNG_TASKS,
+    watchdogs::MACHINE_CHECKS,
+    diagnostics::CONSOLE,
+    diagnostics::DEBUGGING,
+    clock::CLOCK,
+    processor::MITIGATIONS,
 ];
 
 #[cfg(test)]

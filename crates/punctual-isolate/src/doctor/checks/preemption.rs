@@ -1,14 +1,37 @@
-//! The preemption mode of a kernel that can change it (PREEMPT_DYNAMIC).
+//! Preemption of the kernel by real-time threads.
 
 use super::*;
 
-pub(super) const CHECK: Check =
-    Check { name: "preemption", examines: "the mode of PREEMPT_DYNAMIC (`preempt=`)", run };
+/// Checks that the kernel bounds the delays of real-time threads.
+pub(super) const PREEMPT_RT: Check = Check { name: "preempt-rt", examines: "PREEMPT_RT", run: preempt_rt };
+
+fn preempt_rt(scene: &Scene, report: &mut Report) {
+    if let Some(preempt_rt) = scene.machine.kernel.preempt_rt {
+        report.value(if preempt_rt { "PREEMPT_RT" } else { "not PREEMPT_RT" });
+    }
+    match scene.machine.kernel.preempt_rt {
+        Some(true) => {}
+        Some(false) => report.add(
+            Finding::new(Severity::High, "the kernel is not PREEMPT_RT")
+                .why(
+                    "Interrupt handlers, soft interrupts and kernel critical sections run to completion before a \
+                     real-time thread, and their length is unbounded.",
+                )
+                .costs(Cost::typical(1_000_000, "now and then, under load"))
+                .fix(Lasts::FromReboot, "apt install linux-image-rt-$(dpkg --print-architecture)   # Debian; others: docs/book/src/guides/setup.md"),
+        ),
+        None => report.unknown("PREEMPT_RT of the kernel", "neither /sys/kernel/realtime nor /proc/version shows it"),
+    }
+}
+
+/// The preemption mode of a kernel that can change it (PREEMPT_DYNAMIC).
+pub(super) const PREEMPTION: Check =
+    Check { name: "preemption", examines: "the mode of PREEMPT_DYNAMIC (`preempt=`)", run: preemption };
 
 /// The modes, with the current one in parentheses.
 const MODE: &str = "/sys/kernel/debug/sched/preempt";
 
-fn run(scene: &Scene, report: &mut Report) {
+fn preemption(scene: &Scene, report: &mut Report) {
     let kernel = &scene.machine.kernel;
     if kernel.preempt_rt == Some(true) {
         return report.not_applicable("PREEMPT_RT preempts the kernel in every mode");
@@ -51,19 +74,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn finds_kernel_without_preempt_rt() {
+        assert_eq!(found(PREEMPT_RT, &[("/proc/version", "Linux 6.1 SMP PREEMPT_DYNAMIC")]), ["high"]);
+        assert_eq!(found(PREEMPT_RT, &[("/proc/version", "Linux 6.1 SMP PREEMPT_RT")]), NOTHING);
+        assert_eq!(found(PREEMPT_RT, &[]), ["unknown"]);
+    }
+
+    #[test]
     fn finds_modes_other_than_full() {
-        assert_eq!(found(CHECK, &[(MODE, "none (voluntary) full")]), ["medium"]);
-        assert_eq!(found(CHECK, &[(MODE, "none voluntary (full)")]), NOTHING);
-        assert_eq!(found(CHECK, &[("/proc/cmdline", "preempt=none")]), ["medium"]);
-        assert!(text(CHECK, &[("/proc/cmdline", "preempt=none")]).contains("boot with preempt=full"));
-        assert_eq!(found(CHECK, &[]), ["unknown"]);
+        assert_eq!(found(PREEMPTION, &[(MODE, "none (voluntary) full")]), ["medium"]);
+        assert_eq!(found(PREEMPTION, &[(MODE, "none voluntary (full)")]), NOTHING);
+        assert_eq!(found(PREEMPTION, &[("/proc/cmdline", "preempt=none")]), ["medium"]);
+        assert!(text(PREEMPTION, &[("/proc/cmdline", "preempt=none")]).contains("boot with preempt=full"));
+        assert_eq!(found(PREEMPTION, &[]), ["unknown"]);
     }
 
     #[test]
     fn does_not_apply_to_preempt_rt_and_fixed_modes() {
         let rt = [("/sys/kernel/realtime", "1"), ("/proc/cmdline", "preempt=none")];
-        assert_eq!(status(CHECK, &rt), "not applicable: PREEMPT_RT preempts the kernel in every mode");
+        assert_eq!(status(PREEMPTION, &rt), "not applicable: PREEMPT_RT preempts the kernel in every mode");
         let fixed = [("/proc/sys/kernel/osrelease", "6.1"), ("/boot/config-6.1", "CONFIG_HZ=250")];
-        assert_eq!(status(CHECK, &fixed), "not applicable: the kernel has a fixed mode");
+        assert_eq!(status(PREEMPTION, &fixed), "not applicable: the kernel has a fixed mode");
     }
 }

@@ -18,7 +18,7 @@ use response_time_analysis::demand::RBF;
 use response_time_analysis::fixed_priority::floating_nonpreemptive;
 use response_time_analysis::time::{Duration, Service};
 use response_time_analysis::wcet::Scalar;
-use support::random::Random;
+use support::Random;
 use support::{resource, section, system, task};
 
 /// Generates task sets with three resources; nearly all of them meet their deadlines.

@@ -1,11 +1,11 @@
 //! Builds a system from the entries of a file: resolves names and checks constraints that types
 //! cannot express.
 
-use super::error::{Problem, Step};
 use super::file::{
     ChainEntry, ExecutorEntry, File, InterruptEntry, LinkEntry, PartitionEntry, ProtocolEntry, ResourceEntry,
     SectionEntry, SupplyEntry, TaskEntry,
 };
+use super::{Problem, Step};
 use crate::arrival::Stream;
 use crate::supply::Supply;
 use crate::system::{

@@ -2,7 +2,7 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::error::Step;
+use super::Step;
 
 /// Returns the line of the value at `path`, or of the last existing value on the path.
 pub(crate) fn in_toml(text: &str, path: &[Step]) -> Option<usize> {

@@ -1,7 +1,7 @@
 //! Bounds of the global executor: at least the responses in a simulation of several CPUs, and at
 //! most the bounds of 2007.
 
-use crate::support::random::Random;
+use crate::support::Random;
 use crate::support::{system, task};
 use punctual_analysis::analyze;
 use punctual_analysis::system::{Executor, Partition, System};

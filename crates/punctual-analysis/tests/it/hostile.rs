@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::random::Random;
+use crate::support::Random;
 
 #[path = "../../fuzz/entry.rs"]
 mod entry;

@@ -1,6 +1,6 @@
 //! Tests that the verdict changes at the margins, and that levels are found whenever they exist.
 
-use crate::support::random::Random;
+use crate::support::Random;
 use crate::support::{overheads, periodic, resource, section, system, task};
 use punctual_analysis::assign::assign;
 use punctual_analysis::bound::NoBound;

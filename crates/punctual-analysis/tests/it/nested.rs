@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use crate::support::random::Random;
+use crate::support::Random;
 use crate::support::{section, system, task};
 use punctual_analysis::analyze;
 use punctual_analysis::margin::margins;

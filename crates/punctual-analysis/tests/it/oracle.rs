@@ -4,7 +4,7 @@
 //! That crate computes in discrete time and omits the task's own jitter. A blocking of B there is
 //! one of B − 1 that started before, and J is added to its results.
 
-use crate::support::random::Random;
+use crate::support::Random;
 use crate::support::{resource, section, system, task};
 use punctual_analysis::system::{Executor, System};
 use response_time_analysis::arrival::Sporadic;

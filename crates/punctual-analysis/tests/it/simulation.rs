@@ -1,7 +1,7 @@
 //! Compares the bounds with a simulation, whose responses must never exceed a bound and must equal
 //! it if it claims to be exact.
 
-use crate::support::random::Random;
+use crate::support::Random;
 use crate::support::simulator::{Job, Rules, longest_responses};
 use crate::support::{resource, section, system, task};
 use punctual_analysis::bound::{Bound, Exactness};

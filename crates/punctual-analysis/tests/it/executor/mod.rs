@@ -7,7 +7,7 @@
 
 mod apps;
 
-use crate::support::random::Random;
+use crate::support::Random;
 use apps::{Kind, Plan, Planned, Seen, TASKS, Work};
 use punctual_analysis::analyze;
 use punctual_analysis::bound::{Bound, Exactness};

@@ -46,12 +46,9 @@ mod run;
 #[cfg(test)]
 mod sample;
 mod session;
-mod stop;
 mod subject;
-mod suite;
 pub mod suites;
 mod tables;
-mod time;
 mod tracefs;
 
 pub use gpio::GpioLines;
@@ -60,8 +57,7 @@ pub use machine::Machine;
 pub use options::{BadOptions, MAX_SAMPLES, Options, SuiteName};
 pub use probe::{Probe, miss_rate_bound, probe};
 pub use run::run;
-pub use session::Progress;
-pub use stop::Stop;
+pub use session::{Progress, Stop};
 
 /// Reports no progress.
 #[derive(Debug, Clone, Copy, Default)]

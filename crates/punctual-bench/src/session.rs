@@ -1,12 +1,11 @@
 //! The context of a step, which adds rows and checks to the results of its suite.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::Stop;
 use crate::clock::Clock;
 use crate::model::{Check, Quantity, Row, Run, Suite};
-use crate::options::Plan;
-use crate::options::SuiteName;
+use crate::options::{Plan, SuiteName};
 use crate::recorder::Recorder;
 use crate::rt::Lack;
 use crate::stats::{Distribution, Statistics};
@@ -153,4 +152,51 @@ impl Session<'_> {
     pub(crate) fn samples(&self) -> usize {
         self.plan.samples as usize
     }
+}
+
+/// A request to end a run with the results so far. Clones share the request.
+///
+/// ```
+/// let stop = punctual_bench::Stop::default();
+/// let elsewhere = stop.clone();
+/// elsewhere.request();
+/// assert!(stop.is_requested());
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Requests the end. Async-signal-safe.
+    pub fn request(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Returns `true` if the end was requested. Real-time safety: one load.
+    #[inline]
+    pub fn is_requested(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Returns the flag, for crates that set one from a signal handler.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        self.0.clone()
+    }
+}
+
+/// The properties of a suite: the rest of the crate reads them from here.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Registration {
+    /// Name.
+    pub name: SuiteName,
+    /// Heading.
+    pub title: &'static str,
+    /// Subject of its measurements, for the help.
+    pub summary: &'static str,
+    /// True if it runs by default.
+    pub is_usual: bool,
+    /// True if it compares Punctual with other crates or with POSIX, so that the others are
+    /// references for comparisons of runs.
+    pub has_references: bool,
+    pub(crate) steps: fn(&Plan) -> Vec<Step>,
 }

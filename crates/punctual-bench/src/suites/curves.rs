@@ -7,9 +7,8 @@ use crate::load::Load;
 use crate::model::{Quantity, Row};
 use crate::options::{Plan, SuiteName};
 use crate::rt::SetUpFailed;
-use crate::session::{Session, Step, Unit};
+use crate::session::{Registration, Session, Step, Unit};
 use crate::subject::{Subject, X};
-use crate::suite::Registration;
 
 /// The period, if it is not the varied parameter.
 const PERIOD_US: u64 = 1000;

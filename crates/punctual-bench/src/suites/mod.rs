@@ -14,7 +14,7 @@ pub mod rtos;
 use std::str::FromStr;
 
 use crate::options::SuiteName;
-pub use crate::suite::Registration;
+pub use crate::session::Registration;
 
 /// All suites, in the order in which they run.
 pub const ALL: [Registration; 10] = [

@@ -10,8 +10,7 @@ use crate::load::Load;
 use crate::model::Answer;
 use crate::options::{Plan, SuiteName};
 use crate::probe::{self, miss_rate_bound};
-use crate::session::{Session, Step};
-use crate::suite::Registration;
+use crate::session::{Registration, Session, Step};
 
 /// Name of the suite.
 pub const NAME: SuiteName = SuiteName("periods");

@@ -15,9 +15,8 @@ mod threads;
 
 use crate::model::{Check, Verdict};
 use crate::options::{Plan, SuiteName};
-use crate::session::{Session, Step};
+use crate::session::{Registration, Session, Step};
 use crate::subject::Subject;
-use crate::suite::Registration;
 use log::Seen;
 
 /// Name of the suite.

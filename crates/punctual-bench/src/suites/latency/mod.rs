@@ -9,7 +9,6 @@ mod cyclictest;
 mod edges;
 mod events;
 mod inversion;
-mod locking;
 mod partitions;
 mod periods;
 mod round_trip;
@@ -25,9 +24,8 @@ use crate::model::Row;
 use crate::options::{Plan, SuiteName};
 use crate::recorder::Recorder;
 use crate::rt::{Lack, SetUpFailed};
-use crate::session::{Measured, Session, Step, Unit};
+use crate::session::{Measured, Registration, Session, Step, Unit};
 use crate::subject::Subject;
-use crate::suite::Registration;
 
 /// Name of the suite.
 pub const NAME: SuiteName = SuiteName("latency");
@@ -43,7 +41,7 @@ pub(super) const SUITE: Registration = Registration {
 
 fn steps(plan: &Plan) -> Vec<Step> {
     let mut steps = switching::steps();
-    steps.extend(locking::steps());
+    steps.extend(switching::lock_steps());
     steps.extend(periods::steps());
     for condition in [Condition::Idle, Condition::Load] {
         steps.extend(events::steps(condition));

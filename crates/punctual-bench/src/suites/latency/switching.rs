@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use punctual::sync::TimedQueue;
 
 use super::{Contender, alternate, partitions, row};
+use crate::contend::{self, Lock};
 use crate::model::Quantity;
 use crate::peers::Semaphore;
 use crate::published::{self, Rtic};
@@ -16,6 +17,7 @@ use crate::rt::{self, Lack};
 use crate::session::{Measured, Session, Step, Unit};
 use crate::stats::Statistics;
 use crate::subject::{Subject, refused_settings};
+use crate::suites::rtos::{locks, tasks};
 use crate::{Stop, clock};
 
 /// The number of task switches in a sample, since a switch takes nanoseconds.
@@ -304,4 +306,52 @@ fn cache_line(cpus: [usize; 2]) -> u64 {
         rt::join(first);
         rt::join(second)
     })
+}
+
+pub(super) fn lock_steps() -> Vec<Step> {
+    vec![
+        Step::new("lock and unlock, resource", |session| {
+            if let Some((lock, unlock)) = tasks::lock_and_unlock(session) {
+                add_uncontended(session, Subject::Punctual, &lock, &unlock);
+            }
+        }),
+        Step::new("lock and unlock, punctual-sync", |session| {
+            uncontended(session, Subject::Sync, &contend::pcp())
+        }),
+        Step::new("lock and unlock, POSIX", |session| {
+            uncontended(session, Subject::Posix, &contend::posix())
+        }),
+        Step::new("lock and unlock, pcp-mutex", |session| {
+            uncontended(session, Subject::PcpMutex, &contend::predecessor());
+        }),
+        Step::new("release, resource", |session| {
+            let row = release_row(Subject::Punctual).published(published::rtic(Rtic::ContendedUnlock));
+            if let Some(measured) = tasks::release(session) {
+                session.add(row, &measured);
+            }
+        }),
+        Step::new("release, punctual-sync", |session| release(session, Subject::Sync, &contend::pcp())),
+        Step::new("release, POSIX", |session| release(session, Subject::Posix, &contend::posix())),
+    ]
+}
+
+fn uncontended(session: &mut Session<'_>, subject: Subject, lock: &impl Lock) {
+    let (lock, unlock) = locks::lock_and_unlock(session, lock);
+    add_uncontended(session, subject, &lock, &unlock);
+}
+
+fn add_uncontended(session: &mut Session<'_>, subject: Subject, lock: &Measured, unlock: &Measured) {
+    let locked = row("lock", "Lock, uncontended", subject).published(published::rtic(Rtic::Lock));
+    session.add(locked, lock);
+    let unlocked = row("unlock", "Unlock, uncontended", subject).published(published::rtic(Rtic::Unlock));
+    session.add(unlocked, unlock);
+}
+
+fn release_row(subject: Subject) -> crate::model::Row {
+    row("release", "Unlock, a lower one waits: until the call returns", subject)
+}
+
+fn release(session: &mut Session<'_>, subject: Subject, lock: &impl Lock) {
+    let (recorder, lack) = contend::release(lock, session.plan.cpu, session.samples(), session.stop);
+    session.add(release_row(subject), &Measured::ticks(recorder, lack));
 }

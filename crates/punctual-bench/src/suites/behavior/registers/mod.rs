@@ -18,9 +18,22 @@ use crate::subject::Subject;
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64.rs"]
 mod arch;
+/// An architecture without an implementation of the loop.
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
-#[path = "none.rs"]
-mod arch;
+mod arch {
+    use std::sync::atomic::AtomicU64;
+
+    use super::Damage;
+
+    pub(super) const IS_KNOWN: bool = false;
+    pub(super) const TEXT: &str = "Registers over a preemption are not checked on this architecture.";
+
+    pub(super) fn hold_until(_: &AtomicU64) -> Damage {
+        Damage::default()
+    }
+
+    pub(super) fn overwrite() {}
+}
 #[cfg(target_arch = "x86_64")]
 #[path = "x86_64.rs"]
 mod arch;

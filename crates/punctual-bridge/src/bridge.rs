@@ -11,10 +11,9 @@ use punctual::background::{Traffic, warn};
 use punctual_sync::Taken;
 
 use crate::diagnostics::{self, Diagnostics};
-use crate::inputs::is_replay;
 use crate::message::Encoder;
 use crate::output::{FLUSH_INTERVAL, Output, OutputThread};
-use crate::replay;
+use crate::replay::{self, is_replay};
 use crate::report::{Report, SinkReport, TopicReport};
 use crate::simulation::Simulation;
 use crate::sink::{Channel, Clock, Sample, Sink};

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 
 use crate::message::cdr;
-use crate::message::columns::columns;
+use crate::message::show::columns;
 use crate::{Channel, Clock, Sample, Sink};
 
 /// Writes the messages of one topic as comma-separated values, to standard output or a file.

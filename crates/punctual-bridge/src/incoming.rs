@@ -12,10 +12,10 @@ use punctual_sync::Taken;
 use punctual_sync::shared::{Latest, LatestReader, LatestWriter};
 
 use crate::Message;
-use crate::contained::contained;
-use crate::inputs::{self, Input, is_replay};
+use crate::contained;
 use crate::message::{DecodeError, Description, Encoder, Layout, Numbers, decode_with};
 use crate::qos::Qos;
+use crate::replay::{self, Input, is_replay};
 use crate::sink::{Channel, Clock as BridgeClock};
 use crate::topic::{Source, private};
 
@@ -144,10 +144,9 @@ impl<T: Message> Incoming<T> {
     /// use punctual_bridge::messages::JointState;
     /// use punctual_bridge::{Incoming, Qos};
     ///
-    /// /// Without a sensor of torque, the driver sends NaN as effort.
-    /// static JOINTS: Incoming<JointState<6>> =
-    ///     Incoming::new("/joint_states", JointState::default()).numbers(Numbers::Any).qos(Qos::SENSOR_DATA);
-    /// ```
+    /// /// Without a sensor of torque, the driver sends NaN as effort. static JOINTS:
+    /// Incoming<JointState<6>> =     Incoming::new("/joint_states",
+    /// JointState::default()).numbers(Numbers::Any).qos(Qos::SENSOR_DATA); ```
     pub const fn numbers(mut self, numbers: Numbers) -> Self {
         self.numbers = numbers;
         self
@@ -186,7 +185,7 @@ impl<T: Message> Incoming<T> {
         let traffic = Traffic::new(self.name);
         let receiver = Receiver { topic: self, newest, check: None, release: None, logged_at: None, traffic };
         let receiver = Arc::new(Mutex::new(receiver));
-        inputs::register(self.name, &receiver);
+        replay::register_input(self.name, &receiver);
         Ok(Subscription { topic: self, receiver })
     }
 

@@ -102,12 +102,10 @@
 //! [`parameters`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/parameters/
 
 mod bridge;
-mod contained;
 mod csv;
 mod datagrams;
 mod diagnostics;
 mod incoming;
-mod inputs;
 mod local;
 pub mod message;
 pub mod messages;
@@ -133,11 +131,12 @@ pub mod transport;
 // The derive names this crate by its external path.
 extern crate self as punctual_bridge;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 pub use bridge::{Bridge, Running, StartError};
 pub use csv::Csv;
 pub use datagrams::Datagrams;
 pub use incoming::{Incoming, IncomingReader, IncomingReport, NotAccepted, Received, Subscription};
-pub use inputs::is_replay;
 pub use message::Message;
 #[cfg(feature = "parameters")]
 pub use parameters::{Parameters, Tunable, TunableReader, Tuning, TuningServer};
@@ -154,7 +153,22 @@ pub use records::ReadError;
 pub use recovery::{Recovered, recover};
 #[cfg(feature = "mcap")]
 pub use replay::check_replay;
+pub use replay::is_replay;
 pub use report::{Report, SinkReport, TopicReport};
 pub use sink::{Channel, Clock, Sample, Sink};
 pub use topic::{Outgoing, Publisher, Topic};
 pub use transport::{TransportReport, TransportServer};
+
+/// Returns the result of `f`; `None` if it panics.
+///
+/// The data that `f` uses must be usable after a panic, or not be used again.
+pub(crate) fn contained<R>(f: impl FnOnce() -> R) -> Option<R> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(result) => Some(result),
+        Err(payload) => {
+            // Its destructor is user code as well.
+            std::mem::forget(payload);
+            None
+        }
+    }
+}

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use punctual::background::{Traffic, warn};
 
-use crate::contained::contained;
+use crate::contained;
 use crate::report::SinkReport;
 use crate::sink::{Channel, Sample, Sink};
 

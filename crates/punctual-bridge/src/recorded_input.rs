@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::inputs::{self, Input, is_replay};
 use crate::message::{Description, Layout, Numbers, decode_with};
+use crate::replay::{self, Input, is_replay};
 use crate::{Message, Publisher, Topic};
 
 /// The source of a task's events, such as a socket or an input line, whose data is recorded: a
@@ -95,7 +95,7 @@ impl<T: Message, const N: usize> Topic<T, N> {
             let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE;
             let recorded = Recorded { ready: eventfd(0, flags)?, waiting: Mutex::default() };
             let recorded = Arc::new(recorded);
-            inputs::register(self.name(), &recorded);
+            replay::register_input(self.name(), &recorded);
             Source::Recorded(recorded)
         } else {
             Source::Real(open()?)

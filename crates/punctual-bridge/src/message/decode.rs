@@ -1,7 +1,7 @@
 //! Decoding of incoming messages, from untrusted bytes.
 
 use super::cdr::Number;
-use super::columns::columns;
+use super::show::columns;
 use super::{Description, Message};
 
 /// The layout of the bytes of a message.

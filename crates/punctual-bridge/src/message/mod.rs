@@ -1,11 +1,10 @@
 //! Messages: plain data with a description of its encoding.
 
 pub(crate) mod cdr;
-pub(crate) mod columns;
 mod decode;
 mod parse;
 pub(crate) mod ros2msg;
-mod show;
+pub(crate) mod show;
 mod variable;
 
 pub use self::cdr::{Encoder, pack, replace_times};

@@ -233,7 +233,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::cdr::cells;
-    use super::super::columns::columns;
+    use super::super::show::columns;
     use super::super::{DecodeError, Layout, Message, decode};
     use super::*;
 

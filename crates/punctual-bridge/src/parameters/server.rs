@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use super::connections::{TIMEOUT, serve};
 use super::tuning::Store;
 use super::{Change, Parameters, Refused, assign};
-use crate::inputs;
 use crate::local::listen;
+use crate::replay;
 
 /// The prefix of the sockets' names. They are abstract: a killed app leaves nothing in the file
 /// system.
@@ -173,7 +173,7 @@ pub(super) fn start<P: Parameters>(
         punctual::background::spawn("punctual-params", move || serve(&listener, &stops, TIMEOUT, &theirs));
     let thread = thread.map_err(StartError::Thread)?;
     if let Some(topic) = topic {
-        inputs::register(topic, &store);
+        replay::register_input(topic, &store);
     }
     first.publish();
     drop(first);

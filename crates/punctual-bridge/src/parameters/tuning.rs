@@ -10,10 +10,10 @@ use super::cell::TunableWriter;
 use super::server::{self, StartError, TuningReport, TuningServer};
 use super::{Change, FileError, Parameters, Refused, Tunable, assign, assignments, changes};
 use crate::Topic;
-use crate::contained::contained;
-use crate::inputs::Input;
+use crate::contained;
 use crate::local::is_name;
 use crate::message::{Description, Layout, decode};
+use crate::replay::Input;
 
 type Connect<T> = Box<dyn FnOnce() -> Result<T, Taken>>;
 type Record<P> = Box<dyn FnMut(P) + Send>;
@@ -34,8 +34,8 @@ type Check<P> = Box<dyn Fn(&P) -> Result<(), String> + Send>;
 /// /// Recorded by a `Bridge`.
 /// static CHANGES: Topic<Gains, 16> = Topic::new("/gains");
 ///
-/// let server = Tuning::new(&GAINS)
-///     .check(|gains| if gains.low < gains.high { Ok(()) } else { Err("low has to be below high".into()) })
+/// let server = Tuning::new(&GAINS)     .check(|gains| if gains.low < gains.high { Ok(()) } else {
+/// Err("low has to be below high".into()) })
 ///     .file("gains.toml")?
 ///     .record(&CHANGES)
 ///     .start("my-app")?;

@@ -10,7 +10,7 @@ use super::run::{Shared, seconds};
 use super::source::{Messages, Recorded, RecordedTopic};
 use crate::message::Description;
 use crate::message::ros2msg::Dialect;
-use crate::{Channel, Clock, Sample, Sink, inputs};
+use crate::{Channel, Clock, Sample, Sink, replay};
 
 /// The limit of the recorded messages that wait for their counterparts, in bytes.
 const MAX_WAITING_BYTES: usize = 256 << 20;
@@ -176,7 +176,7 @@ impl Comparison {
         let mut findings = vec![];
         for (topic, count) in frame.topics.iter().zip(&frame.counts) {
             let RecordedTopic { name, message, is_input } = topic;
-            let input = inputs::find(name).map(|input| definition(input.description()));
+            let input = replay::find_input(name).map(|input| definition(input.description()));
             let found = input.as_ref().or_else(|| self.types.get(&**name).filter(|_| !is_input));
             match found {
                 None => {
@@ -249,7 +249,7 @@ impl Sink for Comparison {
         if self.topics[topic].difference.is_some() {
             return Ok(());
         }
-        if inputs::find(channel.topic).is_some() {
+        if replay::find_input(channel.topic).is_some() {
             // Parameters are inputs that the app publishes as well.
             self.topics[topic].is_published = false;
             while self.take(topic).is_some() {}
@@ -267,13 +267,13 @@ impl Sink for Comparison {
 
     fn end(&mut self, _: &[(&'static str, u64)]) -> io::Result<()> {
         for index in 0..self.topics.len() {
-            if inputs::find(&self.shared.frame.topics[index].name).is_some() {
+            if replay::find_input(&self.shared.frame.topics[index].name).is_some() {
                 self.topics[index].is_published = false;
             }
         }
         let findings = self.findings()?;
         let has_topics = self.recorded.iter().any(Option::is_some)
-            || self.shared.frame.topics.iter().any(|topic| inputs::find(&topic.name).is_some());
+            || self.shared.frame.topics.iter().any(|topic| replay::find_input(&topic.name).is_some());
         if !has_topics {
             let path = self.shared.path.display();
             let text =

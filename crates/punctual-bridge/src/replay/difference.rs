@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::message::Description;
 use crate::message::cdr::{Cell, Number, cells};
-use crate::message::columns::columns;
+use crate::message::show::columns;
 
 /// A message and its time, in ns since 1970.
 #[derive(Debug, Clone, Copy)]

@@ -10,8 +10,8 @@ use punctual::{Instant, RunningApp, VirtualThread};
 use super::comparison::Comparison;
 use super::source::Frame;
 use crate::Sink;
-use crate::inputs::{self, REPLAY, is_replay};
 use crate::recording::task_set;
+use crate::replay::{self, REPLAY, is_replay};
 
 /// The variable that names the file for the verdict.
 const VERDICT: &str = "PUNCTUAL_REPLAY_VERDICT";
@@ -104,7 +104,7 @@ fn feed(shared: &Shared, thread: &mut VirtualThread) -> Result<(), String> {
         }
         now = instant;
         let topic = &frame.topics[message.topic].name;
-        let Some(input) = inputs::find(topic) else { continue };
+        let Some(input) = replay::find_input(topic) else { continue };
         let fed = input.feed(&message.payload);
         let mut state = shared.fed();
         state.messages += 1;
@@ -130,7 +130,7 @@ impl Shared {
 
     /// Ends the replay with this verdict.
     pub(super) fn end(&self, verdict: &str, text: &str) {
-        inputs::clear();
+        replay::clear_inputs();
         write(self.verdict.as_deref(), verdict, text);
     }
 }

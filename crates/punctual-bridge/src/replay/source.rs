@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use mcap::records::Record;
 
-use crate::inputs;
 use crate::recording::{CLOCK, START, part_path};
 use crate::records::{ReadError, Records};
+use crate::replay;
 
 /// The limit of the inputs of a replay, in bytes, since they are held in memory.
 const MAX_INPUT_BYTES: usize = 1 << 30;
@@ -183,7 +183,7 @@ impl Frame {
         let mut messages = Messages::open(path).map_err(|error| error.to_string())?;
         let (mut found, mut bytes) = (vec![], 0);
         while let Some(message) = messages.next().map_err(|error| error.to_string())? {
-            if inputs::find(&messages.topics[message.topic].name).is_none() {
+            if replay::find_input(&messages.topics[message.topic].name).is_none() {
                 continue;
             }
             bytes += message.payload.len() + size_of::<Recorded>();

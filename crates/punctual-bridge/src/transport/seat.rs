@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use punctual::background::warn;
 use punctual_sync::shared::BroadcastReader;
 
+use super::TransportReport;
 use super::layout::{Direction, ENCODING_ROS1, SEAT_MAGIC, TopicInfo, VERSION, seat};
 use super::memory::{Mapping, create, seal};
-use super::report::TransportReport;
 use super::server::{Receive, Ring};
 use super::socket;
 use crate::message::Layout;

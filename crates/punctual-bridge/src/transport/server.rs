@@ -15,9 +15,9 @@ use punctual_sync::shared::BroadcastWriter;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::net::SocketAddrUnix;
 
+use super::TransportReport;
 use super::layout::{MAX_TOPICS, TopicInfo, place, topics, write};
 use super::memory::{Mapping, create, seal};
-use super::report::TransportReport;
 use super::seat::Seat;
 use super::socket::{self, Greeting, SOCKETS};
 use crate::message::{Description, Layout};

@@ -1,13 +1,14 @@
-//! Runs Punctual apps to get their declared models and profiles.
+//! Runs Punctual apps to get their declared models, profiles, and open devices.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use punctual_files::Directory;
+use punctual_isolate::doctor;
 use punctual_isolate::facts::real_time_threads;
 use punctual_process::child::BoundedChild;
 
@@ -145,4 +146,42 @@ impl Drop for App {
             let _ = self.child.terminate(END_TIMEOUT);
         }
     }
+}
+
+/// Makes the app write its model, and starts it. Returns when it has real-time threads, or the time
+/// to start them is over.
+pub(crate) fn start_declared(command: &[OsString]) -> Result<(App, doctor::App), String> {
+    let files =
+        files().map_err(|error| format!("cannot create a directory for what the app writes: {error}"))?;
+    declare(command, &files)?;
+    let declared = declared(&files.model, command)?;
+    let mut running = App::start(command, &[])?;
+    running.settle();
+    let process = running.id();
+    Ok((running, observed(declared, process)))
+}
+
+/// Reads the model that an app has written.
+pub(crate) fn declared(model: &Path, command: &[OsString]) -> Result<doctor::App, String> {
+    let wrong = |error: String| format!("the model of {}: {error}", command[0].display());
+    let model = punctual_files::read_text(model).map_err(|error| wrong(error.to_string()))?;
+    doctor::App::of_model(&model).map_err(wrong)
+}
+
+/// Adds what a running process shows.
+pub(crate) fn observed(app: doctor::App, process: u32) -> doctor::App {
+    doctor::App { process: Some(process), devices: devices(process), ..app }
+}
+
+/// Returns the devices that a process has open.
+fn devices(process: u32) -> Vec<String> {
+    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+    let mut devices: Vec<String> = targets
+        .filter_map(|target| target.into_os_string().into_string().ok())
+        .filter(|path| path.starts_with("/dev/") && path != "/dev/null" && !path.starts_with("/dev/pts/"))
+        .collect();
+    devices.sort();
+    devices.dedup();
+    devices
 }

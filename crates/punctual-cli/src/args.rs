@@ -6,7 +6,7 @@ use crate::bench::args::Bench;
 use crate::check::args::Check;
 use crate::doctor::args::Doctor;
 use crate::isolate::args::Isolate;
-use crate::new::args::New;
+use crate::new::New;
 use crate::parameters::args::{Get, Set};
 use crate::recover::Recover;
 use crate::replay::Replay;

@@ -37,7 +37,6 @@
 
 pub mod buffer_stats;
 pub mod chains;
-pub mod convert;
 pub mod event;
 pub mod explain;
 pub mod export;
@@ -53,3 +52,20 @@ pub mod record;
 pub mod recorded;
 pub mod stats;
 pub mod write;
+
+use std::path::Path;
+
+use crate::read::dat;
+use crate::write::WriteError;
+
+/// Repairs a trace.dat: writes `file` with every part of `trace` that can be read. Returns notes on
+/// missing parts.
+///
+/// # Errors
+/// Returns an error if no part of the trace can be read, if it was recorded on a machine with the
+/// opposite byte order, or if the file cannot be written.
+pub fn convert(trace: &Path, file: &Path) -> Result<Vec<String>, WriteError> {
+    let (content, damage) = dat::content(trace).map_err(|error| WriteError::Unreadable(error.into()))?;
+    write::dat::copy(&content, None, file)?;
+    Ok(damage)
+}

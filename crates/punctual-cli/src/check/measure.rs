@@ -163,7 +163,7 @@ fn measure_app(arguments: &Check) -> Result<Measured, String> {
         running = Some((Machine::read(Tree::system()), process));
     })?;
     let (machine, process) = running.ok_or("the app did not run")?;
-    let app = doctor::app::observed(doctor::app::declared(&files.model, command)?, process);
+    let app = app::observed(app::declared(&files.model, command)?, process);
     let model: Model = load(&files.model).map_err(|error| format!("the model: {error}"))?;
     let profile: Profile = load(&files.profile).map_err(|error| format!("the profile: {error}"))?;
     let mut subject = Subject::new(Kind::App, file_name(&command[0]));
@@ -320,7 +320,7 @@ fn measure_program(arguments: &Check) -> Result<Measured, String> {
 
 /// Describes a program of whose threads only the observed ones are known.
 fn program(name: &str, process: u32) -> App {
-    doctor::app::observed(App::program(name), process)
+    app::observed(App::program(name), process)
 }
 
 fn file_name(command: &OsStr) -> String {

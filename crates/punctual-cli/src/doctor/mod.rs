@@ -1,6 +1,5 @@
 //! `punctual doctor`: examines the machine, prints the findings, and makes reversible changes.
 
-pub(crate) mod app;
 pub(crate) mod args;
 mod fix;
 
@@ -14,6 +13,7 @@ use punctual_isolate::facts::Machine;
 use punctual_isolate::tree::Tree;
 
 use self::args::Doctor;
+use crate::app;
 use crate::output::{self, message, print};
 use crate::status::{BAD_INPUT, FINDING};
 use crate::trace::text::width;
@@ -52,7 +52,7 @@ fn doctor(arguments: &Doctor) -> Result<u8, String> {
     output::check("--record", arguments.record.as_deref())?;
     let app = match arguments.command.as_slice() {
         [] => None,
-        command => Some(app::start(command)?),
+        command => Some(app::start_declared(command)?),
     };
     // While the app runs, so that its threads are included.
     let machine = Machine::read(tree(arguments)?);

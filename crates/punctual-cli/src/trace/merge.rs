@@ -1,15 +1,17 @@
-//! `punctual trace merge` and `punctual trace exchange`: recordings of several machines as one.
+//! Recordings as files: `punctual trace convert` repairs one; `punctual trace merge` and `punctual
+//! trace exchange` make one of those of several machines.
 
 use std::fs::{self, File};
 use std::net::UdpSocket;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use punctual_files::NewFile;
 use punctual_report::format::{format_counted, format_nanos, format_significant};
 use punctual_trace::machines::{self, Relation, THREADS, exchange};
+use punctual_trace::write::dat;
 
-use super::args::{Exchange, Merge};
+use super::args::{Convert, Exchange, Merge};
 use super::outputs::identity;
 use super::{FAILED, Failure, open};
 use crate::output::message;
@@ -19,12 +21,7 @@ const MESSAGE_INTERVAL: Duration = Duration::from_millis(10);
 
 pub(crate) fn merge(arguments: &Merge) -> Result<u8, Failure> {
     let Merge { traces, output, shared_clock } = arguments;
-    let unusable =
-        |error: &dyn std::fmt::Display| Failure::usage(format!("--output {}: {error}", output.display()));
-    if identity(output).is_some_and(|file| traces.iter().any(|trace| identity(trace) == Some(file))) {
-        return Err(unusable(&"this is an input; choose another name"));
-    }
-    NewFile::create(output).map_err(|error| unusable(&error))?;
+    check_output(output, traces, "an input")?;
     let opened = traces.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
     let relation = shared_clock.map_or(Relation::Messages, Relation::Shared);
     let merged = machines::merge(&opened, relation, output)?;
@@ -56,12 +53,7 @@ pub(crate) fn merge(arguments: &Merge) -> Result<u8, Failure> {
             traces[0].display()
         );
     }
-    let bytes = fs::metadata(output)?.len();
-    message!(
-        "{}: {:.1} MB; print its report: punctual trace report {0}",
-        output.display(),
-        bytes as f64 / 1e6
-    );
+    print_size(output)?;
     Ok(0)
 }
 
@@ -96,4 +88,50 @@ pub(crate) fn marker() -> PathBuf {
         let there = directories.iter().find(|place| place.join("trace_marker_raw").exists());
         there.unwrap_or(&directories[0]).join("trace_marker_raw")
     })
+}
+
+/// Makes a trace.dat of what an interrupted recording left, or of a damaged file.
+pub(crate) fn convert(arguments: &Convert) -> Result<u8, Failure> {
+    let Convert { input, output, remove } = arguments;
+    check_output(output, std::slice::from_ref(input), "the input")?;
+    let found = fs::metadata(input);
+    let found = found.map_err(|error| Failure::usage(format!("{}: {error}", input.display())))?;
+    let is_directory = found.is_dir();
+    if *remove && !is_directory {
+        return Err(Failure::usage(format!(
+            "--remove: {} is not a directory; remove it by hand",
+            input.display()
+        )));
+    }
+    match (is_directory, remove) {
+        (true, true) => dat::finish(input, output)?,
+        (true, false) => dat::write(input, output)?,
+        (false, _) => {
+            let damage = punctual_trace::convert(input, output)?;
+            damage.iter().for_each(|what| message!("warning: {}: {what}", input.display()));
+        }
+    }
+    print_size(output)?;
+    Ok(0)
+}
+
+/// Checks that `output` can be created and is none of the inputs, which `what` describes.
+fn check_output(output: &Path, inputs: &[PathBuf], what: &str) -> Result<(), Failure> {
+    let unusable =
+        |error: &dyn std::fmt::Display| Failure::usage(format!("--output {}: {error}", output.display()));
+    if identity(output).is_some_and(|file| inputs.iter().any(|input| identity(input) == Some(file))) {
+        return Err(unusable(&format_args!("this is {what}; choose another name")));
+    }
+    NewFile::create(output).map(drop).map_err(|error| unusable(&error))
+}
+
+/// Prints the size of a complete recording, and how to read it.
+fn print_size(output: &Path) -> Result<(), Failure> {
+    let bytes = fs::metadata(output)?.len();
+    message!(
+        "{}: {:.1} MB; print its report: punctual trace report {0}",
+        output.display(),
+        bytes as f64 / 1e6
+    );
+    Ok(())
 }

@@ -6,7 +6,6 @@ pub(crate) mod args;
 mod chains;
 pub(crate) mod child;
 mod chosen;
-mod convert;
 mod latency;
 mod lines;
 mod merge;
@@ -61,7 +60,7 @@ pub(crate) fn run(arguments: &Trace) -> ExitCode {
     let result = match &arguments.command {
         Command::Record(arguments) => record::run(arguments),
         Command::Report(arguments) => report::run(arguments),
-        Command::Convert(arguments) => convert::run(arguments),
+        Command::Convert(arguments) => merge::convert(arguments),
         Command::Merge(arguments) => merge::merge(arguments),
         Command::Exchange(arguments) => merge::exchange(arguments),
         Command::Latency(arguments) => latency::run(arguments),

@@ -7,7 +7,6 @@ mod messages;
 mod new;
 mod page;
 mod parameters;
-mod recover;
 mod replay;
 mod rta;
 mod rta_trace;

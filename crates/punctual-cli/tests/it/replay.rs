@@ -1,4 +1,5 @@
-//! `punctual replay`: an app in real time, its recording, and replays of it.
+//! `punctual replay`: an app in real time, its recording, and replays of it; `punctual recover`: a
+//! recording without its index.
 
 #[path = "../support/replayed.rs"]
 mod replayed;
@@ -12,6 +13,7 @@ use punctual_bridge::{Bridge, Recording, Topic};
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
 use crate::support::{Scratch, punctual, text};
+use punctual::Instant;
 use replayed::{CHANGE, RECORDING};
 
 #[test]
@@ -162,4 +164,36 @@ fn last_output(path: &Path) -> (f64, u32, u32) {
     let (.., data) = messages.iter().rfind(|(topic, ..)| topic == "/output").unwrap();
     let number = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().unwrap());
     (f64::from_le_bytes(data[4..12].try_into().unwrap()), number(12), number(16))
+}
+
+#[test]
+fn recovers_recording_without_index_to_new_file() {
+    static ANGLES: Topic<Vector3, 64> = Topic::new("/angles");
+    let scratch = Scratch::new("recover");
+    let path = scratch.file("run.mcap");
+    let bridge = Bridge::new().topic(&ANGLES).sink(Recording::create(&path).unwrap()).start().unwrap();
+    let mut angles = ANGLES.publisher().unwrap();
+    for number in 0..50_u32 {
+        angles.publish(Instant::from_ticks(0), Vector3 { x: number.into(), ..Vector3::default() });
+    }
+    assert!(bridge.finish().is_complete());
+    let recover = |more: &[&str]| {
+        let arguments = [&["recover", path.to_str().unwrap()], more].concat();
+        let output = punctual(&arguments).output_within(TEST_LIMIT).unwrap();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (status, _, error) = recover(&[]);
+    assert!(status == Some(2) && error.contains("is complete"), "{error}");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.truncate(bytes.len() - 8);
+    fs::write(&path, &bytes).unwrap();
+    let (status, output, error) = recover(&[]);
+    assert_eq!((status, error.as_str()), (Some(0), ""));
+    assert!(output.contains("run-recovered.mcap: 50 messages; "), "{output}");
+    let (status, _, error) = recover(&[]);
+    assert!(status == Some(1) && error.contains("recordings are not overwritten"), "{error}");
+    let whole = scratch.file("whole.mcap");
+    assert_eq!(recover(&[whole.to_str().unwrap()]).0, Some(0));
+    let recovered = [scratch.file("run-recovered.mcap"), whole].map(|path| fs::read(path).unwrap());
+    assert!(recovered[0] == recovered[1] && recovered[0].len() > bytes.len() / 2);
 }

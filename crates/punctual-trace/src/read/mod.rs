@@ -30,7 +30,6 @@ pub mod merge;
 pub(crate) mod perf;
 pub mod raw;
 pub(crate) mod records;
-pub(crate) mod store;
 mod stream;
 pub mod translate;
 
@@ -44,7 +43,7 @@ use self::merge::{Merge, Source as _};
 use self::stream::{CpuStream, Input, Scale};
 use self::translate::{Calls, Interrupts, Threads, Translator};
 use crate::event::{Event, Tid};
-use crate::format::content::Part;
+use crate::format::dat::Part;
 use crate::format::dat::{PROCESS, RESERVATION};
 use crate::format::fields::{EventFormat, FormatError, PageLayout};
 use crate::format::recipe::recipe;

@@ -14,7 +14,7 @@ use super::WriteError;
 use super::directory::Capture;
 use super::moving;
 use super::sections::Plan;
-use crate::format::content::{Content, Pages};
+use crate::format::dat::{Content, Pages};
 
 /// Writes `file` from the capture directory `directory`, which remains unchanged.
 ///

@@ -28,12 +28,173 @@
 pub mod dat;
 mod directory;
 pub mod encode;
-mod error;
-pub mod formats;
 mod moving;
 mod sections;
 pub mod synthetic;
 
-pub use error::WriteError;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 pub use crate::format::page_writer as page;
+
+/// Reason why a trace was not written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// An input cannot be read.
+    Source {
+        /// File or directory.
+        path: PathBuf,
+        /// Error of the system call.
+        error: io::Error,
+    },
+    /// The disk is full.
+    DiskFull {
+        /// The file that was being written.
+        path: PathBuf,
+        /// Its source, which still exists and can be read.
+        saved: Option<PathBuf>,
+    },
+    /// The system refused to write.
+    Output {
+        /// The file that was being written.
+        path: PathBuf,
+        /// Error of the system call.
+        error: io::Error,
+    },
+    /// The event cannot be written because no format describes it.
+    NoFormat(&'static str),
+    /// The event is older than the previous one of its CPU.
+    Backwards {
+        /// The CPU.
+        cpu: u16,
+        /// Its time, in ns.
+        time: u64,
+        /// The time of the previous event.
+        before: u64,
+    },
+    /// Some pages of a capture directory have already been moved to a file.
+    Moved {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// The file is complete, but its capture directory could not be removed.
+    Left {
+        /// The directory.
+        path: PathBuf,
+        /// Error of the system call.
+        error: io::Error,
+    },
+    /// The trace to be converted cannot be read.
+    Unreadable(Box<dyn std::error::Error + Send + Sync>),
+    /// There is nothing to write.
+    Empty {
+        /// Path of the expected input.
+        path: PathBuf,
+    },
+}
+
+impl WriteError {
+    /// Returns the error of writing to `path`, with the source in `saved`.
+    pub(crate) fn output(path: &Path, saved: Option<&Path>, error: io::Error) -> Self {
+        let path = path.to_owned();
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::DiskFull { path, saved: saved.map(Path::to_owned) }
+            }
+            _ => Self::Output { path, error },
+        }
+    }
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Source { path, error } => {
+                write!(f, "{}: {error}; give a directory that was recorded", path.display())
+            }
+            Self::DiskFull { path, saved: Some(saved) } => write!(
+                f,
+                "{}: the disk is full; what was recorded is in {} and can be read from there, or written to a file on \
+                 another disk",
+                path.display(),
+                saved.display()
+            ),
+            Self::DiskFull { path, saved: None } => {
+                write!(f, "{}: the disk is full; make room or choose another disk", path.display())
+            }
+            Self::Output { path, error } => {
+                write!(f, "{}: {error}; choose a writable location", path.display())
+            }
+            Self::NoFormat(kind) => {
+                write!(f, "there is no format for an event {kind}; give the encoder one that has its fields")
+            }
+            Self::Backwards { cpu, time, before } => write!(
+                f,
+                "an event of {time} ns follows one of {before} ns on CPU {cpu}; sort the events of each CPU by time"
+            ),
+            Self::Moved { directory } => write!(
+                f,
+                "{0}: some of its pages have been moved to a file whose name ends in .part; give that file's name without \
+                 .part as the output to go on: punctual trace convert {0} --remove -o FILE",
+                directory.display()
+            ),
+            Self::Left { path, error } => {
+                write!(f, "{}: {error}; everything in it was written, and it can be removed", path.display())
+            }
+            Self::Unreadable(error) => error.fmt(f),
+            Self::Empty { path } => write!(
+                f,
+                "{}: nothing was recorded there; record for longer, or with more events",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for WriteError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Source { error, .. } | Self::Output { error, .. } | Self::Left { error, .. } => Some(error),
+            Self::Unreadable(error) => Some(&**error),
+            _ => None,
+        }
+    }
+}
+
+/// Event formats of a kernel (6.18, x86-64), for synthetic traces.
+///
+/// ```
+/// use punctual_trace::write::formats;
+///
+/// assert!(formats::all().iter().any(|format| format.name == "sched_switch"));
+/// ```
+pub mod formats {
+    use crate::format::fields::EventFormat;
+
+    /// `header_page`.
+    pub const HEADER_PAGE: &str = include_str!("header_page.txt");
+    /// `header_event`.
+    pub const HEADER_EVENT: &str = include_str!("header_event.txt");
+
+    const FORMATS: &str = include_str!("formats.txt");
+
+    /// Returns the groups and texts of the format files.
+    pub fn texts() -> impl Iterator<Item = (&'static str, &'static str)> {
+        FORMATS.split("group: ").skip(1).filter_map(|part| part.split_once('\n'))
+    }
+
+    /// Returns the parsed formats.
+    pub fn all() -> Vec<EventFormat> {
+        texts().filter_map(|(group, text)| EventFormat::parse(group, text.as_bytes()).ok()).collect()
+    }
+
+    #[cfg(test)]
+    mod tests {
+        #[test]
+        fn parses_or_rejects_any_text() {
+            assert_eq!(super::all().len(), super::texts().count());
+            assert_eq!(super::texts().count(), 31);
+        }
+    }
+}

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::WriteError;
 use super::sections::Plan;
-use crate::format::content::{Content, Pages};
+use crate::format::dat::{Content, Pages};
 
 /// Size of a step, which is the extra room that the move needs.
 const STEP: u64 = 4 << 20;

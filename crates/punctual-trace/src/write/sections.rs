@@ -4,7 +4,7 @@
 //! goes.
 
 use crate::format::Order;
-use crate::format::content::{Buffer, Content};
+use crate::format::dat::{Buffer, Content};
 use crate::format::dat::{WRITER, id};
 
 /// Alignment of each CPU's data, unless the page size of the ring buffer is larger.

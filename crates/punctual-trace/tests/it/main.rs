@@ -9,14 +9,12 @@ mod small_perf;
 #[path = "../../fuzz/writer.rs"]
 mod writer;
 
-mod browser;
 mod corpus;
 mod ctf;
 mod deadline;
 mod decomposition;
 mod endian;
 mod exports;
-mod golden;
 mod grouping;
 mod hostile;
 mod kernel_habits;

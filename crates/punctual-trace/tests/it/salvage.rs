@@ -111,7 +111,7 @@ fn converts_any_trace_to_complete_one() {
     let whole = events_of(&Trace::open(&corpus("seven")).unwrap());
     for name in ["seven", "six", "zstd"] {
         let out = place.join(name);
-        assert_eq!(convert::convert(&corpus(name), &out).unwrap(), [""; 0]);
+        assert_eq!(convert(&corpus(name), &out).unwrap(), [""; 0]);
         let (old, new) = (Trace::open(&corpus(name)).unwrap(), Trace::open(&out).unwrap());
         assert_eq!((events_of(&new), new.damage()), (whole.clone(), &[][..]), "{name}");
         assert_eq!((old.clock(), old.formats(), old.system()), (new.clock(), new.formats(), new.system()));
@@ -120,12 +120,12 @@ fn converts_any_trace_to_complete_one() {
     let bytes = fs::read(corpus("seven")).unwrap();
     let options = u64::from_le_bytes(bytes[24..32].try_into().unwrap()) as usize;
     fs::write(place.join("cut"), &bytes[..options + 60]).unwrap();
-    let damage = convert::convert(&place.join("cut"), &place.join("repaired")).unwrap();
+    let damage = convert(&place.join("cut"), &place.join("repaired")).unwrap();
     assert!(damage[0].contains("is guessed"), "{damage:?}");
     let repaired = Trace::open(&place.join("repaired")).unwrap();
     assert_eq!((events_of(&repaired), repaired.damage()), (whole, &[][..]));
     fs::write(place.join("text"), "no trace").unwrap();
-    let error = convert::convert(&place.join("text"), &place.join("none")).unwrap_err();
+    let error = convert(&place.join("text"), &place.join("none")).unwrap_err();
     assert!(matches!(error, WriteError::Unreadable(_)) && !place.join("none").exists(), "{error}");
 }
 
@@ -135,7 +135,7 @@ fn replaces_files_and_links_only() {
     // As root, a device such as /dev/null would be removed, too.
     let socket = place.join("socket");
     let _listener = UnixListener::bind(&socket).unwrap();
-    let error = convert::convert(&corpus("seven"), &socket).unwrap_err();
+    let error = convert(&corpus("seven"), &socket).unwrap_err();
     assert!(
         matches!(error, WriteError::Output { .. }) && error.to_string().contains("not a regular file"),
         "{error}"

@@ -24,11 +24,11 @@ use self::kernel::Classes;
 use self::stream::{Stream, What};
 use self::tsdl::Metadata;
 use super::error::ReadError;
-use super::store::{MAX_IN_MEMORY, Store};
 use super::{Buffer, Bytes, CpuData, Order, Recorder, Trace, dat};
 use crate::event::Tid;
 use crate::format::fields::PageLayout;
 use crate::format::page_writer::PageWriter;
+use crate::format::{MAX_IN_MEMORY, Store};
 
 /// The size of the pages written: room for the longest record.
 const PAGE: usize = 32 << 10;

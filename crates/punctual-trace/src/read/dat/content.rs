@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::format::Order;
-use crate::format::content::{Buffer, Content, Group, Pages};
+use crate::format::dat::{Buffer, Content, Group, Pages};
 use crate::read::error::ReadError;
 use crate::read::stream::Scale;
 use crate::read::{CpuData, Trace};

@@ -24,10 +24,10 @@ use std::sync::Arc;
 use self::file::{Attributes, Header, Parsed};
 use self::records::{Record, Records};
 use super::error::ReadError;
-use super::store::{MAX_IN_MEMORY, Store};
 use super::{Buffer, Bytes, CpuData, Recorder, Trace, dat};
 use crate::format::fields::PageLayout;
 use crate::format::page_writer::PageWriter;
+use crate::format::{MAX_IN_MEMORY, Store};
 
 /// The size of the pages written.
 const PAGE: usize = 4096;

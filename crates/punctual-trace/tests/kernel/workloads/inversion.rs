@@ -6,7 +6,7 @@ use std::sync::Arc;
 use punctual_trace::event::Tid;
 use punctual_trace::jobs::{Actor, HolderState};
 
-use crate::workloads::stage::{
+use crate::workloads::{
     Bell, MS, Measured, PthreadMutex, ROUNDS, me, now, perform, sleep_until, spin_until, thread, waiter,
 };
 

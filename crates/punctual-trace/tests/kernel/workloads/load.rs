@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use punctual_trace::event::{Event, Kind, Tid};
 use punctual_trace::jobs::{Actor, Bounds};
 
-use crate::workloads::stage::{MS, Measured, ROUNDS, me, now, perform, sleep_until, thread};
+use crate::workloads::{MS, Measured, ROUNDS, me, now, perform, sleep_until, thread};
 
 /// Expiries of the timer, each of them an interrupt, and datagrams, each of them a softirq.
 const EXPIRIES: u64 = 10;

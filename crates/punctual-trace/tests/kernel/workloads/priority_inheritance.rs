@@ -5,7 +5,7 @@ use std::sync::Arc;
 use punctual_trace::event::Tid;
 use punctual_trace::jobs::{HolderState, WaitTarget};
 
-use crate::workloads::stage::{
+use crate::workloads::{
     Bell, MS, Measured, PthreadMutex, ROUNDS, WAITER, me, now, perform, sleep_until, spin_until, thread,
     waiter,
 };

@@ -7,9 +7,7 @@ use punctual_trace::event::Tid;
 use punctual_trace::jobs::{Actor, Config, JobKind, ReleasedBy, Select};
 use punctual_trace::stats::{Key, Watch};
 
-use crate::workloads::stage::{
-    Bell, MS, Measured, ROUNDS, me, now, perform, sleep_until, spin_until, thread,
-};
+use crate::workloads::{Bell, MS, Measured, ROUNDS, me, now, perform, sleep_until, spin_until, thread};
 
 /// Run time of the higher thread, inside a job of the lower one of this length.
 const DISPLACES: u64 = 2 * MS;

@@ -12,7 +12,6 @@ mod process;
 
 mod clean;
 mod ends;
-mod nested;
 mod wrong;
 
 use punctual::config::{Config, Guard};

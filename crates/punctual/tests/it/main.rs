@@ -6,9 +6,6 @@
 #[cfg(feature = "signals")]
 #[path = "../support/leftovers.rs"]
 mod leftovers;
-#[cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
-#[path = "../support/log.rs"]
-mod log;
 #[path = "../support/privileges.rs"]
 mod privileges;
 #[path = "../support/process.rs"]
@@ -20,13 +17,12 @@ mod tracefs;
 mod asynch;
 mod biased_word;
 mod blocked;
-mod endless_idle;
 mod faults;
 mod features;
 mod forks;
 mod futex_refused;
-mod guard_without_allocator;
 mod helper_process;
+mod idle;
 mod idle_boosted;
 mod inherited;
 mod killed;
@@ -50,7 +46,6 @@ mod stacks;
 mod start;
 mod time;
 mod valgrind;
-mod wait_for_event;
 mod word_fallback;
 
 use std::os::fd::AsFd;
@@ -86,4 +81,30 @@ fn alone() -> MutexGuard<'static, ()> {
         unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
     }
     test_skip::alone()
+}
+
+/// Notes of tasks in virtual time: the time in milliseconds, and a text.
+#[cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
+mod log {
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    type Entry = (u64, &'static str);
+
+    /// A log that tasks write to and the test reads; clones share it.
+    #[derive(Clone, Default)]
+    pub(crate) struct Log(Arc<Mutex<Vec<Entry>>>);
+
+    impl Log {
+        /// Notes `what` with the app's time, which has to be whole milliseconds.
+        pub(crate) fn note(&self, what: &'static str) {
+            let now = punctual::now().as_ticks();
+            assert_eq!(now % 1_000_000, 0, "these tests use whole milliseconds");
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push((now / 1_000_000, what));
+        }
+
+        /// Returns and clears all notes.
+        pub(crate) fn take(&self) -> Vec<Entry> {
+            std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        }
+    }
 }

@@ -2,13 +2,18 @@
 //!
 //! | for | use | waits |
 //! |---|---|---|
-//! | data shared by threads of different priorities | [`PcpMutex`] in a [`PcpGroup`] | with priority inheritance, without deadlock |
-//! | handing items to one thread, now or at a given time | [`TimedQueue`] | until the next item is due |
+//! | data shared by threads of different priorities | [`PcpMutex`] in a [`PcpGroup`] | with
+//! priority inheritance, without deadlock |
+//! | handing items to one thread, now or at a given time | [`TimedQueue`] | until the next item is
+//! due |
 //! | a stream from one thread, or process, to another | [`shared::Ring`] | never |
 //! | the newest value of a stream | [`shared::Latest`] | never |
-//! | events and phases of threads or processes | [`shared::Flag`], [`shared::Barrier`], [`shared::Semaphore`] | until the event, with a limit |
-//! | short critical sections of threads that run in parallel | [`shared::TicketLock`] | spinning, with a limit |
-//! | the same, for real-time threads that the kernel may preempt | [`MsrpLock`] | spinning, after a limit with priority inheritance |
+//! | events and phases of threads or processes | [`shared::Flag`], [`shared::Barrier`],
+//! [`shared::Semaphore`] | until the event, with a limit |
+//! | short critical sections of threads that run in parallel | [`shared::TicketLock`] | spinning,
+//! with a limit |
+//! | the same, for real-time threads that the kernel may preempt | [`MsrpLock`] | spinning, after a
+//! limit with priority inheritance |
 //! | messages, events and permits between async tasks | [`asynch`] | as futures |
 //!
 //! Without the feature `std`, which is enabled by default, [`PcpMutex`], [`MsrpLock`],
@@ -86,7 +91,6 @@
 
 #[cfg(feature = "std")]
 mod spin;
-mod taken;
 mod time;
 
 pub mod asynch;
@@ -100,6 +104,8 @@ pub mod pcp;
 pub mod queue;
 pub mod shared;
 
+use core::fmt;
+
 use punctual_core::atomic;
 
 #[cfg(feature = "std")]
@@ -108,7 +114,21 @@ pub use msrp::{MsrpGuard, MsrpLock, MsrpLockError, MsrpThread};
 pub use pcp::{JoinError, Member, PcpGroup, PcpLockError, PcpMutex};
 #[cfg(feature = "std")]
 pub use queue::{Full, Item, TimedQueue, TimedReceiver};
-pub use taken::Taken;
 #[cfg(feature = "std")]
 pub use time::now;
 pub use time::{Duration, Instant};
+
+/// An end was not handed out: it is in use or, for ends that may exist several times, every slot is
+/// in use.
+///
+/// See [Taking an end](crate#taking-an-end).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken;
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the end is in use: drop the existing end first, or raise `W` if several may exist")
+    }
+}
+
+impl core::error::Error for Taken {}

@@ -15,7 +15,6 @@ mod pcp_fifo;
 mod pcp_rules;
 mod queue_order;
 mod queue_threads;
-mod shared_broadcast;
 mod shared_cells;
 mod shared_edges;
 mod shared_processes;

@@ -1,6 +1,6 @@
 //! Rules for `init`.
 
-use syn::{ReturnType, Type};
+use syn::{Item, ReturnType, Type};
 
 use crate::errors::Errors;
 use crate::model::App;
@@ -9,6 +9,7 @@ pub(super) fn check(app: &App, errors: &mut Errors) {
     output(app, errors);
     locals(app, errors);
     main(app, errors);
+    resources(app, errors);
 }
 
 fn output(app: &App, errors: &mut Errors) {
@@ -58,6 +59,27 @@ fn main(app: &App, errors: &mut Errors) {
             "`init` takes arguments, which no generated `main` could supply; remove `main = true` and \
              call `run` yourself",
         );
+    }
+}
+
+/// Rejects `Drop` for the resource structs, which are destructured when `init` has returned them.
+fn resources(app: &App, errors: &mut Errors) {
+    for item in &app.items {
+        let Item::Impl(implementation) = item else { continue };
+        let Some((None, path, _)) = &implementation.trait_ else { continue };
+        let is_drop = path.segments.last().is_some_and(|last| last.ident == "Drop");
+        let Type::Path(ty) = &*implementation.self_ty else { continue };
+        for name in [&app.shared.item.ident, &app.local.item.ident] {
+            if is_drop && ty.path.segments.last().is_some_and(|last| last.ident == *name) {
+                errors.at(
+                    path,
+                    format_args!(
+                        "`{name}` is destructured after `init` returns it, so it cannot implement \
+                         `Drop`; implement `Drop` for a field, or clean up in `#[shutdown]`"
+                    ),
+                );
+            }
+        }
     }
 }
 

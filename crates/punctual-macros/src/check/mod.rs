@@ -14,7 +14,6 @@ mod names;
 mod overrun;
 mod partitions;
 mod release;
-mod resources;
 mod section;
 mod shared;
 mod signature;
@@ -38,7 +37,6 @@ pub(crate) fn run(app: &App, analysis: &Analysis, errors: &mut Errors) -> Warnin
     signature::check(app, errors);
     args::check(app, errors);
     init::check(app, errors);
-    resources::check(app, errors);
     shared::check(app, errors);
     access::check(app, analysis, errors);
     local::check(app, errors);

@@ -9,7 +9,7 @@ use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitBool, LitStr, Meta, Token, to
 
 use super::constants::Constants;
 use super::table::{self, Key};
-use super::{rtic, separated};
+use super::{misspelled, separated};
 use crate::errors::Errors;
 use crate::suggest;
 
@@ -67,7 +67,7 @@ impl Keys {
                     );
                     continue;
                 }
-                if let Some(answer) = rtic::key(&name) {
+                if let Some(answer) = misspelled::rtic_key(&name) {
                     errors.at(&entry.key, format_args!("`{name}` is a key of RTIC: {answer}"));
                     continue;
                 }

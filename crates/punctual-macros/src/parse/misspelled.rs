@@ -1,7 +1,9 @@
-//! Attributes of the framework that are missing or misspelled.
+//! Attributes of the framework that are missing or misspelled, and constructs of RTIC that are not
+//! needed here, with their replacements.
 
 use syn::{Attribute, FnArg, Item, ItemFn, Type};
 
+use super::attributes::item_attrs;
 use crate::errors::Errors;
 use crate::parse::last_two;
 use crate::suggest;
@@ -71,11 +73,35 @@ fn takes_own_context(function: &ItemFn) -> bool {
         .is_some_and(|(module, last)| last.ident == "Context" && module.ident == function.sig.ident)
 }
 
+/// Returns the advice for a key of an attribute of RTIC.
+pub(super) fn rtic_key(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "device" => "there is no device crate; remove it, and open the devices of the tasks in `init`",
+        "peripherals" => "there are no peripherals; remove it, and open the devices of the tasks in `init`",
+        "dispatchers" | "extern_interrupts" => "every level has a thread; remove it",
+        "resources" => "write `shared = [..]` and `local = [..]`",
+        "spawn" | "schedule" => "every task may spawn every other, by `task::spawn`; remove it",
+        "monotonic" => "the clock is `CLOCK_MONOTONIC`, see `punctual::now`; remove it",
+        _ => return None,
+    })
+}
+
+/// Removes an RTIC attribute from an item.
+pub(crate) fn take_attribute(item: &mut Item, errors: &mut Errors) -> Option<Attribute> {
+    let attrs = item_attrs(item)?;
+    let attr = attrs.extract_if(.., |attr| attr.path().is_ident("monotonic")).next()?;
+    errors.at(
+        &attr,
+        "the clock is `CLOCK_MONOTONIC`, and `spawn_after` and `punctual::now` use it; remove this item",
+    );
+    Some(attr)
+}
+
 #[cfg(test)]
 mod tests {
     use quote::quote;
 
-    use crate::testing::{assert_one, errors, errors_of_module};
+    use crate::testing::{assert_one, errors, errors_of_module, errors_with};
 
     #[test]
     fn misspelled_or_missing_attributes() {
@@ -118,5 +144,26 @@ mod tests {
             #[task] fn control(_: control::Context) {}
         });
         assert_eq!(errors, [""; 0]);
+    }
+
+    #[test]
+    fn keys_of_rtic() {
+        let task = || quote! { #[task] fn t(cx: t::Context) {} };
+        assert_one(&errors_with(quote!(device = stm32f4::pac), task()), &["no device crate", "in `init`"]);
+        assert_one(&errors_with(quote!(dispatchers = [EXTI0]), task()), &["every level has a thread"]);
+        assert_one(
+            &errors(quote! { #[task(resources = [a])] fn t(cx: t::Context) {} }),
+            &["`shared = [..]`"],
+        );
+        let monotonic = quote! { #[monotonic(binds = SysTick)] type Mono = Systick<1000>; };
+        assert_one(&errors(monotonic), &["`CLOCK_MONOTONIC`", "remove this item"]);
+    }
+
+    #[test]
+    fn interrupts_of_rtic() {
+        assert_one(
+            &errors(quote! { #[task(binds = UART0)] fn t(cx: t::Context) {} }),
+            &["there are no interrupts", "a field of the `#[local]` struct", "local = [uart0]"],
+        );
     }
 }

@@ -16,7 +16,6 @@ mod misspelled;
 mod module;
 mod partitions;
 mod resources;
-mod rtic;
 mod signature;
 mod size;
 mod table;
@@ -34,8 +33,7 @@ pub(crate) use self::duration::is_unit;
 pub(crate) use self::handler::foreign_fn;
 pub(crate) use self::items::without_broken_items;
 pub(crate) use self::keys::ungrouped;
-pub(crate) use self::misspelled::{misspells, take_misspelled};
-pub(crate) use self::rtic::take_attribute;
+pub(crate) use self::misspelled::{misspells, take_attribute, take_misspelled};
 use crate::errors::Errors;
 use crate::model::App;
 

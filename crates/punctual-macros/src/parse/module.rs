@@ -7,7 +7,7 @@ use super::conditions::{Absent, Conditions};
 use super::constants::Constants;
 use super::handler::{self, Marked, foreign_fn};
 use super::misspelled::{self, take_misspelled};
-use super::{resources, rtic, task};
+use super::{resources, task};
 use crate::errors::Errors;
 use crate::model::{App, AppArgs, HandlerItem, Idle, Init, Local, Module, Role, Shared, Shutdown, Task};
 
@@ -89,7 +89,7 @@ impl<'a> Parts<'a> {
             self.foreign_mod(block, errors);
             return;
         }
-        if rtic::take_attribute(&mut item, errors).is_some() {
+        if misspelled::take_attribute(&mut item, errors).is_some() {
             return;
         }
         let Some((mark, attr)) = item_attrs(&mut item).and_then(|attrs| take_mark(attrs, errors)) else {

@@ -1,7 +1,6 @@
 //! Runs apps by many scripts, each run in a separate process, and reports violations.
 
 mod case;
-mod options;
 mod process;
 
 use std::process::ExitCode;
@@ -14,7 +13,6 @@ use crate::child::{self, Time};
 use crate::script::Script;
 
 use case::{Case, Ended, Verdict};
-use options::Options;
 
 /// Number of attempts with a smaller script before it counts as harmless, and the time limit for
 /// all of them.
@@ -167,5 +165,54 @@ fn shrink(mut case: Case, mut ended: Ended) -> Result<(Case, Ended), String> {
             }
         }
         return Ok((case, ended));
+    }
+}
+
+/// Runs the apps of this program by random scripts, or by one, and checks each run.
+#[derive(Debug, Parser)]
+#[command(name = "fuzz-apps")]
+struct Options {
+    /// Seed of the scripts
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+
+    /// Number of scripts for each app
+    #[arg(long, default_value_t = 1)]
+    scripts: u64,
+
+    /// Seconds after which no further run starts
+    #[arg(long)]
+    seconds: Option<u64>,
+
+    /// Number of failures after which the program stops
+    #[arg(long, default_value_t = 3)]
+    failures: usize,
+
+    /// Only this app
+    #[arg(long)]
+    app: Option<String>,
+
+    /// One script, as a failure prints it, instead of random ones
+    #[arg(long)]
+    script: Option<Script>,
+
+    /// Only this kind of time
+    #[arg(long)]
+    time: Option<Time>,
+
+    /// Only as this user: root or nobody
+    #[arg(long = "user", value_name = "USER", value_parser = is_root)]
+    privileged: Option<bool>,
+
+    /// Do not shrink a failing script
+    #[arg(long)]
+    as_it_is: bool,
+}
+
+fn is_root(user: &str) -> Result<bool, String> {
+    match user {
+        "root" => Ok(true),
+        "nobody" => Ok(false),
+        other => Err(format!("the user is root or nobody, not `{other}`")),
     }
 }

@@ -10,8 +10,8 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 use gimbal::client::LinkCounters;
-use gimbal::output::print_line;
 use gimbal::plant::{AxisParameters, GIMBAL};
+use gimbal::program::print_line;
 use gimbal::reference;
 use gimbal::report::{
     Clock, Condition, Distribution, FORMAT_VERSION, Meta, Outcome, RunSummary, SettingRow, StepResponse,

@@ -18,8 +18,8 @@ use std::ops::RangeInclusive;
 use std::process::ExitCode;
 
 use gimbal::encoder::RESOLUTION_RAD;
-use gimbal::output::print_line;
 use gimbal::plant::GIMBAL;
+use gimbal::program::print_line;
 use gimbal::reference;
 use gimbal::setpoints::Timeline;
 use mcap::MessageStream;

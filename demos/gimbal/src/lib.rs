@@ -11,7 +11,7 @@
 //! * [`reference`](mod@reference) runs all of these in ideal time, for comparison with a real run;
 //! * [`log`], [`difference`](mod@difference) and [`report`] record, compare and show the motion;
 //! * [`topics`] publishes it during the run and receives setpoints; [`tuning`] changes the gains;
-//! * [`cli`] is the command line, [`program`] runs it, [`output`] prints.
+//! * [`cli`] is the command line, [`program`] runs it and prints.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
@@ -26,7 +26,6 @@ pub mod difference;
 pub mod encoder;
 pub mod frame;
 pub mod log;
-pub mod output;
 pub mod plant;
 pub mod program;
 pub mod reference;

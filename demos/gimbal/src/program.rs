@@ -1,6 +1,7 @@
 //! A run of the program: from the command line to reports and exit code.
 
-use std::io::{BufRead, IsTerminal};
+use std::fmt;
+use std::io::{self, BufRead, ErrorKind, IsTerminal, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,7 +11,6 @@ use crate::bus;
 use crate::cli::Args;
 use crate::controller::{self, Outcome, Setpoints};
 use crate::log::Recorder;
-use crate::output::{self, print_line};
 use crate::plant::GIMBAL;
 use crate::report::{StepResponse, to_html, to_json};
 use crate::setpoints::{LineParser, Timeline, read_file};
@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> ExitCode {
 
 /// Prints the error in the command line, or the requested help or version. Returns the exit code.
 pub fn print_message(message: &clap::Error) -> ExitCode {
-    let printed = output::finish(message.print());
+    let printed = flush(message.print());
     match printed {
         Err(error) if !message.use_stderr() => {
             print_line(format_args!("gimbal: standard output: {error}"));
@@ -253,7 +253,7 @@ fn finish(
             write(path, &to_json(&summary).map_err(Failure::other)?)?;
         }
     }
-    let printed = output::print(&text);
+    let printed = print(&text);
     if let Err(error) = &printed {
         print_line(format_args!("gimbal: standard output: {error}; the output is incomplete"));
     }
@@ -301,4 +301,23 @@ fn motion(step: &StepResponse) -> String {
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     punctual_files::write(path, text.as_bytes())
         .map_err(|error| Failure::other(format!("writing {}: {error}", path.display())))
+}
+
+/// Prints to standard output without the panic of `println!`. Returns an error if it cannot be
+/// written to, as on a full disk. A closed pipe, as by `| head`, is not an error.
+fn print(text: &str) -> io::Result<()> {
+    flush(io::stdout().write_all(text.as_bytes()))
+}
+
+/// Flushes standard output after writing to it. The errors are those of [`print()`].
+fn flush(written: io::Result<()>) -> io::Result<()> {
+    match written.and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+/// Prints a line to standard error, and ignores errors, on which `eprintln!` panics.
+pub fn print_line(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }

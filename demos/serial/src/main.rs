@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use punctual::Config;
 use serial::simulated::{Drive, Faults};
-use serial::{Counts, Goal, app, port};
+use serial::{Counts, Goal, app, open};
 
 fn main() -> ExitCode {
     run().unwrap_or_else(|error| {
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let port = match std::env::args_os().nth(1) {
-        Some(path) => port::open(Path::new(&path), 115_200).map_err(|error| {
+        Some(path) => open(Path::new(&path), 115_200).map_err(|error| {
             let path = path.to_string_lossy();
             format!("cannot open {path}: {error}; check the name, and that you may read and write it")
         })?,

@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
+use crate::DEVICE;
 use crate::modbus::{self, REQUEST_BYTES};
-use crate::{DEVICE, port};
 
 /// Faults of the line.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,7 +36,7 @@ impl Drive {
         grantpt(&own)?;
         unlockpt(&own)?;
         let name = ptsname(&own, Vec::new())?;
-        let port = port::open(Path::new(OsStr::from_bytes(name.as_bytes())), 115_200)?;
+        let port = crate::open(Path::new(OsStr::from_bytes(name.as_bytes())), 115_200)?;
         let mut own = File::from(own);
         let thread = punctual::background::spawn("drive", move || {
             // Closing the port is an error of the last call.

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use gimbal::bus;
-use gimbal::output::print_line;
+use gimbal::program::print_line;
 use punctual_process::scheduling::{explain_refusal, set_policy};
 
 /// Simulate a gimbal at the other end of a bus, until a signal ends the process

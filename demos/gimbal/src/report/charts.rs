@@ -3,8 +3,8 @@
 //! Each chart is drawn twice, for wide and for narrow screens, of which the style sheet shows one.
 //! If one drawing were scaled to both, its text would be unreadable on a phone.
 
-use super::data::{AxisResponse, Distribution, RunSummary, StepResponse, TaskRow};
 use super::page::{angle_unit, format_urad};
+use super::{AxisResponse, Distribution, RunSummary, StepResponse, TaskRow};
 use punctual_report::chart::{LineChart, Series, Size};
 use punctual_report::escape::{Code, Escaped, NoBreak};
 use punctual_report::format::{format_count, format_nanos};

@@ -1,6 +1,6 @@
 //! The page as a whole: head, key figures, and the sections in order of importance.
 
-use super::data::{Clock, RunSummary, TaskRow};
+use super::{Clock, RunSummary, TaskRow};
 use super::{charts, tables};
 use punctual_report::format::{format_count, format_nanos, format_significant};
 use punctual_report::page::{Figure, Frame, Page};

@@ -1,6 +1,6 @@
 //! The tables of the report. Maxima come first, because deadlines apply to them.
 
-use super::data::{Outcome, RunSummary, SettingRow, TaskRow};
+use super::{Outcome, RunSummary, SettingRow, TaskRow};
 use punctual_report::format::format_count;
 use punctual_report::page::{self, Facts};
 use punctual_report::table::{Cell, Column, Table};

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use crate::Place;
 use crate::live::Live;
-use crate::place::Place;
 use mcap::MessageStream;
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use test_skip::{Need, skip};

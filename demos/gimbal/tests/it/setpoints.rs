@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
+use crate::Place;
 use crate::live::{Live, messages};
-use crate::place::Place;
 use mcap::MessageStream;
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 

@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::place::Place;
+use crate::Place;
 use punctual_process::child::{BoundedChild, TEST_LIMIT};
 
 /// Commands that print, and the exit status of each if it can print.

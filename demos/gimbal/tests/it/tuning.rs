@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::Place;
 use crate::live::{Live, messages};
-use crate::place::Place;
 use punctual_bridge::parameters::{Remotes, RequestError};
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 

@@ -1,14 +1,33 @@
 //! Raw sockets of the CAN bus: frames with identifiers of 11 bits and up to eight bytes of data.
 
-use std::ffi::CString;
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::num::NonZero;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+use rustix::net::addr::{SocketAddrArg, SocketAddrLen, SocketAddrOpaque};
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, Protocol, SendFlags, SocketFlags, SocketType};
+
+/// Frames without a transport protocol.
+const RAW: Protocol = Protocol::from_raw(NonZero::new(libc::CAN_RAW as u32).unwrap());
 
 /// Size of the kernel's `struct can_frame`.
 const FRAME_BYTES: usize = 16;
+
+/// The address of an interface, by its index.
+struct Interface(u32);
+
+// SAFETY: `f` gets the kernel's address type and its size; the address outlives the call.
+unsafe impl SocketAddrArg for Interface {
+    unsafe fn with_sockaddr<R>(&self, f: impl FnOnce(*const SocketAddrOpaque, SocketAddrLen) -> R) -> R {
+        // SAFETY: the address consists of integers.
+        let mut address: libc::sockaddr_can = unsafe { mem::zeroed() };
+        address.can_family = libc::AF_CAN as libc::sa_family_t;
+        address.can_ifindex = self.0.cast_signed();
+        f((&raw const address).cast(), size_of_val(&address) as SocketAddrLen)
+    }
+}
 
 /// A socket that is bound to one interface.
 #[derive(Debug)]
@@ -29,28 +48,11 @@ impl CanSocket {
     ///
     /// If the kernel has no CAN, or no interface of this name.
     pub fn open(interface: &str) -> io::Result<Self> {
-        let name = CString::new(interface)?;
-        // SAFETY: the call takes no pointers.
-        let socket =
-            unsafe { libc::socket(libc::AF_CAN, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::CAN_RAW) };
-        if socket < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel has just returned the descriptor, and nothing else owns it.
-        let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-        // SAFETY: the name ends with 0, and the call only reads it.
-        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-        if index == 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the address consists of integers.
-        let mut address: libc::sockaddr_can = unsafe { mem::zeroed() };
-        address.can_family = libc::AF_CAN as libc::sa_family_t;
-        address.can_ifindex = index.cast_signed();
-        let size = size_of_val(&address) as libc::socklen_t;
-        // SAFETY: the address outlives the call, which only reads as many bytes as it has.
-        let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size) };
-        if bound == 0 { Ok(Self(socket)) } else { Err(io::Error::last_os_error()) }
+        let (family, kind) = (AddressFamily::CAN, SocketType::RAW);
+        let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, Some(RAW))?;
+        let index = name_to_index(&socket, interface)?;
+        rustix::net::bind(&socket, &Interface(index))?;
+        Ok(Self(socket))
     }
 
     /// Returns the two ends of a simulated bus: each receives the frames of the other.

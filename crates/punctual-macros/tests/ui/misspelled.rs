@@ -1,4 +1,5 @@
-//! Misspelled names of the framework, and names of resources in the wrong list.
+//! Misspelled names of the framework, names of RTIC, missing keys of parameters, and names of
+//! resources in the wrong list.
 
 mod attributes {
     #[punctual::app]
@@ -47,6 +48,41 @@ mod values {
 
         #[task(core = io, binds = lin, local = [line], on_idle_source = onec)]
         fn read(_: read::Context) {}
+    }
+}
+
+mod keys_of_rtic {
+    #[punctual::app(device = lm3s6965, dispatchers = [UART0, UART1])]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local {})
+        }
+
+        #[monotonic(binds = SysTick, default = true)]
+        type Mono = Systick<1000>;
+
+        #[task(binds = UART0, resources = [a])]
+        fn uart(_: uart::Context) {}
+    }
+}
+
+mod parameters_declared_in_part {
+    use punctual_bridge::Parameters;
+
+    #[derive(Clone, Copy, Parameters)]
+    struct Gains {
+        kp: f64,
+        #[parameter(default = 1.0)]
+        ki: f64,
+        #[parameter(default = 1.0, range = 0.0..10.0)]
+        kd: f64,
     }
 }
 

@@ -112,4 +112,30 @@ mod extern_context_of_a_longer_lifetime {
     }
 }
 
+mod external_clocks {
+    static OTHER: u32 = 0;
+
+    #[punctual::app]
+    mod app {
+        use punctual::prelude::*;
+
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local {})
+        }
+
+        #[task(period = 1.millis(), clock = CLOCK)]
+        fn unknown_clock(_: unknown_clock::Context) {}
+
+        #[task(period = 1.millis(), clock = super::OTHER)]
+        fn clock_of_wrong_type(_: clock_of_wrong_type::Context) {}
+    }
+}
+
 fn main() {}

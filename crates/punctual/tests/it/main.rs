@@ -15,7 +15,6 @@ mod process;
 mod tracefs;
 
 mod asynch;
-mod biased_word;
 mod blocked;
 mod faults;
 mod features;

@@ -106,7 +106,7 @@
 //! *Progress.* No thread ever waits for another. A sequence may be aborted repeatedly, for example
 //! by a debugger that steps through it; after [`ATTEMPTS`] the thread enters like any other.
 //!
-//! `tests/it/biased_word` explores a model of all this with store buffers, preemption and migration
+//! `tests/biased_word` explores a model of all this with store buffers, preemption and migration
 //! at every instruction, and finds a lost change as soon as one of these conditions is dropped.
 //!
 //! # Real-time safety

@@ -1,27 +1,12 @@
-//! Models of the partition's word that its CPU changes without locked instructions
-//! (`process/port/linux/word`), and of the spare slot of a task, explored exhaustively.
-//!
-//! Threads change one word, each its own part of it. A step is one instruction of a thread, or an
-//! action of the hardware or the kernel that is possible at any time: drain a store buffer, preempt
-//! a thread, switch to another one from any CPU, or execute a barrier. All orders of all steps are
-//! explored. In every state, a change has to be based on the word after the previous change, and so
-//! has the test that permits it; a thread that looks for work after its change has to see all
-//! changes before it; and at the end, the word has to contain all changes. Each of the conditions
-//! that the proof in `process/port/linux/word` uses is then dropped, and the model has to find a
-//! violation.
-
-mod dropped;
-mod explore;
-mod hardware;
-mod machine;
-mod spare;
+//! Loads, and the conditions that each exploration has to need.
 
 use std::fmt::Debug;
+use std::thread;
 
-use dropped::Dropped;
-use explore::{Explored, Verdict, explore};
-use machine::{Machine, Role};
-use spare::Spare;
+use crate::dropped::Dropped;
+use crate::explore::{Explored, Verdict, explore};
+use crate::machine::{Machine, Role};
+use crate::spare::{self, Spare};
 
 use Role::{Anywhere, Elsewhere, Home};
 
@@ -37,8 +22,12 @@ const LOADS: [&[(Role, u8)]; 4] = [
 #[test]
 fn no_change_is_lost() {
     let mut states = 0;
-    for load in LOADS {
-        let (explored, seen) = match explore(Machine::new(None, load)) {
+    let verdicts = thread::scope(|scope| {
+        let running = LOADS.map(|load| scope.spawn(move || explore(Machine::new(None, load))));
+        running.map(|running| running.join().expect("an exploration does not panic"))
+    });
+    for (load, verdict) in LOADS.into_iter().zip(verdicts) {
+        let (explored, seen) = match verdict {
             Verdict::Sound { explored, seen } => (explored, seen),
             Verdict::Wrong { what, trace } => panic!("{load:?}: {what}\n{trace}"),
         };

@@ -12,9 +12,13 @@ pub(crate) struct Part {
 }
 
 /// A check fails if a tool is missing, instead of passing without a result. Programs are killed at
-/// more moments than in a merge.
-pub(super) const ENVIRONMENT: [(&str, &str); 3] =
-    [("PUNCTUAL_TOOLS", "required"), ("PUNCTUAL_KILLS", "200"), ("CARGO_NET_RETRY", "10")];
+/// more moments than in a merge, and tests try more random inputs.
+pub(super) const ENVIRONMENT: [(&str, &str); 4] = [
+    ("PUNCTUAL_TOOLS", "required"),
+    ("PUNCTUAL_KILLS", "200"),
+    ("PUNCTUAL_REPEATS", "20"),
+    ("CARGO_NET_RETRY", "10"),
+];
 
 /// Fast parts come first, so that a defect shows early.
 pub(super) const PARTS: &[Part] = &[

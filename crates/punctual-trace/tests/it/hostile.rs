@@ -16,11 +16,12 @@ mod entry;
 use crate::small_ctf;
 use crate::small_perf;
 
+use crate::random::inputs;
 use crate::recording::Place;
 
 /// Mutations per reader: the same ones on every machine, so that a failure repeats. `cargo xtask
 /// fuzz traces` searches further, guided by coverage.
-const MUTATIONS: u32 = 3_000;
+const MUTATIONS: u64 = 1_000;
 
 struct Random(u64);
 
@@ -71,11 +72,11 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
 }
 
 fn attack(name: &str, seed: u64) {
-    let inputs = corpus(name);
-    inputs.iter().for_each(|input| entry::run(name, input));
+    let corpus = corpus(name);
+    corpus.iter().for_each(|input| entry::run(name, input));
     let mut random = Random(seed);
-    for _ in 0..MUTATIONS {
-        let input = &inputs[random.below(inputs.len())];
+    for _ in 0..inputs(MUTATIONS) {
+        let input = &corpus[random.below(corpus.len())];
         entry::run(name, &random.mutate(input));
     }
 }

@@ -6,12 +6,13 @@ use crate::model;
 use std::collections::BTreeMap;
 
 use crate::model::{HandlerTruth, Machine, Random, Style, Truth};
+use crate::random::inputs;
 use punctual_trace::event::{Event, Kind};
 use punctual_trace::jobs::{Actor, Bounds, Cause, Config, Decomposer, HolderState, Job};
 
-/// Number of schedules. `SEEDS=100000` for a long search.
+/// Returns the number of schedules.
 fn seeds() -> u64 {
-    std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(400)
+    inputs(100)
 }
 
 fn style(random: &mut Random) -> Style {
@@ -104,7 +105,7 @@ fn decomposes_every_job_like_model() {
         }
     }
     assert!(
-        jobs > 10_000 && waits > 2_000 && nested > 100,
+        jobs > 25 * seeds() && waits > 5 * seeds() as usize && nested > seeds() as usize / 4,
         "{jobs} jobs, {waits} waits, {nested} nested shares"
     );
 }
@@ -135,7 +136,7 @@ fn decomposes_handlers_as_jobs() {
             count += 1;
         }
     }
-    assert!(count > 10_000, "{count}");
+    assert!(count > 25 * seeds(), "{count}");
 }
 
 /// In the model no entry or exit takes more than three ticks. With this assumption, the bounds are
@@ -182,7 +183,7 @@ fn keeps_complete_jobs_correct_despite_losses() {
             complete += 1;
         }
     }
-    assert!(complete > 5_000 && flawed > 100, "{complete} complete, {flawed} flawed");
+    assert!(complete > 12 * seeds() && flawed > seeds() / 4, "{complete} complete, {flawed} flawed");
 }
 
 /// Removes intervals from one CPU's events at a time, each reported when its first event is missed.

@@ -30,3 +30,10 @@ impl Random {
         self.next().is_multiple_of(n)
     }
 }
+
+/// Returns the number of random inputs of a test: `few`, or the multiple that `PUNCTUAL_REPEATS`
+/// states. `cargo xtask nightly` sets it.
+pub fn inputs(few: u64) -> u64 {
+    let times = std::env::var("PUNCTUAL_REPEATS");
+    few * times.map_or(1, |times| times.parse().expect("PUNCTUAL_REPEATS is a number"))
+}

@@ -116,8 +116,8 @@ impl Machine {
         }
         if self.rt_throttling != "off" && !self.rt_throttling.is_empty() {
             notes.push(format!(
-                "Real-time threads may use {} (kernel.sched_rt_runtime_us); from Linux 6.12 on ordinary threads get \
-                 their share in any case (fair server).",
+                "Real-time threads may use {} (kernel.sched_rt_runtime_us); from Linux 6.12 on, the fair server \
+                 gives ordinary threads their share regardless.",
                 self.rt_throttling
             ));
         }

@@ -9,12 +9,12 @@ mod curves;
 use std::fmt::Write as _;
 
 use punctual_report::escape::{Code, Escaped, NoBreak};
-use punctual_report::format::{format_count, format_nanos};
+use punctual_report::format::{format_count, format_nanos, format_part};
 use punctual_report::page::{Figure, Frame, Page, legend, note};
 
 use crate::compare::Comparison;
 use crate::grouping::{Footnotes, groups};
-use crate::model::{Row, Run, Suite, Verdict};
+use crate::model::{Answer, Row, Run, Suite, Verdict};
 use crate::tables::{self, Figures, quantity_text};
 
 const STYLE: &str = include_str!("style.css");
@@ -66,7 +66,30 @@ fn finding(run: &Run, comparison: Option<&Comparison>) -> String {
     if let Some((row, max)) = longest(run.rows().filter(|row| is_latency(row))) {
         parts.push(format!("the longest latency of a task is {} ({})", format_nanos(max), row.operation));
     }
+    parts.extend(run.suites.iter().filter_map(|suite| shortest_period(&suite.answers)));
+    let peers = run.suites.iter().map(|suite| tables::faster_peers(&groups(suite)));
+    let (faster, compared) =
+        peers.fold((0, 0), |(faster, all), (more, groups)| (faster + more.len(), all + groups));
+    if compared > 0 {
+        parts.push(format!("a peer has the lower median in {faster} of {compared} groups"));
+    }
     parts.join("; ")
+}
+
+/// Returns the shortest period without a late release in any condition.
+fn shortest_period(answers: &[Answer]) -> Option<String> {
+    let holds = |period| answers.iter().all(|it| it.period_ns != period || it.miss_rate_bound.is_some());
+    let shortest = answers.iter().map(|answer| answer.period_ns).filter(|&period| holds(period)).min();
+    match shortest {
+        Some(period) => {
+            Some(format!("the shortest period without a late release is {}", format_part(period)))
+        }
+        None if answers.iter().any(|answer| answer.misses > 0) => {
+            Some("releases are late at every judged period".to_owned())
+        }
+        None if answers.is_empty() => None,
+        None => Some("no period was judged".to_owned()),
+    }
 }
 
 /// True for rows of Punctual that depend on time or events, and not on a requested time.
@@ -205,6 +228,7 @@ fn details(row: &Row, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use crate::compare::Comparison;
+    use crate::model::Answer;
     use crate::sample::{row, run};
 
     #[test]
@@ -239,6 +263,29 @@ mod tests {
         for outside in ["http:", "https:", "src=", "url(", "@import"] {
             assert!(!page.contains(outside), "{outside}");
         }
+    }
+
+    #[test]
+    fn finding_names_shortest_period_and_counts_faster_peers() {
+        let mut run = run(vec![row("a/x", "Punctual", 1_000), row("a/y", "POSIX", 700)]);
+        run.suites[0].checks.clear();
+        let answer = |period_ns, misses: u64| Answer {
+            period_ns,
+            misses,
+            miss_rate_bound: (misses == 0).then_some(0.003),
+            ..Answer::default()
+        };
+        let finding = |answers: &[Answer]| {
+            let mut run = run.clone();
+            run.suites[0].answers = answers.to_vec();
+            super::finding(&run, None)
+        };
+        let all = [answer(10_000_000, 0), answer(1_000_000, 0), answer(100_000, 0), answer(100_000, 5)];
+        let expected = "the shortest period without a late release is 1 000 µs; \
+                        a peer has the lower median in 1 of 1 groups";
+        assert!(finding(&all).ends_with(expected), "{}", finding(&all));
+        assert!(finding(&all[3..]).contains("; releases are late at every judged period; "));
+        assert!(finding(&[Answer::default()]).contains("; no period was judged; "));
     }
 
     #[test]

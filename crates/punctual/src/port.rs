@@ -26,8 +26,20 @@ impl fmt::Display for Nanos {
         } else if tenths < 1_000 {
             write!(f, "{}.{} {unit}", tenths / 10, tenths % 10)
         } else {
-            write!(f, "{} {unit}", in_units_of(scale))
+            write!(f, "{} {unit}", Count(in_units_of(scale)))
         }
+    }
+}
+
+/// A count; groups thousands.
+pub(crate) struct Count(pub(crate) u64);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 < 1_000 {
+            return write!(f, "{}", self.0);
+        }
+        write!(f, "{} {:03}", Count(self.0 / 1_000), self.0 % 1_000)
     }
 }
 
@@ -63,10 +75,18 @@ mod tests {
             (999_499, "999 µs"),
             (999_500, "1.00 ms"),
             (2_500_000_000, "2.50 s"),
-            (u64::MAX, "18446744073 s"),
+            (u64::MAX, "18 446 744 073 s"),
         ];
         for (ns, text) in cases {
             assert_eq!(Nanos(ns).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn groups_thousands() {
+        let cases = [(0, "0"), (999, "999"), (57_667, "57 667"), (1_002_003, "1 002 003")];
+        for (count, text) in cases {
+            assert_eq!(Count(count).to_string(), text);
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use crate::port::Nanos;
 pub use crate::port::linux::settings::ThreadSettings;
+use crate::port::{Count, Nanos};
 use crate::report::display::counted;
 use crate::report::table::{self, Column};
 use crate::report::{Report, TaskReport};
@@ -79,9 +79,12 @@ impl ClockReport {
                 write!(f, "{task}: in hold-over, because readings of {clock} are missing")?
             }
         }
-        self.drift_ppb.iter().try_for_each(|drift| write!(f, "; drift {drift:+} ppb"))?;
+        if let Some(drift) = self.drift_ppb {
+            let sign = if drift < 0 { '−' } else { '+' };
+            write!(f, "; drift {sign}{} ppb", Count(drift.unsigned_abs()))?;
+        }
         match self.phase_ns {
-            Some(phase) if phase < 0 => write!(f, "; phase error -{}", Nanos(phase.unsigned_abs()))?,
+            Some(phase) if phase < 0 => write!(f, "; phase error −{}", Nanos(phase.unsigned_abs()))?,
             Some(phase) => write!(f, "; phase error {}", Nanos(phase.unsigned_abs()))?,
             None => write!(f, "; phase error unknown")?,
         }
@@ -179,7 +182,7 @@ impl fmt::Display for Settings {
 /// Prints a size in KiB, rounded up.
 fn kib(to: &mut dyn fmt::Write, bytes: Option<usize>) -> fmt::Result {
     match bytes {
-        Some(bytes) => write!(to, "{} KiB", bytes.div_ceil(1024)),
+        Some(bytes) => write!(to, "{} KiB", Count(bytes.div_ceil(1024) as u64)),
         None => to.write_str("unknown"),
     }
 }

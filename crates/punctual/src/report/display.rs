@@ -5,7 +5,7 @@ use core::fmt::{self, Write};
 use super::task::{COLUMNS, UNKNOWN, any_timed};
 use super::{Report, TaskReport, table};
 use crate::model::OnEarly;
-use crate::port::Nanos;
+use crate::port::{Count, Nanos};
 
 /// True if the app is a Linux process, whose clock and tools the text names.
 pub(super) const IS_PROCESS: bool = cfg!(feature = "std");
@@ -53,7 +53,8 @@ impl fmt::Display for Report {
                 f,
                 "{} of the jobs of {} found no data, because its event source is at its end; \
                  replace the source, or declare `on_idle_source = once` or `stop`",
-                task.idle_releases, task.name
+                Count(task.idle_releases),
+                task.name
             )?;
         }
         self.tasks.iter().try_for_each(|task| super::explain_clock(f, task))?;
@@ -72,7 +73,7 @@ impl fmt::Display for Report {
 
 /// "1 job", "2 jobs".
 pub(crate) fn counted(count: u64, noun: &'static str) -> impl fmt::Display {
-    fmt::from_fn(move |f| write!(f, "{count} {noun}{}", if count == 1 { "" } else { "s" }))
+    fmt::from_fn(move |f| write!(f, "{} {noun}{}", Count(count), if count == 1 { "" } else { "s" }))
 }
 
 /// Prints a line on the early releases of a task.
@@ -97,7 +98,7 @@ fn is_late_by_others(task: &TaskReport) -> bool {
 fn explain_misses(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result {
     let Some(deadline) = task.deadline.filter(|_| task.misses > 0) else { return Ok(()) };
     let deadline = deadline.as_ticks();
-    let (name, misses, jobs) = (task.name, task.misses, counted(task.jobs, "job"));
+    let (name, misses, jobs) = (task.name, Count(task.misses), counted(task.jobs, "job"));
     write!(f, "{name}: {misses} of {jobs} missed the deadline of {}", Nanos(deadline))?;
     let suspends = task.suspended > 0;
     if task.jitter.max > deadline {

@@ -11,7 +11,7 @@ use super::Summary;
 use super::display::IS_PROCESS;
 use super::table::Column;
 use crate::model::OnEarly;
-use crate::port::Nanos;
+use crate::port::{Count, Nanos};
 
 /// Measurements of a task.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -99,7 +99,7 @@ pub(super) const COLUMNS: [Column<TaskReport>; 15] = [
     Column::new("partition", |task: &TaskReport, to| to.write_str(task.partition.unwrap_or_default()))
         .shown_if(any_placed),
     Column::new("level", |task: &TaskReport, to| write!(to, "{}", task.level)),
-    Column::new("jobs", |task: &TaskReport, to| known(task, to, task.jobs)),
+    Column::new("jobs", |task: &TaskReport, to| known(task, to, Count(task.jobs))),
     Column::new("J max", |task: &TaskReport, to| longest(task, to, task.jitter.max)).shown_if(any_timed),
     Column::new("p99.9", |task: &TaskReport, to| quantile(task, to, task.jitter.p999)).shown_if(any_timed),
     Column::new("p50", |task: &TaskReport, to| quantile(task, to, task.jitter.p50)).shown_if(any_timed),
@@ -107,9 +107,10 @@ pub(super) const COLUMNS: [Column<TaskReport>; 15] = [
     Column::new("p99.9", |task: &TaskReport, to| quantile(task, to, task.response.p999)).shown_if(any_timed),
     Column::new("p50", |task: &TaskReport, to| quantile(task, to, task.response.p50)).shown_if(any_timed),
     Column::new("C max", |task: &TaskReport, to| longest(task, to, task.execution.max)).shown_if(any_timed),
-    Column::new("overruns", |task: &TaskReport, to| write!(to, "{}", task.overruns)),
-    Column::new("misses", |task: &TaskReport, to| known(task, to, task.misses)),
-    Column::new("suspended", |task: &TaskReport, to| known(task, to, task.suspended)).shown_if(any_suspended),
+    Column::new("overruns", |task: &TaskReport, to| write!(to, "{}", Count(task.overruns))),
+    Column::new("misses", |task: &TaskReport, to| known(task, to, Count(task.misses))),
+    Column::new("suspended", |task: &TaskReport, to| known(task, to, Count(task.suspended)))
+        .shown_if(any_suspended),
     Column::new("max", |task: &TaskReport, to| known(task, to, Nanos(task.suspension_max)))
         .shown_if(any_suspended),
 ];

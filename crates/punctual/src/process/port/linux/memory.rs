@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use punctual_process::limits::{Resource, soft_limit};
 
 use super::valgrind;
+use crate::port::Count;
 
 /// The number of runs that keep memory locked. The lock itself belongs to the process.
 static USERS: Mutex<Users> = Mutex::new(Users { count: 0, locked_before: false });
@@ -40,7 +41,7 @@ impl Locked {
                 missing: Some(format!(
                     "memory is not locked: RLIMIT_MEMLOCK is {} KiB; run as root, grant CAP_IPC_LOCK, or raise the \
                      limit of this shell by `sudo prlimit --pid $$ --memlock=unlimited`",
-                    limit / 1024
+                    Count(limit / 1024)
                 )),
             };
         }

@@ -100,6 +100,28 @@ impl Halves {
     }
 }
 
+/// Returns `true` if the number is 0.
+// On x86-64 in memory: the compiler would load an atomic into a register first.
+#[inline(always)]
+pub(crate) fn is_zero(number: &AtomicU32) -> bool {
+    // SAFETY: an atomic is loaded as a whole. The stack is not used.
+    #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+    unsafe {
+        core::arch::asm!(
+            "cmp dword ptr [{number}], 0",
+            "jne {other}",
+            number = in(reg) number,
+            other = label { return false },
+            options(nostack, readonly),
+        );
+        true
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
+    {
+        number.load(Ordering::Relaxed) == 0
+    }
+}
+
 /// One iteration of a spinning wait.
 #[inline(always)]
 pub fn relax() {

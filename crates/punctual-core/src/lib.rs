@@ -102,7 +102,7 @@ pub use time::{Duration, Instant, IntoDuration, ShortNames, Units, from_std};
 pub use timer::Node;
 pub use wait_slot::{Standing, Wait, WaitSlot};
 pub use word::{MAX_LEVEL, Word};
-pub use word_cell::{ConstLevel, Masks, WordCell};
+pub use word_cell::{Clearing, ConstLevel, Masks, Setting, WordCell};
 pub use worker::Worker;
 
 /// The atomics this crate uses, so that ports and models use the same types.

@@ -115,9 +115,7 @@ impl Quantity {
     /// As for [`record`](Self::record).
     #[inline(always)]
     unsafe fn add(&self, value: u64) {
-        let (sum, overflows) = self.sum.load(Relaxed).overflowing_add(value);
-        self.sum.store(sum, Relaxed);
-        if overflows {
+        if add_overflows(&self.sum, value) {
             // For an instant a reader may see the sum that has overflowed.
             core::hint::cold_path();
             self.sum.store(u64::MAX, Relaxed);
@@ -146,6 +144,31 @@ impl From<&Quantity> for Values {
     fn from(quantity: &Quantity) -> Self {
         let Quantity { last, max, sum } = quantity;
         Self { last: last.load(Relaxed), max: max.load(Relaxed), sum: sum.load(Relaxed) }
+    }
+}
+
+/// Adds to a sum that no other thread writes; returns `true` if it overflows.
+// On x86-64 in memory: the compiler would load and store an atomic separately.
+#[inline(always)]
+fn add_overflows(sum: &AtomicU64, value: u64) -> bool {
+    // SAFETY: an atomic is loaded and stored as a whole. The stack is not used.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    unsafe {
+        core::arch::asm!(
+            "add qword ptr [{sum}], {value}",
+            "jc {overflows}",
+            sum = in(reg) sum,
+            value = in(reg) value,
+            overflows = label { return true },
+            options(nostack),
+        );
+        false
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    {
+        let (total, overflows) = sum.load(Relaxed).overflowing_add(value);
+        sum.store(total, Relaxed);
+        overflows
     }
 }
 
@@ -220,7 +243,34 @@ impl TaskFigures {
         self.undisturbed.last.store(response.saturating_add(1), Relaxed);
         // SAFETY: by this function's contract.
         unsafe { self.undisturbed.add(response) };
-        self.undisturbed_times.record(bucket_of(response));
+        self.record_undisturbed_time(bucket_of(response));
+    }
+
+    /// Counts a job in a bucket of [`undisturbed_times`](Self::undisturbed_times).
+    #[inline(always)]
+    fn record_undisturbed_time(&self, bucket: usize) {
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        self.undisturbed_times.record(bucket);
+        // As in `add_overflows`, with the address in one operand.
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            let count = &self.undisturbed_times.0[bucket];
+            // SAFETY: as in `add_overflows`, and this is the address of that count.
+            unsafe {
+                core::arch::asm!(
+                    "inc dword ptr [{figures} + {bucket} * 4 + {times}]",
+                    "jz {overflows}",
+                    figures = in(reg) self,
+                    bucket = in(reg) bucket,
+                    times = const offset_of!(TaskFigures, undisturbed_times),
+                    overflows = label {
+                        // As in `Quantity::add`.
+                        count.store(u32::MAX, Relaxed);
+                    },
+                    options(nostack),
+                );
+            }
+        }
     }
 
     /// Adds J, R and C of another job.

@@ -270,8 +270,9 @@ impl<P: Port> Partition<P> {
     /// [`preempt`](Self::preempt) at a constant level, in fewer instructions.
     ///
     /// May return `None` although `preempt` would not, so the caller tries that next: if this
-    /// thread polls, if it is the level's worker, or if [`WordCell::set_unless`] fails without
-    /// need. [`finish_at`](Preemption::finish_at) ends the preemption.
+    /// thread polls, if it is the level's worker, or if [`WordCell::set_unless`] refuses without
+    /// need, for example because jobs require [further checks](WordCell::CHECKS_JOBS).
+    /// [`finish_at`](Preemption::finish_at) ends the preemption.
     ///
     /// # Safety
     /// As for [`preempt`](Self::preempt), and `level` has the number of `L`. Unless the word needs
@@ -300,6 +301,16 @@ impl<P: Port> Partition<P> {
         outer: u8,
     ) -> Preemption<P> {
         Preemption { running: Running { partition: self, me, level: level.number(), outer }, level }
+    }
+
+    /// Returns the preemption that could not be [finished](Preemption::finish_at).
+    ///
+    /// # Safety
+    /// The preemption belonged to this thread and `level`, and is taken back once.
+    #[cold]
+    pub unsafe fn reenter(&'static self, me: CurrentWorker, level: &'static Level) -> Preemption<P> {
+        me.set_held(me.held() | bit(level.number()));
+        Preemption::enter(self, me, level)
     }
 
     /// Runs `job`, which returns its end, as a [`preempt`](Self::preempt)ion.

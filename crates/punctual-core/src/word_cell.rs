@@ -21,12 +21,49 @@ pub trait Masks {
     /// Bits that require further work if one of them is set after the level was vacated. All bits
     /// from some position on; `BIT` is not among them.
     const WORK: u64;
+    /// `true` for the masks of a job, see [`WordCell::CHECKS_JOBS`].
+    const IS_JOB: bool = false;
+    /// See [`ConstLevel::IS_PLAIN_FIRST`].
+    const IS_PLAIN_FIRST: bool = false;
+}
+
+/// Result of [`WordCell::set_unless`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setting {
+    /// The bit has been set.
+    Set,
+    /// The bit has been set for a job that requires further checks.
+    Flagged,
+    /// The bit has not been set.
+    Refused,
+}
+
+/// Result of [`WordCell::clear`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clearing {
+    /// The bit has been cleared, and no bit of [`WORK`](Masks::WORK) is set.
+    Idle,
+    /// The bit has been cleared, and a bit of [`WORK`](Masks::WORK) is set.
+    Work,
+    /// The bit is still set.
+    Refused,
+}
+
+impl Clearing {
+    /// Returns the result for a word after the bit was cleared.
+    #[inline(always)]
+    pub fn of<M: Masks>(word: u64) -> Self {
+        if word & M::WORK == 0 { Self::Idle } else { Self::Work }
+    }
 }
 
 /// A level that is a constant.
 pub trait ConstLevel {
     /// The level's number.
     const NUMBER: u8;
+    /// `true` if a cell with more than one way to change the word first tries that of an atomic, at
+    /// the expense of the others.
+    const IS_PLAIN_FIRST: bool = false;
 }
 
 /// The masks of a job that runs as a call.
@@ -38,6 +75,8 @@ impl<L: ConstLevel> Masks for Start<L> {
     const BLOCKERS: u64 = Word::occupied_above(L::NUMBER - 1) | Word::ready_bit(L::NUMBER);
     // The level that remains occupied is not a constant.
     const WORK: u64 = Word::work_above(0);
+    const IS_JOB: bool = true;
+    const IS_PLAIN_FIRST: bool = L::IS_PLAIN_FIRST;
 }
 
 /// A value by which a thread identifies itself to a [cell](WordCell::token), kept in the record of
@@ -92,6 +131,15 @@ pub unsafe trait WordCell: Debug + Sync {
     /// The [token](Self::token) of a thread: `()` if the cell needs none.
     type Token: Token;
 
+    /// `true` if the port can flag the cell, so that jobs start and end with further checks.
+    ///
+    /// Such a cell tests the flag in [`set_unless`](Self::set_unless) and [`clear`](Self::clear)
+    /// with the [masks of a job](Masks::IS_JOB), and in [`take_own`](Self::take_own): these fail,
+    /// or return [`Setting::Flagged`], after the calling thread has set the flag, or if another
+    /// thread has set the flag and then changed the word, and this operation finds that change. So
+    /// the port need not test flags of its own around these operations.
+    const CHECKS_JOBS: bool = false;
+
     /// Records `occupied` as the levels that the one thread occupies, for
     /// [`OneThread`](crate::OneThread).
     ///
@@ -138,8 +186,8 @@ pub unsafe trait WordCell: Debug + Sync {
     /// The token is constant until the cell is reset, so the thread may store it.
     fn token(&self) -> Self::Token;
 
-    /// Sets `BIT` unless a bit of `BLOCKERS` is set, with acquire ordering. Returns `true` if
-    /// it has set `BIT`; may fail although no bit of `BLOCKERS` is set.
+    /// Sets `BIT` unless a bit of `BLOCKERS` is set, with acquire ordering; may refuse although no
+    /// bit of `BLOCKERS` is set.
     ///
     /// Only threads of the partition call this and [`clear`](Self::clear), so that a port can clean
     /// up after them when they leave.
@@ -147,22 +195,26 @@ pub unsafe trait WordCell: Debug + Sync {
     /// # Safety
     /// The [`token`](Self::token) is that of the calling thread.
     #[inline(always)]
-    unsafe fn set_unless<M: Masks>(&self, token: Self::Token) -> bool {
+    unsafe fn set_unless<M: Masks>(&self, token: Self::Token) -> Setting {
         let _ = token;
         let word = self.load(Ordering::Relaxed);
         let blocked = word & M::BLOCKERS != 0;
-        !blocked && self.swap(word, word | u64::from(M::BIT), Ordering::Acquire).is_ok()
+        if !blocked && self.swap(word, word | u64::from(M::BIT), Ordering::Acquire).is_ok() {
+            Setting::Set
+        } else {
+            Setting::Refused
+        }
     }
 
-    /// Clears `BIT`, with release ordering. Returns whether a bit of `WORK` is set in the resulting
-    /// word, or in a later word that other threads have made of it.
+    /// Clears `BIT`, with release ordering, and looks for a bit of `WORK` in the resulting word, or
+    /// in a later word that other threads have made of it; may refuse.
     ///
     /// # Safety
     /// As for [`set_unless`](Self::set_unless).
     #[inline(always)]
-    unsafe fn clear<M: Masks>(&self, token: Self::Token) -> bool {
+    unsafe fn clear<M: Masks>(&self, token: Self::Token) -> Clearing {
         let _ = token;
-        self.fetch_and(!u64::from(M::BIT), Ordering::Release) & M::WORK != 0
+        Clearing::of::<M>(self.fetch_and(!u64::from(M::BIT), Ordering::Release))
     }
 
     /// Replaces `from` in `number` with 0, on a thread of the partition. Returns whether it has;
@@ -236,13 +288,13 @@ unsafe impl WordCell for AtomicU64 {
     fn token(&self) {}
 
     #[inline(always)]
-    unsafe fn clear<M: Masks>(&self, (): ()) -> bool {
+    unsafe fn clear<M: Masks>(&self, (): ()) -> Clearing {
         let before = self.fetch_and(!u64::from(M::BIT), Ordering::Release);
         // A locked AND of x86-64 does not return the word, and a compare-and-swap loop costs more
         // than another load. The models use the load, which shows later words, too.
         let word =
             if cfg!(any(loom, target_arch = "x86_64")) { self.load(Ordering::Relaxed) } else { before };
-        word & M::WORK != 0
+        Clearing::of::<M>(word)
     }
 
     #[inline(always)]

@@ -15,7 +15,7 @@
 use crate::atomic::{AtomicBool, AtomicIsize, AtomicU8, AtomicU32, AtomicU64, Ordering, const_new};
 use crate::level::Level;
 use crate::word::{Word, bit, highest};
-use crate::word_cell::{ConstLevel, Token};
+use crate::word_cell::{ConstLevel, Masks, Start, Token};
 
 /// Spawns on the thread are queued.
 pub(crate) const NEVER: u8 = 0;
@@ -164,7 +164,25 @@ impl Worker {
     /// it does not poll, and its base is below that of the level's worker.
     #[inline(always)]
     pub(crate) fn may_call_at<L: ConstLevel>(&self) -> bool {
-        self.callable.load(Ordering::Relaxed) & bit(L::NUMBER) != 0
+        // In memory, as in `atomic::is_zero`.
+        // SAFETY: an atomic is loaded as a whole. The stack is not used.
+        #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+        unsafe {
+            core::arch::asm!(
+                "test dword ptr [{worker} + {callable}], {bit}",
+                "jz {other}",
+                worker = in(reg) self,
+                callable = const core::mem::offset_of!(Self, callable),
+                bit = const Start::<L>::BIT,
+                other = label { return false },
+                options(nostack, readonly),
+            );
+            true
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
+        {
+            self.callable.load(Ordering::Relaxed) & Start::<L>::BIT != 0
+        }
     }
 
     /// Returns `true` if this thread is the only one of its partition that runs jobs.

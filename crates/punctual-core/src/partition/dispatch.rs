@@ -150,7 +150,8 @@ pub trait Dispatch: Debug + Sync + Sized {
 
     /// [`Preemption::finish_at`].
     #[inline(always)]
-    fn finish_at<P: PortOf<Self>, L: ConstLevel>(preemption: Preemption<P>, end: Stamp) {
+    fn finish_at<P: PortOf<Self>, L: ConstLevel>(preemption: Preemption<P>, end: Stamp) -> bool {
         preemption.finish(end);
+        true
     }
 }

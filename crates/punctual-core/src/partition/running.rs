@@ -87,8 +87,12 @@ impl<P: Port> Preemption<P> {
 
     /// [`finish`](Self::finish) of a preemption by [`preempt_at`](Partition::preempt_at) of the
     /// same level.
+    ///
+    /// Returns `false` if the cell of the word [refuses](crate::WordCell::CHECKS_JOBS): then the
+    /// level is still occupied, and the caller [takes the preemption back](Partition::reenter).
     #[inline(always)]
-    pub fn finish_at<L: ConstLevel>(self, end: Stamp) {
-        VariantOf::<P>::finish_at::<P, L>(self, end);
+    #[must_use]
+    pub fn finish_at<L: ConstLevel>(self, end: Stamp) -> bool {
+        VariantOf::<P>::finish_at::<P, L>(self, end)
     }
 }

@@ -222,8 +222,8 @@ impl Dispatch for SharedWord {
     }
 
     #[inline(always)]
-    fn finish_at<P: PortOf<Self>, L: ConstLevel>(preemption: Preemption<P>, end: Stamp) {
-        preemption.finish_masked::<L>(end);
+    fn finish_at<P: PortOf<Self>, L: ConstLevel>(preemption: Preemption<P>, end: Stamp) -> bool {
+        preemption.finish_masked::<L>(end)
     }
 }
 

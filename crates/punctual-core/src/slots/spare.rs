@@ -20,7 +20,7 @@
 //!   two free bits: a task whose slots are all in use has no spare to be withdrawn.
 
 use super::{Arguments, Slots};
-use crate::atomic::Ordering;
+use crate::atomic::{Ordering, is_zero};
 use crate::current::CurrentWorker;
 use crate::word_cell::WordCell;
 
@@ -38,7 +38,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
         if args.link == 0 {
             return;
         }
-        if N > 1 && self.spare.load(Ordering::Relaxed) == 0 {
+        if N > 1 && is_zero(&self.spare) {
             // Not an exchange: a thread that withdraws in between leaves `WITHHELD`, which may be
             // lost. Release: the next owner writes the slot after this one has read it.
             self.spare.store(args.link as u32, Ordering::Release);

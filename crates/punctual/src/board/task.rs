@@ -81,6 +81,7 @@ impl<B: Bound> BoundTask<B> {
                         Arguments::none(),
                         Release::AtStart,
                         PackedStamp::UNKNOWN,
+                        false,
                     )
                 },
             };

@@ -132,4 +132,28 @@ impl PartitionState {
     pub(crate) fn executed(&self) -> u64 {
         self.executed.load(Ordering::Relaxed)
     }
+
+    /// Returns whether [`executed`](Self::executed) is `time`.
+    // On x86-64 in memory: the compiler would load an atomic into a register first.
+    #[inline(always)]
+    pub(crate) fn has_executed(&self, time: u64) -> bool {
+        // SAFETY: an atomic is loaded as a whole. The stack is not used.
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        unsafe {
+            core::arch::asm!(
+                "cmp qword ptr [{partition} + {executed}], {time}",
+                "jne {other}",
+                partition = in(reg) self,
+                executed = const core::mem::offset_of!(Self, executed),
+                time = in(reg) time,
+                other = label { return false },
+                options(nostack, readonly),
+            );
+            true
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        {
+            self.executed() == time
+        }
+    }
 }

@@ -15,6 +15,9 @@ pub(crate) trait Platform {
 
     /// True if queued jobs may have to be dropped, marked or watched.
     const CHECKS_QUEUED_JOBS: bool;
+    /// True if the cell of a partition's word fails where jobs are
+    /// [instrumented](Self::is_instrumented), see [`punctual_core::WordCell::CHECKS_JOBS`].
+    const WORD_CHECKS_JOBS: bool;
     /// The longest duration in ns within which no job can have suspended itself.
     const MAX_UNSUSPENDED: u64;
     /// True if a thread can lend its priority to another.
@@ -70,8 +73,13 @@ pub(crate) trait Platform {
     /// Returns whether queued jobs are dropped because one has panicked.
     fn aborts(runtime: &'static Runtime) -> bool;
 
-    /// Runs the user's function of the task `name`, whose panic stops the app.
-    fn call(runtime: &'static Runtime, name: &'static str, f: impl FnOnce());
+    /// Runs the user's function of the task `name`, whose panic stops the app. Its
+    /// [end is checked](Self::check_end) unless `is_unchecked`.
+    fn call(runtime: &'static Runtime, name: &'static str, is_unchecked: bool, f: impl FnOnce());
+
+    /// Checks the end of a job of the task `name`, if jobs are
+    /// [instrumented](Self::is_instrumented).
+    fn check_end(runtime: &'static Runtime, name: &'static str);
 
     /// Runs user code that is not a job. If it panics, the app stops.
     fn contained<R>(runtime: &'static Runtime, culprit: Culprit, f: impl FnOnce() -> R) -> Option<R>;

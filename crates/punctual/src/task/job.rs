@@ -6,7 +6,7 @@
 
 use core::hint::black_box;
 
-use punctual_core::{Arguments, CurrentWorker, Duration, Instant, PackedStamp, Port, Stamp};
+use punctual_core::{Arguments, CurrentWorker, Duration, Instant, Level, PackedStamp, Port, Stamp};
 
 use crate::cells::{self, Observe};
 use crate::port::Suspensions;
@@ -22,6 +22,12 @@ pub(crate) fn is_instrumented<B: Body>() -> bool {
     Host::is_instrumented(B::runtime(), B::partition())
 }
 
+/// Returns whether a job whose start the word has permitted needs further checks.
+#[inline(always)]
+pub(crate) fn is_started_instrumented<B: Body>() -> bool {
+    !Host::WORD_CHECKS_JOBS && is_instrumented::<B>()
+}
+
 /// Returns whether a spawned job needs its release time if it runs without further checks.
 ///
 /// With them it does, since the job may be marked in the kernel's trace. Jobs are marked during a
@@ -31,7 +37,8 @@ pub(crate) fn needs_release<B: Body>() -> bool {
     measures::<B>() || B::interval().is_some()
 }
 
-/// Runs one job that requires only measurements, as checked by [`is_instrumented`].
+/// Runs one job that requires only measurements, as checked by [`is_instrumented`]. Unless
+/// `is_unchecked`, checks its end; otherwise the caller does.
 ///
 /// # Safety
 /// As for [`Body::call`].
@@ -43,6 +50,7 @@ pub(crate) unsafe fn execute_plain<B: Body>(
     args: Arguments,
     release: Release,
     now: PackedStamp,
+    is_unchecked: bool,
 ) -> Stamp {
     let (runtime, partition) = (B::runtime(), B::partition());
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
@@ -51,7 +59,7 @@ pub(crate) unsafe fn execute_plain<B: Body>(
         if let Some(interval) = counted::<B>() {
             interval.observe(released(runtime, release, || partition.core.port().stamp()));
         }
-        Host::call(runtime, B::NAME, call(release.unmeasured()));
+        Host::call(runtime, B::NAME, is_unchecked, call(release.unmeasured()));
         Host::spend(partition, me, B::EXECUTION);
         // SAFETY: this thread is still at the task's level, by this function's contract, and `call`
         // has returned.
@@ -61,7 +69,7 @@ pub(crate) unsafe fn execute_plain<B: Body>(
     if let Some(interval) = counted::<B>() {
         interval.observe(released(runtime, release, || job.start));
     }
-    Host::call(runtime, B::NAME, call(job.release));
+    Host::call(runtime, B::NAME, is_unchecked, call(job.release));
     Host::spend(partition, me, B::EXECUTION);
     // SAFETY: this thread occupies the task's level, by this function's contract.
     let end = unsafe { job.end(monitor, partition, release) };
@@ -93,7 +101,7 @@ pub(crate) unsafe fn execute<B: Body>(
         return unsafe { execute_any(monitor, me, args, release, now.into()) };
     }
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
-    unsafe { execute_plain::<B>(monitor, me, args, release, now) }
+    unsafe { execute_plain::<B>(monitor, me, args, release, now, false) }
 }
 
 /// Runs one queued job that requires further checks: [`is_instrumented`] covers all of them. Drops
@@ -121,6 +129,33 @@ pub(crate) unsafe fn execute_flagged(
     }
     // SAFETY: this thread runs this job at the task's level, by this function's contract.
     unsafe { execute_any(monitor, me, args, release, now) }
+}
+
+/// Ends a job that ran as a call, if the cell of the word refused to: mostly because the end has to
+/// be checked.
+///
+/// # Safety
+/// The job was one of the task `B`, and its preemption could not be
+/// [finished](punctual_core::Preemption::finish_at).
+#[inline(always)]
+pub(crate) unsafe fn end_slow<B: Body>(me: CurrentWorker, end: Stamp) {
+    #[cold]
+    #[inline(never)]
+    unsafe fn end_slow(
+        partition: &'static PartitionState,
+        level: &'static Level,
+        name: &'static str,
+        me: CurrentWorker,
+        end: PackedStamp,
+    ) {
+        // SAFETY: by the outer function's contract.
+        let preemption = unsafe { partition.core().reenter(me, level) };
+        Host::check_end(partition.runtime, name);
+        preemption.finish(end.into());
+    }
+
+    // SAFETY: by this function's contract.
+    unsafe { end_slow(B::partition(), B::place().0, B::NAME, me, end.into()) };
 }
 
 /// Runs one job of any task, marked, profiled, shown to a supervisor and guarded as requested.
@@ -196,7 +231,7 @@ pub(crate) unsafe fn measured(
         if let Some(interval) = task.counted() {
             interval.observe(released(runtime, release, || port.stamp()));
         }
-        Host::call(runtime, task.name, call(release.unmeasured()));
+        Host::call(runtime, task.name, false, call(release.unmeasured()));
         Host::spend(partition, me, task.execution);
         // SAFETY: this thread is still at the task's level, by this function's contract, and `call`
         // has returned.
@@ -208,7 +243,7 @@ pub(crate) unsafe fn measured(
         interval.observe(job.release);
     }
     observer.begin(job.release);
-    Host::call(runtime, task.name, || observer.call(call(job.release)));
+    Host::call(runtime, task.name, false, || observer.call(call(job.release)));
     Host::spend(partition, me, task.execution);
     observer.stop();
     // SAFETY: by this function's contract this thread occupies the task's level.
@@ -330,7 +365,7 @@ unsafe fn record_late(
         let release = released(partition.runtime, Release::At(release), || start);
         // As in `record_from_release`, except that the job was late.
         let gross = end.as_ticks().wrapping_sub(start.as_ticks());
-        if partition.executed() != executed {
+        if !partition.has_executed(executed) {
             return record_disturbed(monitor, partition, start, executed, end, release);
         }
         if gross > Host::MAX_UNSUSPENDED {
@@ -376,7 +411,7 @@ unsafe fn record_from_release(
     // SAFETY: by this function's contract.
     unsafe {
         // One by one: for a disjunction the compiler computes both conditions.
-        if partition.executed() != executed {
+        if !partition.has_executed(executed) {
             return record_disturbed(monitor, partition, start, executed, end, start);
         }
         if gross > Host::MAX_UNSUSPENDED {

@@ -18,7 +18,9 @@ use crate::state::runtime::{Counters, Registered, TaskInfo};
 use crate::state::{Host, Platform};
 use crate::task::body::{Body, LevelOf, Release, stamp};
 use crate::task::interval::Interval;
-use crate::task::job::{execute_flagged, execute_plain, is_instrumented, needs_release};
+use crate::task::job::{
+    end_slow, execute_flagged, execute_plain, is_instrumented, is_started_instrumented, needs_release,
+};
 use crate::task::monitor::Monitor;
 use crate::task::release::{self, AbortOnUnwind, AnyTask, Caller, Passed, Refusal, Room, spilled};
 use crate::task::spawn_error::{FullTask, SpawnError, TooLate};
@@ -60,7 +62,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             }
             let args = self.slots().arguments(job);
             let release = if needs_release::<B>() { self.slots().released(job) } else { 0 };
-            execute_plain::<B>(&self.monitor, me, args, Release::At(release), now).into()
+            execute_plain::<B>(&self.monitor, me, args, Release::At(release), now, false).into()
         }
     }
 
@@ -176,12 +178,14 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     ) -> Result<(), Refusal> {
         let (core, level) = (partition.core(), B::place().0);
         let mut room = Room::uninit();
+        // The cell of the word checks only who takes a spare.
+        let needs_checks = || if N > 1 { is_started_instrumented::<B>() } else { is_instrumented::<B>() };
         // SAFETY: by this function's contract, in each case. The thread of the first two has joined
         // as `me`, which is its current worker; the level is the partition's, by `new`'s contract,
         // and the node was just handed out.
         unsafe {
             match caller {
-                Caller::SameLevel(me) if !(is_instrumented::<B>() | level.has_inbox()) => {
+                Caller::SameLevel(me) if !(needs_checks() | level.has_inbox()) => {
                     let release = needs_release::<B>().then_some(stamp::<B>);
                     if let Some(node) = self.slots().put_in_spare(args, release, core.word_cell(), me) {
                         core.append_own(level, node);
@@ -208,13 +212,15 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         // SAFETY: by this function's contract; the level is the partition's, by `new`'s contract,
         // and the node was just handed out.
         unsafe {
-            let Some(node) = self.slots().put_here(args, release) else {
-                // There may be a spare that this thread could not take at once.
-                return self.any().release_slow(Caller::SameLevel(me), args.cast());
-            };
-            B::partition().core().append_own(B::place().0, node);
+            if !is_instrumented::<B>()
+                && let Some(node) = self.slots().put_here(args, release)
+            {
+                B::partition().core().append_own(B::place().0, node);
+                return Ok(());
+            }
+            // There may be a spare that this thread could not take at once.
+            self.any().release_slow(Caller::SameLevel(me), args.cast())
         }
-        Ok(())
     }
 
     /// [`release`](Self::release) from a thread of the partition that does not run a job of the
@@ -238,7 +244,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
             return unsafe { self.queue_slow(me, spilled(args, &mut room).cast()) };
         };
         // Must follow `preempt`: a fault that vacated the level is visible only after it.
-        if is_instrumented::<B>() {
+        if is_started_instrumented::<B>() {
             let outer = preemption.suspend();
             // SAFETY: `preempt` made this thread occupy the level to run this job; the rest is this
             // function's contract.
@@ -252,9 +258,13 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
                 Arguments::at(args.cast()),
                 Release::AtStart,
                 PackedStamp::UNKNOWN,
+                Host::WORD_CHECKS_JOBS,
             )
         };
-        preemption.finish_at::<LevelOf<B>>(end);
+        if !preemption.finish_at::<LevelOf<B>>(end) {
+            // SAFETY: the preemption is of this task's level, and could not be finished.
+            unsafe { end_slow::<B>(me, end) };
+        }
         Ok(())
     }
 

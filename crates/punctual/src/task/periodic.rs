@@ -72,7 +72,7 @@ impl<B: Body<Args = ()>> PeriodicTask<B> {
             if Host::CHECKS_QUEUED_JOBS && is_instrumented::<B>() {
                 execute_flagged(&self.monitor, me, args, release, now.into())
             } else {
-                execute_plain::<B>(&self.monitor, me, args, release, now)
+                execute_plain::<B>(&self.monitor, me, args, release, now, false)
             }
         };
         // SAFETY: this thread occupies the task's level, by this function's contract.

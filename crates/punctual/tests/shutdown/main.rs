@@ -275,3 +275,50 @@ mod full {
         }
     }
 }
+
+mod late {
+    use super::*;
+
+    #[punctual::app(main = false)]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            chain::spawn(2).unwrap();
+            (Shared {}, Local {})
+        }
+
+        /// Spawns jobs of its own level into a free slot and into its only one, and a job of a
+        /// higher level, after the shutdown.
+        #[task(priority = 1, capacity = 2)]
+        fn chain(_: chain::Context, left: u32) {
+            if left == 0 {
+                punctual::shutdown();
+            }
+            single::spawn().unwrap();
+            higher::spawn().unwrap();
+            chain::spawn(left.saturating_sub(1)).unwrap();
+        }
+
+        #[task(priority = 1)]
+        fn single(_: single::Context) {}
+
+        #[task(priority = 2)]
+        fn higher(_: higher::Context) {}
+    }
+
+    #[test]
+    fn drops_jobs_spawned_after_shutdown() {
+        let _turn = turn();
+        for config in both() {
+            let report = app::run(config).expect("the app starts");
+            let jobs = ["chain", "single", "higher"].map(|name| report.task(name).unwrap().jobs);
+            assert_eq!((jobs, report.dropped_jobs), ([3, 2, 2], 3));
+        }
+    }
+}

@@ -20,6 +20,9 @@
 //!   waiters, or to ready levels above the level that remains. After a section, that is `l`. After
 //!   a job it is not a constant, so every ready level counts. The work is decided again by the
 //!   whole word: a bit too many costs time, and a bit too few would lose a job.
+//!
+//! A cell may [refuse](WordCell::CHECKS_JOBS). Then nothing has changed, and the general operations
+//! follow. If it has started a job that requires further checks, the level is vacated unused.
 
 use super::SharedWord;
 use crate::atomic::Ordering;
@@ -29,7 +32,7 @@ use crate::partition::dispatch::PortOf;
 use crate::partition::running::Running;
 use crate::partition::{Partition, Preemption};
 use crate::word::highest;
-use crate::word_cell::{ConstLevel, Masks, Start, WordCell};
+use crate::word_cell::{Clearing, ConstLevel, Masks, Setting, Start, WordCell};
 
 impl<P: PortOf<SharedWord>> Partition<P> {
     /// [`Dispatch::raise_at`](crate::partition::dispatch::Dispatch::raise_at). The masks are those
@@ -44,7 +47,7 @@ impl<P: PortOf<SharedWord>> Partition<P> {
         token: <P::Word as WordCell>::Token,
     ) -> bool {
         // SAFETY: by this function's contract.
-        if !unsafe { self.word_cell().set_unless::<M>(token) } {
+        if unsafe { self.word_cell().set_unless::<M>(token) } == Setting::Refused {
             return self.raise_slow(me, const { highest(M::BIT) });
         }
         me.set_held(me.held() | M::BIT);
@@ -72,9 +75,18 @@ impl<P: PortOf<SharedWord>> Partition<P> {
         // Before the word: see `vacate`.
         me.set_held(me.held() & !M::BIT);
         // SAFETY: by this function's contract.
-        if unsafe { self.word_cell().clear::<M>(token) } {
-            self.lowered_slow(me, None);
+        match unsafe { self.word_cell().clear::<M>(token) } {
+            Clearing::Idle => {}
+            Clearing::Work => self.lowered_slow(me, None),
+            Clearing::Refused => self.lower_slow(me, const { highest(M::BIT) }),
         }
+    }
+
+    /// [`lower_masked`](Self::lower_masked) if the cell has refused.
+    #[cold]
+    #[inline(never)]
+    fn lower_slow(&'static self, me: CurrentWorker, ceiling: u8) {
+        self.lower(me, ceiling);
     }
 
     /// After vacating a level: wakes waiters and serves levels, if there are any.
@@ -106,12 +118,27 @@ impl<P: PortOf<SharedWord>> Partition<P> {
         }
         // Rules 3 and 6. The word decides on rule 1: if no level at or above this one is occupied,
         // this thread does not occupy one either.
-        // SAFETY: the token is that of this thread, which has joined.
-        if !me.may_call_at::<L>() || !unsafe { self.word_cell().set_unless::<Start<L>>(me.token()) } {
+        if !me.may_call_at::<L>() {
             return None;
+        }
+        // SAFETY: the token is that of this thread, which has joined.
+        match unsafe { self.word_cell().set_unless::<Start<L>>(me.token()) } {
+            Setting::Set => {}
+            Setting::Flagged => {
+                self.vacate_unused(me, L::NUMBER);
+                return None;
+            }
+            Setting::Refused => return None,
         }
         me.set_held(me.held() | Start::<L>::BIT);
         Some(Preemption { running: Running::enter(self, me, L::NUMBER), level })
+    }
+
+    /// Vacates a level that was occupied for a job that requires further checks.
+    #[cold]
+    #[inline(never)]
+    fn vacate_unused(&'static self, me: CurrentWorker, level: u8) {
+        self.lower(me, level);
     }
 
     /// [`drain_and_lower`](Self::drain_and_lower), if jobs of the level arrived during a
@@ -126,23 +153,194 @@ impl<P: PortOf<SharedWord>> Partition<P> {
 impl<P: PortOf<SharedWord>> Preemption<P> {
     /// [`finish_at`](Self::finish_at).
     #[inline(always)]
-    pub(super) fn finish_masked<L: ConstLevel>(self, end: Stamp) {
+    pub(super) fn finish_masked<L: ConstLevel>(self, end: Stamp) -> bool {
         let (partition, me, level) = (self.running.partition, self.running.me, self.level);
         if !level.is_ordinary() {
-            return self.finish(end);
+            self.finish(end);
+            return true;
         }
         let outer = self.suspend();
         // This thread does not keep the level's time, see `Worker::may_call_at`.
         // SAFETY: this thread occupies the level.
         if unsafe { level.has_jobs() } {
-            return partition.finish_slow(me, level, outer, end);
+            partition.finish_slow(me, level, outer, end);
+            return true;
         }
         me.set_running(outer);
         // Before the word: see `vacate`.
         me.set_held(me.held() & !Start::<L>::BIT);
         // SAFETY: as in `preempt_masked`, and `me` cannot leave its thread.
-        if unsafe { partition.word_cell().clear::<Start<L>>(me.token()) } {
-            partition.lowered_slow(me, end);
+        match unsafe { partition.word_cell().clear::<Start<L>>(me.token()) } {
+            Clearing::Idle => {}
+            Clearing::Work => partition.lowered_slow(me, end),
+            Clearing::Refused => return false,
         }
+        true
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+
+    use super::*;
+    use crate::word::{Word, bit};
+    use crate::{Instant, Jobs, Node, Port, Queue, Worker};
+
+    /// An atomic that can be flagged: then it starts jobs as flagged, and clears no bit.
+    #[derive(Debug)]
+    struct Flagged(AtomicU64, AtomicBool);
+
+    // SAFETY: the cell is an atomic.
+    unsafe impl WordCell for Flagged {
+        type Dispatch = SharedWord;
+        type Token = ();
+        const CHECKS_JOBS: bool = true;
+        const EMPTY: Self = Self(AtomicU64::new(0), AtomicBool::new(false));
+
+        fn load(&self, order: Ordering) -> u64 {
+            self.0.load(order)
+        }
+        fn swap(&self, from: u64, to: u64, order: Ordering) -> Result<(), u64> {
+            WordCell::swap(&self.0, from, to, order)
+        }
+        fn fetch_and(&self, bits: u64, order: Ordering) -> u64 {
+            self.0.fetch_and(bits, order)
+        }
+        fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
+            self.0.fetch_or(bits, order)
+        }
+        fn fetch_sub(&self, number: u64, order: Ordering) -> u64 {
+            self.0.fetch_sub(number, order)
+        }
+        fn token(&self) {}
+        unsafe fn set_unless<M: Masks>(&self, (): ()) -> Setting {
+            // SAFETY: the atomic needs no token.
+            match unsafe { self.0.set_unless::<M>(()) } {
+                Setting::Set if M::IS_JOB && self.1.load(Ordering::Relaxed) => Setting::Flagged,
+                setting => setting,
+            }
+        }
+        unsafe fn clear<M: Masks>(&self, (): ()) -> Clearing {
+            if self.1.load(Ordering::Relaxed) {
+                return Clearing::Refused;
+            }
+            // SAFETY: the atomic needs no token.
+            unsafe { self.0.clear::<M>(()) }
+        }
+        unsafe fn reset(&self) {}
+    }
+
+    struct Silent;
+
+    impl Port for Silent {
+        type Word = Flagged;
+
+        fn now(&self) -> Instant {
+            Instant::from_ticks(0)
+        }
+        fn wake(&self, _: &Worker) {}
+        fn wait(&self, _: &Worker, _: Option<Instant>, _: Stamp) -> bool {
+            unreachable!("no thread works")
+        }
+        fn wait_while(&self, _: &AtomicU32, _: u32) {}
+        fn wake_all(&self, _: &AtomicU32) {}
+        fn boost(&self, _: &AtomicU32) -> bool {
+            false
+        }
+        fn unboost(&self, _: &AtomicU32) {}
+    }
+
+    struct One;
+
+    impl ConstLevel for One {
+        const NUMBER: u8 = 1;
+    }
+
+    /// The masks of a section of a job of level 1 up to level 2.
+    struct Ceiling;
+
+    impl Masks for Ceiling {
+        const BIT: u32 = bit(2);
+        const BLOCKERS: u64 = Word::occupied_above(1);
+        const WORK: u64 = Word::work_above(1);
+    }
+
+    /// A partition of the levels 1 and 2, in which the test is idle, and the number of jobs that
+    /// have run.
+    fn rig() -> (&'static Partition<Silent>, CurrentWorker, &'static AtomicU32) {
+        let ran: &AtomicU32 = Box::leak(Box::default());
+        let run = move |_: CurrentWorker, _: u32, _: Stamp| {
+            ran.fetch_add(1, Ordering::Relaxed);
+            None
+        };
+        let jobs = Jobs::of(Box::leak(Box::new(run)));
+        let worker = |base| &*Box::leak(Box::new(Worker::new(base)));
+        let level = |number, worker| {
+            let (queue, nodes) = (Box::leak(Box::new(Queue::new())), Box::leak(Box::new([Node::new()])));
+            &*Box::leak(Box::new(Level::new(number, worker, queue, nodes, &[], jobs)))
+        };
+        let workers = [worker(0), worker(1), worker(2)];
+        let levels = [level(1, workers[1]), level(2, workers[2])];
+        // SAFETY: levels and workers are new, and this is their only partition.
+        let partition =
+            unsafe { Partition::new(Silent, Vec::from(levels).leak(), Vec::from(workers).leak()) };
+        // SAFETY: there is one thread.
+        let me = unsafe { CurrentWorker::new(workers[0]) };
+        me.enter(1, true);
+        me.allow_calls(true);
+        (Box::leak(Box::new(partition)), me, ran)
+    }
+
+    fn flag(partition: &Partition<Silent>, is_flagged: bool) {
+        partition.word_cell().1.store(is_flagged, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn flagged_start_vacates_level_and_serves() {
+        let (partition, me, ran) = rig();
+        flag(partition, true);
+        // SAFETY: the level is the partition's, and the node is in no queue.
+        let preemption = unsafe {
+            partition.spawn_from_outside(partition.levels()[1], 0);
+            partition.preempt_at::<One>(me, partition.levels()[0])
+        };
+        assert!(preemption.is_none());
+        assert_eq!((partition.snapshot(), me.level(), me.running()), (Word::EMPTY, 0, 0));
+        assert_eq!(ran.load(Ordering::Relaxed), 1, "the level that became ready has run");
+    }
+
+    #[test]
+    fn job_whose_end_is_refused_can_be_finished() {
+        let (partition, me, ran) = rig();
+        let level = partition.levels()[0];
+        // SAFETY: the level is the partition's.
+        let preemption = unsafe { partition.preempt_at::<One>(me, level) }.expect("no level is occupied");
+        flag(partition, true);
+        assert!(!preemption.finish_at::<One>(None));
+        assert_eq!((partition.snapshot(), me.running()), (Word::EMPTY.occupy(1), 0));
+        // SAFETY: the preemption of the level could not be finished.
+        let preemption = unsafe { partition.reenter(me, level) };
+        assert_eq!((me.level(), me.running()), (1, 1));
+        // SAFETY: the level is the partition's, and the node is in no queue.
+        unsafe { partition.spawn_from_outside(level, 0) };
+        preemption.finish(None);
+        assert_eq!((partition.snapshot(), me.level(), me.running()), (Word::EMPTY, 0, 0));
+        assert_eq!(ran.load(Ordering::Relaxed), 1, "the queue has been emptied");
+    }
+
+    #[test]
+    fn section_whose_end_is_refused_is_left() {
+        let (partition, me, _) = rig();
+        // SAFETY: the level is the partition's.
+        let preemption = unsafe { partition.preempt_at::<One>(me, partition.levels()[0]) };
+        // SAFETY: the atomic needs no token.
+        assert!(unsafe { partition.raise_masked::<Ceiling>(me, ()) });
+        flag(partition, true);
+        // SAFETY: as above.
+        unsafe { partition.lower_masked::<Ceiling>(me, ()) };
+        assert_eq!((partition.snapshot(), me.level()), (Word::EMPTY.occupy(1), 1));
+        preemption.expect("no level is occupied").finish(None);
+        assert_eq!(partition.snapshot(), Word::EMPTY);
     }
 }

@@ -31,6 +31,7 @@ impl Platform for Host {
     type Entry = Permission;
 
     const CHECKS_QUEUED_JOBS: bool = false;
+    const WORD_CHECKS_JOBS: bool = false;
     const MAX_UNSUSPENDED: u64 = u64::MAX / 2;
     const HAS_PRIORITIES: bool = false;
 
@@ -94,9 +95,11 @@ impl Platform for Host {
     }
 
     #[inline(always)]
-    fn call(_: &'static Runtime, _: &'static str, f: impl FnOnce()) {
+    fn call(_: &'static Runtime, _: &'static str, _: bool, f: impl FnOnce()) {
         f();
     }
+
+    fn check_end(_: &'static Runtime, _: &'static str) {}
 
     fn contained<R>(_: &'static Runtime, _: Culprit, f: impl FnOnce() -> R) -> Option<R> {
         Some(f())

@@ -16,7 +16,7 @@ use super::reactor::Reactor;
 use super::stage::Stage;
 use crate::cells::{Observe, Slot};
 use crate::model::Model;
-use crate::port::linux::futex;
+use crate::port::linux::{futex, word};
 use crate::port::virtual_time::{Claims, Turns};
 use crate::report::Outcome;
 use crate::state::runtime::{Options, Runtime};
@@ -63,7 +63,8 @@ pub(crate) struct HostApp {
     pub(super) claim: Claim,
     pub(super) foreign_spawns: ForeignSpawns,
     /// [`ABORTS`], [`MARKS`], [`COPY`], [`PROFILES`], [`SUPERVISED`], [`GUARDED`] and [`STOPS`]: in
-    /// one word, so that a spawn or a job checks all of them at once, a spawn also with the inbox.
+    /// one word, so that a spawn or a job checks all of them at once. If it is not 0, the cells of
+    /// the partitions' words are flagged.
     pub(super) job_flags: AtomicU32,
     /// The origin of the grids in ns, or [`NOT_LAID`].
     pub(super) grid: AtomicU64,
@@ -168,12 +169,12 @@ impl Runtime {
     ///
     /// A job that starts as a result of a later action of the calling thread is dropped.
     pub(crate) fn abort(&self) {
-        self.host.job_flags.fetch_or(ABORTS, Ordering::Relaxed);
+        self.set_job_flags(ABORTS);
         self.start_stopping();
     }
 
     fn start_stopping(&self) {
-        self.host.job_flags.fetch_or(STOPS, Ordering::Relaxed);
+        self.set_job_flags(STOPS);
         self.partitions.iter().for_each(|partition| partition.core.stop());
         self.host.stop_requested.store(1, Ordering::Release);
         futex::wake_all(&self.host.stop_requested);
@@ -235,7 +236,7 @@ impl Runtime {
     /// Ends a run before it has begun. Jobs spawned by foreign threads are dropped: there are no
     /// resources for them.
     pub(crate) fn give_up(&self) {
-        self.host.job_flags.fetch_or(ABORTS, Ordering::Relaxed);
+        self.set_job_flags(ABORTS);
         self.partitions.iter().for_each(|partition| partition.core.stop());
     }
 
@@ -275,6 +276,24 @@ impl Runtime {
         self.tasks.iter().filter_map(|task| task.info()).any(|task| task.is_measured || task.cells.is_on())
     }
 
+    /// Sets flags of [`job_flags`](HostApp::job_flags). Async-signal-safe.
+    fn set_job_flags(&self, flags: u32) {
+        self.host.job_flags.fetch_or(flags, Ordering::Relaxed);
+        // The word's last, so a thread that finds it finds the others.
+        self.partitions.iter().for_each(|partition| word::set_flagged(partition.core.word_cell()));
+    }
+
+    /// Clears flags of [`job_flags`](HostApp::job_flags), while no job can run.
+    pub(super) fn clear_job_flags(&self, flags: u32) {
+        self.host.job_flags.fetch_and(!flags, Ordering::Relaxed);
+        let cells = || self.partitions.iter().map(|partition| partition.core.word_cell());
+        cells().for_each(word::clear_flagged);
+        // Another thread may have set a flag in the meantime.
+        if self.is_instrumented() {
+            cells().for_each(word::set_flagged);
+        }
+    }
+
     /// Returns whether jobs have to be dropped, marked, watched or checked, or spawns be rejected.
     #[inline]
     pub(crate) fn is_instrumented(&self) -> bool {
@@ -284,42 +303,30 @@ impl Runtime {
     /// Stops the copy of a running app in the child of a `fork`. Async-signal-safe.
     pub(crate) fn stop_copy(&self) {
         if self.host.claim.is_taken() {
-            self.host.job_flags.fetch_or(COPY, Ordering::Relaxed);
+            self.set_job_flags(COPY);
             self.partitions.iter().for_each(|partition| partition.core.stop());
         }
     }
 
     /// Sets whether there are tasks that mark their jobs, while none can run.
     pub(crate) fn set_marks(&self, marks: bool) {
-        match marks {
-            true => self.host.job_flags.fetch_or(MARKS, Ordering::Relaxed),
-            false => self.host.job_flags.fetch_and(!MARKS, Ordering::Relaxed),
-        };
+        if marks { self.set_job_flags(MARKS) } else { self.clear_job_flags(MARKS) }
     }
 
     /// Sets whether jobs are profiled, while none can run.
     pub(crate) fn set_profiles(&self, profiles: bool) {
-        match profiles {
-            true => self.host.job_flags.fetch_or(PROFILES, Ordering::Relaxed),
-            false => self.host.job_flags.fetch_and(!PROFILES, Ordering::Relaxed),
-        };
+        if profiles { self.set_job_flags(PROFILES) } else { self.clear_job_flags(PROFILES) }
     }
 
     /// Sets whether jobs are reported to a supervisor, while none can run.
     pub(crate) fn set_supervised(&self, supervised: bool) {
-        match supervised {
-            true => self.host.job_flags.fetch_or(SUPERVISED, Ordering::Relaxed),
-            false => self.host.job_flags.fetch_and(!SUPERVISED, Ordering::Relaxed),
-        };
+        if supervised { self.set_job_flags(SUPERVISED) } else { self.clear_job_flags(SUPERVISED) }
     }
 
     /// Sets whether the guard watches jobs, while none can run.
     #[cfg_attr(not(feature = "guard"), allow(dead_code, reason = "there is no guard"))]
     pub(crate) fn set_guarded(&self, guarded: bool) {
-        match guarded {
-            true => self.host.job_flags.fetch_or(GUARDED, Ordering::Relaxed),
-            false => self.host.job_flags.fetch_and(!GUARDED, Ordering::Relaxed),
-        };
+        if guarded { self.set_job_flags(GUARDED) } else { self.clear_job_flags(GUARDED) }
     }
 
     /// Returns whether the guard watches jobs.

@@ -67,7 +67,7 @@ impl Runtime {
         // SAFETY: the previous run, if any, has joined its threads, closed the app to others, and
         // dropped every job.
         unsafe { self.reset(virtual_time) };
-        self.host.job_flags.store(0, Ordering::Relaxed);
+        self.clear_job_flags(u32::MAX);
         self.host.stop_requested.store(0, Ordering::Relaxed);
         self.host.grid.store(NOT_LAID, Ordering::Relaxed);
         self.forget_fault();

@@ -15,7 +15,7 @@ pub(crate) mod stage;
 pub(crate) mod thread;
 pub(crate) mod virtual_time;
 
-use punctual_core::{CurrentWorker, Duration};
+use punctual_core::{CurrentWorker, Duration, WordCell};
 use punctual_sync::PcpGroup;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,6 +29,7 @@ use self::thread::Entry;
 pub(crate) use crate::background::calls::Calls;
 use crate::port::Suspensions;
 use crate::port::linux::suspension;
+use crate::port::linux::word::PartitionWord;
 use crate::state::partition::PartitionState;
 use crate::state::platform::Platform;
 use crate::state::runtime::Runtime;
@@ -54,6 +55,7 @@ impl Platform for Host {
     type Entry = Entry<'static>;
 
     const CHECKS_QUEUED_JOBS: bool = true;
+    const WORD_CHECKS_JOBS: bool = <PartitionWord as WordCell>::CHECKS_JOBS;
     const MAX_UNSUSPENDED: u64 = suspension::MIN_SWITCH_TIME.as_ticks();
     const HAS_PRIORITIES: bool = true;
 
@@ -133,10 +135,16 @@ impl Platform for Host {
     }
 
     #[inline(always)]
-    fn call(runtime: &'static Runtime, name: &'static str, f: impl FnOnce()) {
+    fn call(runtime: &'static Runtime, name: &'static str, is_unchecked: bool, f: impl FnOnce()) {
         let result = catch_unwind(AssertUnwindSafe(f));
-        if result.is_err() || runtime.is_instrumented() {
+        if result.is_err() || !is_unchecked && runtime.is_instrumented() {
             fault::job_ended(runtime, name, result);
+        }
+    }
+
+    fn check_end(runtime: &'static Runtime, name: &'static str) {
+        if runtime.is_instrumented() {
+            fault::job_ended(runtime, name, Ok(()));
         }
     }
 

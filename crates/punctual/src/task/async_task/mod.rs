@@ -19,10 +19,11 @@ mod ticker;
 mod timers;
 
 use core::cell::{Cell, UnsafeCell};
+use core::marker::PhantomData;
 use core::mem::{self, ManuallyDrop, MaybeUninit};
 use core::task::{Context, RawWaker, RawWakerVTable, Waker};
 
-use punctual_core::{Activation, Arguments, CurrentWorker, Level, PackedStamp, Popped, Stamp};
+use punctual_core::{Activation, Arguments, ConstLevel, CurrentWorker, Level, PackedStamp, Popped, Stamp};
 
 pub use self::delay::{Delay, Timeout, TimeoutError, delay, delay_until, timeout_after, timeout_at};
 pub use self::future::{OfUnsent, Place, future_drop, future_place_local, future_poll, future_size};
@@ -37,8 +38,8 @@ use crate::state::partition::PartitionState;
 use crate::state::runtime::{Registered, TaskInfo};
 use crate::state::{Host, Platform};
 use crate::stop::Culprit;
-use crate::task::body::{Body, LevelOf, Release, stamp_any};
-use crate::task::job::{execute, execute_plain, is_instrumented};
+use crate::task::body::{Body, Release, stamp_any};
+use crate::task::job::{end_slow, execute, execute_plain, is_started_instrumented};
 use crate::task::monitor::Monitor;
 use crate::task::release::{AbortOnUnwind, Refusal};
 use crate::task::spawn_error::{FullTask, SpawnError};
@@ -53,6 +54,15 @@ pub enum NonSend {
     Future,
     /// Its arguments as well: it is a local task, which only tasks of its level spawn.
     Everything,
+}
+
+/// The level of an async task that is woken.
+struct WakeLevelOf<B>(PhantomData<B>);
+
+impl<B: Body> ConstLevel for WakeLevelOf<B> {
+    const NUMBER: u8 = B::LEVEL;
+    // A wake has about as many instructions with an atomic as with a biased word.
+    const IS_PLAIN_FIRST: bool = true;
 }
 
 /// Properties of an async task that the generated code declares in addition to its [`Body`], whose
@@ -132,7 +142,7 @@ pub struct AsyncTask<B: AsyncBody, const SIZE: usize> {
     message: UnsafeCell<MaybeUninit<B::Message>>,
     has_message: Cell<bool>,
     storage: Storage<SIZE>,
-    body: core::marker::PhantomData<fn(B)>,
+    body: PhantomData<fn(B)>,
 }
 
 // SAFETY: message and storage are accessed by the one thread that claimed the activation, then by
@@ -165,7 +175,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
             message: UnsafeCell::new(MaybeUninit::uninit()),
             has_message: Cell::new(false),
             storage: Storage(UnsafeCell::new(MaybeUninit::uninit())),
-            body: core::marker::PhantomData,
+            body: PhantomData,
         }
     }
 
@@ -325,22 +335,32 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
     fn poll_at_once(&'static self, me: CurrentWorker) -> bool {
         // SAFETY: the level is the partition's, by `new`'s contract; the poll is over when this
         // preemption is finished. This thread has joined as `me`, which is its current worker.
-        let preemption = unsafe { B::partition().core().preempt_at::<LevelOf<B>>(me, B::place().0) };
+        let preemption = unsafe { B::partition().core().preempt_at::<WakeLevelOf<B>>(me, B::place().0) };
         let Some(preemption) = preemption else {
             return false;
         };
         // Must follow `preempt`: a fault that vacated the level is visible only after it. Not `||`:
         // both are tested at once.
-        if is_instrumented::<B>() | !self.activation.waits() {
+        if is_started_instrumented::<B>() | !self.activation.waits() {
             // SAFETY: the preemption is of this level.
             unsafe { finish_unused(B::partition(), me, B::place().0, preemption.suspend()) };
             return false;
         }
         // SAFETY: this thread occupies the level; there is a future, which `call` polls.
         let end = unsafe {
-            execute_plain::<B>(&self.monitor, me, Arguments::none(), Release::AtStart, PackedStamp::UNKNOWN)
+            execute_plain::<B>(
+                &self.monitor,
+                me,
+                Arguments::none(),
+                Release::AtStart,
+                PackedStamp::UNKNOWN,
+                Host::WORD_CHECKS_JOBS,
+            )
         };
-        preemption.finish_at::<LevelOf<B>>(end);
+        if !preemption.finish_at::<WakeLevelOf<B>>(end) {
+            // SAFETY: the preemption is of this task's level, and could not be finished.
+            unsafe { end_slow::<B>(me, end) };
+        }
         true
     }
 

@@ -16,6 +16,10 @@ pub(crate) enum Dropped {
     TestWithinSequence,
     /// A thread looks for work before it clears the bit.
     LooksAfterChange,
+    /// A thread that starts a job compares the flags before it announces the sequence.
+    FlagsWithinSequence,
+    /// A thread sets the flag after it has changed the word.
+    FlaggedBeforeChange,
     /// A sequence continues after a preemption.
     StoreIsRestarted,
     /// A locked change is made as on the home CPU without checking the CPU.
@@ -43,13 +47,15 @@ pub(crate) enum Dropped {
 }
 
 impl Dropped {
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::BiasWithinSequence,
         Self::CpuWithinSequence,
         Self::CpuLoadedWithinSequence,
         Self::WordWithinSequence,
         Self::TestWithinSequence,
         Self::LooksAfterChange,
+        Self::FlagsWithinSequence,
+        Self::FlaggedBeforeChange,
         Self::StoreIsRestarted,
         Self::CpuBeforeLocked,
         Self::LockedIsRestarted,

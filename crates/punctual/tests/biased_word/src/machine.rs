@@ -29,17 +29,20 @@ pub(crate) enum By {
 /// The next instruction of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum At {
+    /// Set the flag, before the first change of the thread that does.
+    Flag,
     /// Choose the kind of the change.
     Begin,
     /// Load the expected word.
     Expect,
-    /// Load the CPU, test the word, or look for work, where a violated condition permits it.
+    /// Load the CPU or the flag, test the word, or look for work, where a violated condition
+    /// permits it.
     Early(By),
     /// Announce the following sequence to the kernel.
     Announce(By),
     /// Load the CPU from the thread's record.
     LoadCpu(By),
-    /// Compare the bias state with it.
+    /// Compare the bias state with it and, to start a job by an instruction, the flag with 0.
     CompareBias(By),
     StoreWord,
     Store,
@@ -86,6 +89,8 @@ struct Thread {
     expected: u8,
     /// The CPU that it has loaded.
     cpu: usize,
+    /// The flag that it has loaded early.
+    flag: bool,
     /// The word that it has made, or found when it looked for work.
     made: u8,
 }
@@ -106,6 +111,12 @@ pub(crate) struct Machine {
     /// Contents of memory.
     word: u8,
     bias_state: BiasState,
+    /// Set by a locked instruction.
+    flag: bool,
+    /// The thread that sets the flag, as one whose job has panicked.
+    flags: Option<usize>,
+    /// That thread has changed the word.
+    has_faulted: bool,
     /// The word after the last change.
     truth: u8,
 }
@@ -152,7 +163,8 @@ impl Explored for Machine {
 }
 
 impl Machine {
-    pub(crate) fn new(dropped: Option<Dropped>, roles: &[(Role, u8)]) -> Self {
+    /// The last thread sets the flag if `is_flagged`.
+    pub(crate) fn new(dropped: Option<Dropped>, roles: &[(Role, u8)], is_flagged: bool) -> Self {
         assert!(
             roles.len() <= THREADS && roles.iter().all(|(_, left)| *left < 1 << FIELD),
             "a word has a field for each thread"
@@ -160,7 +172,7 @@ impl Machine {
         let thread = |number| {
             let (role, left) = roles.get(number).copied().unwrap_or((Role::Anywhere, 0));
             let at = if left == 0 { At::Over } else { At::Begin };
-            Thread { role, at, left, expected: 0, cpu: 0, made: 0 }
+            Thread { role, at, left, expected: 0, cpu: 0, flag: false, made: 0 }
         };
         Self {
             dropped,
@@ -168,6 +180,9 @@ impl Machine {
             threads: std::array::from_fn(thread),
             word: 0,
             bias_state: BiasState::default(),
+            flag: false,
+            flags: is_flagged.then(|| roles.len() - 1),
+            has_faulted: false,
             truth: 0,
         }
     }
@@ -244,14 +259,20 @@ impl Machine {
         }
         self.threads[thread].left -= 1;
         self.truth += 1 << (thread * FIELD);
+        self.has_faulted |= self.flags == Some(thread);
         Ok(self.truth)
     }
 
     /// Returns the next instruction of a thread that has made a change.
     fn next_change(&mut self, thread: usize) -> At {
+        let flags = self.flags == Some(thread) && !self.flag;
         let thread = &mut self.threads[thread];
-        (thread.expected, thread.cpu, thread.made) = (0, 0, 0);
-        if thread.left == 0 { At::Over } else { At::Begin }
+        (thread.expected, thread.cpu, thread.flag, thread.made) = (0, 0, false, 0);
+        match thread.left {
+            _ if flags => At::Flag,
+            0 => At::Over,
+            _ => At::Begin,
+        }
     }
 
     /// Checks that `found`, in which a thread looks for work, contains all changes that other
@@ -308,12 +329,24 @@ impl Machine {
         let without = |condition| dropped == Some(condition);
         let biased = self.bias_state == BiasState::default();
         let to = match self.threads[thread].at {
+            At::Flag => {
+                self.empty(cpu);
+                self.flag = true;
+                self.next_change(thread)
+            }
+            At::Begin
+                if self.flags == Some(thread) && !self.flag && !without(Dropped::FlaggedBeforeChange) =>
+            {
+                At::Flag
+            }
             At::Begin => {
                 let by_instruction = match dropped {
                     Some(Dropped::TestWithinSequence | Dropped::LooksAfterChange) => {
                         At::Early(By::Instruction)
                     }
-                    Some(Dropped::CpuLoadedWithinSequence) => At::Early(By::Instruction),
+                    Some(Dropped::CpuLoadedWithinSequence | Dropped::FlagsWithinSequence) => {
+                        At::Early(By::Instruction)
+                    }
                     _ => At::Announce(By::Instruction),
                 };
                 return Ok(vec![At::Expect, by_instruction]);
@@ -330,6 +363,7 @@ impl Machine {
                 match dropped {
                     Some(Dropped::TestWithinSequence) => self.threads[thread].expected = word,
                     Some(Dropped::LooksAfterChange) => self.threads[thread].made = word,
+                    Some(Dropped::FlagsWithinSequence) => self.threads[thread].flag = self.flag,
                     _ => self.threads[thread].cpu = cpu,
                 }
                 At::Announce(by)
@@ -343,8 +377,13 @@ impl Machine {
             At::CompareBias(by) => {
                 let is_home = self.threads[thread].cpu == HOME || without(Dropped::CpuWithinSequence);
                 let is_biased = biased || without(Dropped::BiasWithinSequence);
+                let flag = match without(Dropped::FlagsWithinSequence) {
+                    true => self.threads[thread].flag,
+                    false => self.flag,
+                };
                 match by {
                     _ if !is_home || !is_biased => At::ExpectLocked,
+                    By::Instruction if flag => At::ExpectLocked,
                     By::Store => At::StoreWord,
                     By::Instruction if without(Dropped::TestWithinSequence) => At::Change,
                     By::Instruction => At::Test,
@@ -366,6 +405,9 @@ impl Machine {
             At::Change => {
                 seen.changed = true;
                 let Thread { expected, made, .. } = self.threads[thread];
+                if self.has_faulted {
+                    return Err(format!("thread {thread} does not see a flag set before an earlier change"));
+                }
                 if expected != self.truth {
                     return Err(format!("thread {thread} has tested {expected:#b}, which is out of date"));
                 }

@@ -22,11 +22,13 @@ const LOADS: [&[(Role, u8)]; 4] = [
 #[test]
 fn no_change_is_lost() {
     let mut states = 0;
+    let loads = [false, true].map(|is_flagged| LOADS.map(|load| (load, is_flagged)));
     let verdicts = thread::scope(|scope| {
-        let running = LOADS.map(|load| scope.spawn(move || explore(Machine::new(None, load))));
-        running.map(|running| running.join().expect("an exploration does not panic"))
+        let run = |(load, is_flagged)| scope.spawn(move || explore(Machine::new(None, load, is_flagged)));
+        let running = loads.map(|loads| loads.map(run));
+        running.map(|running| running.map(|running| running.join().expect("an exploration does not panic")))
     });
-    for (load, verdict) in LOADS.into_iter().zip(verdicts) {
+    for ((load, _), verdict) in loads.into_iter().flatten().zip(verdicts.into_iter().flatten()) {
         let (explored, seen) = match verdict {
             Verdict::Sound { explored, seen } => (explored, seen),
             Verdict::Wrong { what, trace } => panic!("{load:?}: {what}\n{trace}"),
@@ -47,7 +49,9 @@ fn no_change_is_lost() {
 #[test]
 fn every_condition_is_needed() {
     for dropped in Dropped::ALL {
-        let models = LOADS.iter().map(|load| Machine::new(Some(dropped), load));
+        let models =
+            [false, true].map(|is_flagged| LOADS.map(|load| Machine::new(Some(dropped), load, is_flagged)));
+        let models = models.into_iter().flatten();
         println!("{dropped:?}: {}", violation(models, dropped));
     }
 }

@@ -86,6 +86,12 @@ pub(crate) mod word {
     pub(crate) unsafe fn bias_for_counting(_: &PartitionWord) {}
 
     /// See the function in the other implementation of this module.
+    pub(crate) fn set_flagged(_: &PartitionWord) {}
+
+    /// See the function in the other implementation of this module.
+    pub(crate) fn clear_flagged(_: &PartitionWord) {}
+
+    /// See the function in the other implementation of this module.
     pub(crate) fn forget_sequence(_: &PartitionWord) {}
 
     /// See the function in the other implementation of this module.

@@ -89,6 +89,24 @@
 //! `withdraw` in between leaves a mark, which may be lost. So that thread itself
 //! [takes](WordCell::take_own) the number that it has set, without comparing it once more.
 //!
+//! # Jobs that require further checks
+//!
+//! If the jobs of an app have to be dropped, marked, watched or profiled, the cell is
+//! [flagged](set_flagged). The flags follow the bias state in memory. A sequence that starts or
+//! ends a job compares its CPU with both, as one number of 64 bits, and so fails unless no flag is
+//! set: the check costs no further instruction. Critical sections compare the bias state alone.
+//! [`UNBIASED`] is set together with [`PLAIN`], so that one comparison of the flags also shows that
+//! the cell is an atomic and jobs require no further checks.
+//!
+//! A thread whose job has panicked flags the cell before it vacates a level, and no job may start
+//! unchecked on what that job has left behind. Let Y flag the cell and then change the word, and
+//! let a sequence X find this change. If Y changes the word on the home CPU, the sequence does not
+//! interleave with the change. So X began after it, and compares the flags after they were set. If
+//! Y is counted, X found the word biased, and a sequence that did before Y entered ended before Y's
+//! change. So X found a bias state that follows the one that Y left behind, and loaded the flags
+//! with it, after they were set. If the cell is an atomic, the flags are compared again after the
+//! locked instruction, which acquires Y's change.
+//!
 //! # What a sequence leaves behind
 //!
 //! A sequence of `set_unless` or `clear` leaves its descriptor in the thread's record. The kernel
@@ -123,14 +141,18 @@ mod sequence;
 
 use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicU64, Ordering};
 
-use punctual_core::{Masks, SharedWord, WordCell};
+use punctual_core::{Clearing, Masks, Setting, SharedWord, WordCell};
 
-use sequence::{Cleared, End};
+use sequence::{End, Taken};
 
 /// The cell is an atomic.
 const PLAIN: u32 = 1 << 31;
 /// No sequence that has found the word biased is in progress.
 const REVOKED: u32 = 1 << 30;
+/// Flag: as [`PLAIN`].
+const UNBIASED: u32 = 1;
+/// Flag: jobs require further checks.
+const FLAGGED: u32 = 2;
 /// One thread that has entered.
 const ONE: u32 = 1 << 13;
 /// The number of threads that have entered, in units of `ONE`.
@@ -150,6 +172,9 @@ const ATTEMPTS: u32 = 16;
 pub struct BiasedWord {
     word: AtomicU64,
     bias_state: AtomicU32,
+    /// [`UNBIASED`] and [`FLAGGED`]. Jobs are started and ended by sequences that find the home CPU
+    /// and 0 in the bias state and this field, by one comparison.
+    flags: AtomicU32,
     /// Number of changes from the home CPU until the word is biased again. Only a hint.
     left: AtomicU32,
     /// Offset of each thread's record from the thread pointer, or 0 if threads have no record.
@@ -161,6 +186,7 @@ pub struct BiasedWord {
 const _: () = {
     assert!(std::mem::offset_of!(BiasedWord, word) == 0);
     assert!(std::mem::offset_of!(BiasedWord, bias_state) == 8);
+    assert!(std::mem::offset_of!(BiasedWord, flags) == 12);
 };
 
 /// A change of the word.
@@ -222,7 +248,11 @@ pub(crate) fn begin(cell: &PartitionWord, cpu: Option<usize>) -> Result<(), Stri
         (&Ok(Some(cpu)), 0) => drop(cell.bias_state.fetch_and(!HOME | cpu, Ordering::Relaxed)),
         // Counted threads continue by locked instructions, as all do now, and no thread biases the
         // word again.
-        _ => drop(cell.bias_state.fetch_or(PLAIN, Ordering::Relaxed)),
+        _ => {
+            cell.bias_state.fetch_or(PLAIN, Ordering::Relaxed);
+            // Release: a thread that finds it finds the cell plain.
+            cell.flags.fetch_or(UNBIASED, Ordering::Release);
+        }
     }
     ready.map(drop)
 }
@@ -254,6 +284,18 @@ pub(crate) unsafe fn bias_for_counting(cell: &PartitionWord) {
     cell.bias();
 }
 
+/// Has jobs started and ended with further checks. See [`WordCell::CHECKS_JOBS`].
+pub(crate) fn set_flagged(cell: &PartitionWord) {
+    // Acquire and release: see `Runtime::clear_job_flags`.
+    cell.flags.fetch_or(FLAGGED, Ordering::AcqRel);
+}
+
+/// Ends the effect of [`set_flagged`].
+pub(crate) fn clear_flagged(cell: &PartitionWord) {
+    // As in `set_flagged`.
+    cell.flags.fetch_and(!FLAGGED, Ordering::AcqRel);
+}
+
 /// Removes the descriptor that the calling thread's last sequence may have left behind: for a
 /// thread of the partition that leaves the app, since the program may be unloaded afterwards.
 pub(crate) fn forget_sequence(cell: &PartitionWord) {
@@ -277,6 +319,7 @@ impl BiasedWord {
     unsafe fn allow(&self, rseq: isize) {
         self.rseq.store(rseq, Ordering::Relaxed);
         self.left.store(CHANGES_BEFORE_REBIAS, Ordering::Relaxed);
+        self.flags.fetch_and(!UNBIASED, Ordering::Relaxed);
         // No sequence is in progress, because none has begun after the last reset.
         self.bias_state.store(REVOKED | NOWHERE, Ordering::Relaxed);
     }
@@ -323,12 +366,6 @@ impl BiasedWord {
     fn and_slowly(&self, bits: u64) -> u64 {
         let (Ok(word) | Err(word)) = self.make(Change::And(bits));
         word
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn clear_slowly(&self, bits: u64, work: u64) -> bool {
-        self.and_slowly(bits) & work != 0
     }
 
     #[cold]
@@ -407,9 +444,12 @@ unsafe impl WordCell for BiasedWord {
     /// Offset of a record of the thread from its thread pointer.
     type Token = isize;
 
+    const CHECKS_JOBS: bool = true;
+
     const EMPTY: Self = Self {
         word: AtomicU64::new(0),
         bias_state: AtomicU32::new(PLAIN),
+        flags: AtomicU32::new(UNBIASED),
         left: AtomicU32::new(0),
         rseq: AtomicIsize::new(0),
     };
@@ -475,36 +515,17 @@ unsafe impl WordCell for BiasedWord {
     }
 
     #[inline(always)]
-    unsafe fn set_unless<M: Masks>(&self, rseq: isize) -> bool {
+    unsafe fn set_unless<M: Masks>(&self, rseq: isize) -> Setting {
         // SAFETY: a record of the calling thread is there, by this function's contract. If the cell
         // may be biased, the kernel has registered the record, or it names no CPU: then the thread
         // has obtained it before `allow`.
-        if unsafe { sequence::set_unless::<M>(self, rseq) } {
-            return true;
-        }
-        if !sequence::is_plain(self) {
-            return false;
-        }
-        let word = self.word.load(Ordering::Relaxed);
-        let to = word | u64::from(M::BIT);
-        let swap = || self.word.compare_exchange_weak(word, to, Ordering::Acquire, Ordering::Relaxed);
-        word & M::BLOCKERS == 0 && swap().is_ok()
+        unsafe { sequence::set_unless::<M>(self, rseq) }
     }
 
     #[inline(always)]
-    unsafe fn clear<M: Masks>(&self, rseq: isize) -> bool {
-        const { assert!(M::WORK & M::BIT as u64 == 0, "the bit is not work for itself") };
+    unsafe fn clear<M: Masks>(&self, rseq: isize) -> Clearing {
         // SAFETY: as in `set_unless`.
-        match unsafe { sequence::clear::<M>(self, rseq) } {
-            Cleared::Done => false,
-            Cleared::Work => true,
-            Cleared::Failed if sequence::is_plain(self) => {
-                self.word.fetch_and(!u64::from(M::BIT), Ordering::Release);
-                // See `AtomicU64`'s.
-                self.word.load(Ordering::Relaxed) & M::WORK != 0
-            }
-            Cleared::Failed => self.clear_slowly(!u64::from(M::BIT), M::WORK),
-        }
+        unsafe { sequence::clear::<M>(self, rseq) }
     }
 
     #[inline(always)]
@@ -521,11 +542,14 @@ unsafe impl WordCell for BiasedWord {
     unsafe fn take_own(&self, number: &AtomicU32, from: u32, rseq: isize) -> bool {
         // SAFETY: as in `set_unless`. If the number is positive, it is `from`, by this function's
         // contract.
-        if unsafe { sequence::take_own(self, rseq, number) } {
-            return true;
+        match unsafe { sequence::take_own(self, rseq, number) } {
+            Taken::Yes => true,
+            Taken::No => false,
+            Taken::Plain => {
+                let take = || number.compare_exchange(from, 0, Ordering::AcqRel, Ordering::Relaxed);
+                from.cast_signed() > 0 && take().is_ok()
+            }
         }
-        let take = || number.compare_exchange(from, 0, Ordering::AcqRel, Ordering::Relaxed);
-        sequence::is_plain(self) && from.cast_signed() > 0 && take().is_ok()
     }
 
     #[cold]
@@ -542,6 +566,7 @@ unsafe impl WordCell for BiasedWord {
     unsafe fn reset(&self) {
         self.word.store(0, Ordering::Relaxed);
         self.bias_state.store(PLAIN, Ordering::Relaxed);
+        self.flags.store(UNBIASED, Ordering::Relaxed);
         self.rseq.store(barrier::records().unwrap_or(0), Ordering::Relaxed);
     }
 }

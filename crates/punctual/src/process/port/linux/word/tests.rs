@@ -66,14 +66,25 @@ fn operations(cell: &BiasedWord) {
     occupies_and_vacates::<High>(cell);
 }
 
-fn set_unless<M: Masks>(cell: &BiasedWord) -> bool {
-    // SAFETY: the token is that of this thread.
-    unsafe { cell.set_unless::<M>(cell.token()) }
+/// Starts and ends jobs next to each other bit of the word.
+fn jobs(cell: &BiasedWord) {
+    occupies_and_vacates::<Job<false>>(cell);
+    occupies_and_vacates::<Job<true>>(cell);
 }
 
+fn set_unless<M: Masks>(cell: &BiasedWord) -> bool {
+    // SAFETY: the token is that of this thread.
+    unsafe { cell.set_unless::<M>(cell.token()) != Setting::Refused }
+}
+
+/// Clears the bit, as the partition does if the cell refuses.
 fn clear<M: Masks>(cell: &BiasedWord) -> bool {
     // SAFETY: the token is that of this thread.
-    unsafe { cell.clear::<M>(cell.token()) }
+    match unsafe { cell.clear::<M>(cell.token()) } {
+        Clearing::Idle => false,
+        Clearing::Work => true,
+        Clearing::Refused => cell.fetch_and(!u64::from(M::BIT), ORDER) & M::WORK != 0,
+    }
 }
 
 /// Level 3 to the ceiling 4.
@@ -92,6 +103,17 @@ impl Masks for High {
     const BIT: u32 = 1 << 19;
     const BLOCKERS: u64 = 1 << 47 | 0xff8_0000;
     const WORK: u64 = u64::MAX << 48;
+}
+
+/// A job of level 20, started with a word that is mostly biased, or mostly an atomic.
+struct Job<const IS_PLAIN_FIRST: bool>;
+
+impl<const IS_PLAIN_FIRST: bool> Masks for Job<IS_PLAIN_FIRST> {
+    const BIT: u32 = High::BIT;
+    const BLOCKERS: u64 = High::BLOCKERS;
+    const WORK: u64 = High::WORK;
+    const IS_JOB: bool = true;
+    const IS_PLAIN_FIRST: bool = IS_PLAIN_FIRST;
 }
 
 /// Checks `set_unless` and `clear` next to each other bit of the word.
@@ -132,10 +154,51 @@ fn on<R: Send>(cpu: usize, f: impl FnOnce() -> R + Send) -> R {
     })
 }
 
+/// Checks that jobs are not started or ended, and no spare is taken, while the cell is flagged.
+fn flagged_cell_refuses<M: Masks>(cell: &BiasedWord) {
+    let (word, number) = (|| cell.load(Ordering::Acquire), AtomicU32::new(3));
+    // SAFETY: the token is that of this thread, which alone sets the number.
+    let take_own = || unsafe { cell.take_own(&number, 3, cell.token()) };
+    set_flagged(cell);
+    // SAFETY: the token is that of this thread.
+    assert_eq!(unsafe { cell.set_unless::<M>(cell.token()) }, Setting::Refused);
+    assert_eq!(word(), 0);
+    cell.fetch_or(M::BIT.into(), ORDER);
+    // SAFETY: the token is that of this thread.
+    assert_eq!(unsafe { cell.clear::<M>(cell.token()) }, Clearing::Refused);
+    assert_eq!((word(), take_own(), number.load(Ordering::Relaxed)), (M::BIT.into(), false, 3));
+    clear_flagged(cell);
+    // Each may fail, for example if the thread is preempted.
+    clear::<M>(cell);
+    while !set_unless::<M>(cell) {}
+    clear::<M>(cell);
+    while !take_own() {}
+    assert_eq!((word(), number.load(Ordering::Relaxed)), (0, 0));
+}
+
+#[test]
+fn flagged_cell_neither_starts_nor_ends_jobs() {
+    let plain = BiasedWord::EMPTY;
+    flagged_cell_refuses::<Job<false>>(&plain);
+    flagged_cell_refuses::<Job<true>>(&plain);
+    let Some((home, _)) = cpus() else { return };
+    let cell = revoked(home);
+    on(home, || {
+        cell.bias();
+        flagged_cell_refuses::<Job<false>>(&cell);
+        flagged_cell_refuses::<Job<true>>(&cell);
+        assert_eq!(bias_state(&cell), 0, "nobody has entered");
+        set_flagged(&cell);
+        occupies_and_vacates::<High>(&cell);
+        assert_eq!(bias_state(&cell), 0, "critical sections ignore the flag");
+    });
+}
+
 #[test]
 fn plain_cell_is_an_atomic() {
     let cell = BiasedWord::EMPTY;
     operations(&cell);
+    jobs(&cell);
     cell.bias();
     assert_eq!(bias_state(&cell), PLAIN, "nobody has allowed it");
 }
@@ -146,7 +209,10 @@ fn every_change_enters_before_first_bias() {
     let cell = BiasedWord::EMPTY;
     // SAFETY: no other thread uses it.
     unsafe { allow(&cell) };
-    on(home, || operations(&cell));
+    on(home, || {
+        operations(&cell);
+        jobs(&cell);
+    });
     assert_eq!((bias_state(&cell), cell.left.load(Ordering::Relaxed)), (REVOKED, CHANGES_BEFORE_REBIAS));
     // One thread is counted.
     cell.bias_state.fetch_add(ONE, ORDER);
@@ -167,6 +233,7 @@ fn biased_word_changes_on_home_cpu() {
         cell.bias();
         assert_eq!(bias_state(&cell), 0);
         operations(&cell);
+        jobs(&cell);
         assert_eq!(bias_state(&cell), 0, "nobody has entered");
     });
     // SAFETY: the thread has ended.

@@ -6,14 +6,14 @@
 
 use core::hint::black_box;
 
-use punctual_core::{Arguments, CurrentWorker, Duration, Instant, Level, PackedStamp, Port, Stamp};
+use punctual_core::{Arguments, CurrentWorker, Duration, Instant, PackedStamp, Port, Stamp};
 
 use crate::cells::{self, Observe};
 use crate::port::Suspensions;
 use crate::state::partition::PartitionState;
 use crate::state::{Host, Platform};
 use crate::stop::Culprit;
-use crate::task::body::{Body, Release, counted, measures, released};
+use crate::task::body::{Body, Declared, Release, counted, measures, released};
 use crate::task::monitor::Monitor;
 
 /// Returns whether a spawn needs further checks: see [`Platform::is_instrumented`].
@@ -135,27 +135,16 @@ pub(crate) unsafe fn execute_flagged(
 /// be checked.
 ///
 /// # Safety
-/// The job was one of the task `B`, and its preemption could not be
+/// The job was one of `task`, and its preemption could not be
 /// [finished](punctual_core::Preemption::finish_at).
-#[inline(always)]
-pub(crate) unsafe fn end_slow<B: Body>(me: CurrentWorker, end: Stamp) {
-    #[cold]
-    #[inline(never)]
-    unsafe fn end_slow(
-        partition: &'static PartitionState,
-        level: &'static Level,
-        name: &'static str,
-        me: CurrentWorker,
-        end: PackedStamp,
-    ) {
-        // SAFETY: by the outer function's contract.
-        let preemption = unsafe { partition.core().reenter(me, level) };
-        Host::check_end(partition.runtime, name);
-        preemption.finish(end.into());
-    }
-
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn end_slow(task: &Declared, me: CurrentWorker, end: PackedStamp) {
+    let partition = (task.partition)();
     // SAFETY: by this function's contract.
-    unsafe { end_slow(B::partition(), B::place().0, B::NAME, me, end.into()) };
+    let preemption = unsafe { partition.core().reenter(me, (task.place)().0) };
+    Host::check_end(partition.runtime, task.name);
+    preemption.finish(end.into());
 }
 
 /// Runs one job of any task, marked, profiled, shown to a supervisor and guarded as requested.

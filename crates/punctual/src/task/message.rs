@@ -263,7 +263,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
         };
         if !preemption.finish_at::<LevelOf<B>>(end) {
             // SAFETY: the preemption is of this task's level, and could not be finished.
-            unsafe { end_slow::<B>(me, end) };
+            unsafe { end_slow(&self.monitor.declared, me, end.into()) };
         }
         Ok(())
     }

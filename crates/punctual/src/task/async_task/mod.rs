@@ -359,7 +359,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
         };
         if !preemption.finish_at::<WakeLevelOf<B>>(end) {
             // SAFETY: the preemption is of this task's level, and could not be finished.
-            unsafe { end_slow::<B>(me, end) };
+            unsafe { end_slow(&self.monitor.declared, me, end.into()) };
         }
         true
     }

@@ -261,8 +261,13 @@ pub(super) unsafe fn set_unless<M: Masks>(cell: &BiasedWord, rseq: isize) -> Set
                 "test {t:e}, {high}",
                 "jnz {failed}",
                 ".endif",
+                // One instruction if the bit is a blocker, and so is not set.
+                ".if {is_blocker}",
+                "lea {t}, [rax + {bit}]",
+                ".else",
                 "mov {t}, rax",
                 "or {t}, {bit}",
+                ".endif",
                 "lock cmpxchg qword ptr [{cell}], {t}",
                 "jne {failed}",
                 // Again: the swap may have found the change of a thread that has set the flag.
@@ -281,6 +286,7 @@ pub(super) unsafe fn set_unless<M: Masks>(cell: &BiasedWord, rseq: isize) -> Set
             low = const M::BLOCKERS as u32,
             high = const (M::BLOCKERS >> 32) as u32,
             bit = const M::BIT,
+            is_blocker = const (M::BLOCKERS & M::BIT as u64 != 0) as u32,
             flagged = label { return Setting::Flagged },
             failed = label { return Setting::Refused },
             options(nostack),

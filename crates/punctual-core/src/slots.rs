@@ -459,8 +459,10 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
             let free = &self.free.as_flattened()[slot / WIDTH];
             if free.load(Ordering::Relaxed) & (1 << (slot % WIDTH)) == 0 {
                 // SAFETY: with no spawn in progress a taken slot holds arguments, which `each`
-                // moves or drops.
+                // moves or drops. The level has a node for each slot, as `new` has checked.
                 unsafe {
+                    // Before `each`: the destructor of the arguments may cancel the job.
+                    self.level.linked(self.base as usize + slot + 1).forget();
                     each(self.place_of(slot));
                     self.free_slot(slot);
                 }

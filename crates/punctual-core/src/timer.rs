@@ -96,7 +96,8 @@ impl Node {
     pub(crate) fn disarm(&self, key: u32) -> Option<First> {
         // Acquire: as in `keep_armed`. If the timekeeper has not looked at the node since it was
         // armed, the key is the state.
-        match self.state.compare_exchange(key, key & !TAG | IDLE, Ordering::Acquire, Ordering::Relaxed) {
+        let idle = key - ARMED + IDLE;
+        match self.state.compare_exchange(key, idle, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => Some(false),
             Err(_) => self.disarm_seen(key),
         }
@@ -136,9 +137,10 @@ impl Node {
     fn publish(&self, key: u32) -> First {
         // Release: a thread that disarms or scans the node sees its time and the job's arguments.
         // Acquire: a thread that has to push it to the list of changed nodes writes its link after
-        // the last reader there. Only the timekeeper, which clears `CHANGED`, changes the state
-        // concurrently.
-        let before = self.state.swap(key, Ordering::AcqRel);
+        // the last reader there. Sequentially consistent: the thread then loads the time at which
+        // the timekeeper wakes; see `Timers::note`. Only the timekeeper, which clears `CHANGED`,
+        // changes the state concurrently.
+        let before = self.state.swap(key, Ordering::SeqCst);
         before & CHANGED == 0
     }
 
@@ -160,6 +162,12 @@ impl Node {
     pub(crate) fn due(&self) -> Option<u64> {
         let armed = self.state.load(Ordering::Acquire) & TAG == ARMED;
         armed.then(|| self.time())
+    }
+
+    /// Disarms the node, whatever its key. For a thread that alone uses the level.
+    pub(crate) fn forget(&self) {
+        let state = self.state.load(Ordering::Relaxed);
+        self.state.store(state & !TAG, Ordering::Relaxed);
     }
 
     /// Resets the node between two runs of an app.

@@ -93,8 +93,12 @@ impl Timers {
         loop {
             node.next_changed.store(top & !GRIDS, Ordering::Relaxed);
             let pushed = (index + 1) | (top & GRIDS);
-            // Release: the thread that takes the node sees its link.
-            match self.changed.compare_exchange_weak(top, pushed, Ordering::Release, Ordering::Relaxed) {
+            // Release: the thread that takes the node sees its link. Sequentially consistent: the
+            // timekeeper goes to sleep after a load of `changed`, which a fence precedes, and the
+            // thread that arms a timer decides by such a load whether to wake it. A timer that is
+            // armed in a node that was pushed before, also by another thread, precedes that load
+            // too: an arming is sequentially consistent, and happens after the push.
+            match self.changed.compare_exchange_weak(top, pushed, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => top = now,
             }
@@ -103,8 +107,9 @@ impl Timers {
 
     /// Records that the grids have started.
     pub(crate) fn note_grids(&self) {
-        // Release: a thread that sees the bit sees the grids.
-        self.changed.fetch_or(GRIDS, Ordering::Release);
+        // Release: a thread that sees the bit sees the grids. Sequentially consistent: as in
+        // `note`.
+        self.changed.fetch_or(GRIDS, Ordering::SeqCst);
     }
 
     /// Returns `true` if there are changes that [`take_changes`](Self::take_changes) has not seen.

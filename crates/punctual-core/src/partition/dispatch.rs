@@ -87,14 +87,13 @@ pub trait Dispatch: Debug + Sync + Sized {
     /// thread if necessary.
     fn announce<P: PortOf<Self>>(partition: &Partition<P>, level: &'static Level);
 
-    /// Wakes the timekeeper of `level` if it sleeps until after `time`, for which a timer was
-    /// armed. Returns `result`, so that callers need not save theirs.
-    fn armed<P: PortOf<Self>, R>(
+    /// Announces a timer that the calling thread has armed for `time`; returns `true` if the
+    /// timekeeper of `level` sleeps until after that, and has to be woken.
+    fn announce_timer<P: PortOf<Self>>(
         partition: &Partition<P>,
         level: &'static Level,
         time: Instant,
-        result: R,
-    ) -> R;
+    ) -> bool;
 
     /// Returns `true` if a thread checks the inboxes without being woken.
     fn polls(&self) -> bool {

@@ -145,12 +145,11 @@ impl Dispatch for OneThread {
     }
 
     #[inline(always)]
-    fn armed<P: PortOf<Self>, R>(
+    fn announce_timer<P: PortOf<Self>>(
         partition: &Partition<P>,
         level: &'static Level,
         time: Instant,
-        result: R,
-    ) -> R {
+    ) -> bool {
         let place = partition.levels.iter().position(|other| core::ptr::eq(*other, level));
         let place = place.expect("the level belongs to this partition");
         let OneThread { alarm, timed } = &partition.dispatch;
@@ -158,10 +157,7 @@ impl Dispatch for OneThread {
         timed.fetch_or(1 << place, Ordering::Release);
         // Pairs with the fence in `tick`.
         fence(Ordering::SeqCst);
-        if time.as_ticks() < alarm.time() {
-            return partition.wake_timekeeper(level, result);
-        }
-        result
+        time.as_ticks() < alarm.time()
     }
 
     fn reset(&self) {

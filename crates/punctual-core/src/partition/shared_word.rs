@@ -23,8 +23,9 @@
 //!   local level only its own thread. The record of the worker decides this without the word, and a
 //!   level that the thread may not run is handed to the level's worker.
 //! * *Timers.* A worker announces its wake-up time, executes a fence, and checks for changes of its
-//!   timers. A thread that arms a timer notes the change, executes a fence, and reads the wake-up
-//!   time. One of the two sees the other's write: the worker does not sleep, or it is woken.
+//!   timers. A thread that arms a timer changes it and reads the wake-up time, both sequentially
+//!   consistently. One of the two sees the other's write: the worker does not sleep, or it is
+//!   woken.
 //! * *Waiting.* `held`, the levels in the worker's record, is written after a level was occupied
 //!   and before it is vacated. Only the boost of waiting threads depends on it, see `pi_wait`.
 //!
@@ -40,7 +41,9 @@ use super::dispatch::{Dispatch, PortOf};
 use super::polling::Polling;
 use super::{Partition, Preemption};
 use crate::Instant;
-use crate::atomic::{Ordering, fence};
+use crate::atomic::Ordering;
+#[cfg(loom)]
+use crate::atomic::fence;
 use crate::current::CurrentWorker;
 use crate::level::{Level, Stamp};
 use crate::word::{MAX_LEVEL, Word, bit, highest};
@@ -167,19 +170,16 @@ impl Dispatch for SharedWord {
     }
 
     #[inline(always)]
-    fn armed<P: PortOf<Self>, R>(
-        partition: &Partition<P>,
-        level: &'static Level,
-        time: Instant,
-        result: R,
-    ) -> R {
-        // Pairs with the fence in `sleep`: either the worker's second check sees the change, or
-        // this load sees that it sleeps too long.
+    fn announce_timer<P: PortOf<Self>>(_: &Partition<P>, level: &'static Level, time: Instant) -> bool {
+        // loom treats such an access as acquire and release only, and models the order of fences
+        // only.
+        #[cfg(loom)]
         fence(Ordering::SeqCst);
-        if time.as_ticks() < level.worker().sleeps_until.load(Ordering::Relaxed) {
-            return partition.wake_timekeeper(level, result);
-        }
-        result
+        // Sequentially consistent, like the change: needs no fence in between, which would be
+        // another locked instruction on machines where the change is one. Pairs with the fence in
+        // `sleep`: either the worker's second check sees the change, or this load sees that it
+        // sleeps too long.
+        time.as_ticks() < level.worker().sleeps_until.load(Ordering::SeqCst)
     }
 
     #[inline(always)]

@@ -54,20 +54,16 @@ impl<P: Port> Partition<P> {
 
     /// Wakes the worker of `level` if it sleeps until after `time`, for which a timer was armed.
     pub fn armed(&self, level: &'static Level, time: Instant) {
-        self.armed_with(level, time, ());
+        if self.announce_timer(level, time) {
+            self.port.wake(level.worker());
+        }
     }
 
-    /// [`armed`](Self::armed) that returns `result`, which the caller then need not save.
+    /// As [`armed`](Self::armed), but returns `true` instead of waking the worker, which the caller
+    /// then does by `armed`.
     #[inline(always)]
-    pub fn armed_with<R>(&self, level: &'static Level, time: Instant, result: R) -> R {
-        VariantOf::<P>::armed(self, level, time, result)
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(super) fn wake_timekeeper<R>(&self, level: &'static Level, result: R) -> R {
-        self.port.wake(level.worker());
-        result
+    pub fn announce_timer(&self, level: &'static Level, time: Instant) -> bool {
+        VariantOf::<P>::announce_timer(self, level, time)
     }
 
     /// Releases all jobs of `level` that are due at `now`, and marks it ready. For the level's
@@ -229,7 +225,7 @@ impl<P: Port> Partition<P> {
         // SAFETY: `me` is the level's worker, as `work` has checked.
         let until = if self.is_stopping() { NEVER } else { unsafe { level.next() } };
         me.sleeps_until.store(until, Ordering::Relaxed);
-        // Pairs with the fence in `armed`.
+        // Pairs with the load in `announce_timer`.
         fence(Ordering::SeqCst);
         let until = (until != NEVER).then(|| Instant::from_ticks(until));
         let reached = !level.has_changes() && {

@@ -70,6 +70,23 @@ fn drops_waiting_messages_once() {
     assert_eq!(unsafe { slots.clear(|_| unreachable!()) }, 0);
 }
 
+/// A destructor may do so, which runs while the slots are cleared.
+#[test]
+fn cancels_no_job_that_is_being_dropped() {
+    let (slots, mut dropped) = (slots::<u32, 3, 1>(), Vec::new());
+    let armed = [1, 2, 3].map(|args| slots.arm(args, Instant::from_ticks(5)).unwrap());
+    let drop = |args: *mut u32| {
+        // SAFETY: the slot holds arguments.
+        dropped.push(unsafe { *args });
+        assert_eq!(slots.cancel(armed[0]), None);
+        assert_eq!(slots.cancel(armed[1]), (dropped.len() == 1).then_some(2), "its turn has not come");
+    };
+    // SAFETY: there is one thread.
+    assert_eq!(unsafe { slots.clear(drop) }, 2);
+    assert_eq!(dropped, [1, 3]);
+    assert!(armed.into_iter().all(|armed| slots.cancel(armed).is_none()));
+}
+
 #[test]
 fn rejects_handle_of_another_task() {
     let of_four = || level((0..4).map(|_| Node::new()).collect::<Vec<_>>().leak());

@@ -59,10 +59,6 @@ pub(crate) trait Platform {
     /// running.
     fn visit(partition: &'static PartitionState) -> Option<Self::Entry>;
 
-    /// Returns whether the run of `runtime` ends after an operation of the running code, which
-    /// belongs to it.
-    fn ends_after_this_thread(runtime: &'static Runtime) -> bool;
-
     /// Returns whether jobs have to be dropped, marked, watched or checked, or spawns be rejected.
     /// Both arguments are constants to the compiler.
     fn is_instrumented(runtime: &'static Runtime, partition: &'static PartitionState) -> bool;

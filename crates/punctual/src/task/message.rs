@@ -334,18 +334,26 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
     #[inline(never)]
     unsafe fn arm_here(&'static self, time: Instant, args: *mut B::Args) -> Option<Armed> {
         let core = B::partition().core();
-        let arms =
-            Host::is_in(B::partition()) && Host::ends_after_this_thread(B::runtime()) && !core.is_stopping();
+        // A run that this thread ends is stopping, too.
+        if !Host::is_in(B::partition()) || core.is_stopping() {
+            return None;
+        }
         // SAFETY: by this function's contract.
-        let (armed, first) = if arms { unsafe { self.slots().arm_unnoted(args, time) } } else { None }?;
-        Some(if first { self.note(armed, time) } else { core.armed_with(B::place().0, time, armed) })
+        let (armed, first) = unsafe { self.slots().arm_unnoted(args, time) }?;
+        // One call for both reasons, so that the common case needs no stack.
+        let rare = first || core.announce_timer(B::place().0, time);
+        Some(if rare { self.note_and_wake(armed, time, first) } else { armed })
     }
 
-    /// Completes the arming of a job that the timekeeper has looked at since it was last armed.
+    /// Completes an arming: [notes](Slots::note) the job if this is the first change, and wakes the
+    /// timekeeper if necessary; returns the job, which the caller then need not save.
     #[inline(never)]
-    fn note(&'static self, armed: Armed, time: Instant) -> Armed {
-        self.slots().note(armed);
-        B::partition().core().armed_with(B::place().0, time, armed)
+    fn note_and_wake(&'static self, armed: Armed, time: Instant, first: bool) -> Armed {
+        if first {
+            self.slots().note(armed);
+        }
+        B::partition().core().armed(B::place().0, time);
+        armed
     }
 
     /// Cancels an armed job on a thread of another partition or app, or on a foreign thread.
@@ -413,8 +421,9 @@ impl<B: Body, const N: usize, const W: usize> Timed<B::Args> for Task<B, N, W> {
             // SAFETY: by this function's contract.
             return unsafe { self.cancel_foreign(armed, args) };
         }
-        // SAFETY: by this function's contract, and jobs of this task are armed in its slots.
-        Host::ends_after_this_thread(B::runtime()) && unsafe { self.slots().cancel_into(armed, args) }
+        // SAFETY: by this function's contract, and jobs of this task are armed in its slots. If
+        // this thread ends the run, each job is disarmed before its arguments are dropped.
+        unsafe { self.slots().cancel_into(armed, args) }
     }
 
     fn reschedule(&self, armed: Armed, time: Instant) -> bool {

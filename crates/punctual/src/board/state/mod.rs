@@ -61,11 +61,6 @@ impl Platform for Host {
         partition.runtime.runs().then_some(Permission)
     }
 
-    #[inline(always)]
-    fn ends_after_this_thread(runtime: &'static Runtime) -> bool {
-        runtime.runs()
-    }
-
     #[inline]
     fn is_of(runtime: &'static Runtime) -> bool {
         this_core::is_of(runtime)

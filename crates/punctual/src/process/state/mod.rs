@@ -97,11 +97,6 @@ impl Platform for Host {
         thread::visit(partition)
     }
 
-    #[inline(always)]
-    fn ends_after_this_thread(runtime: &'static Runtime) -> bool {
-        thread::ends_after_this_thread(runtime)
-    }
-
     #[inline]
     fn is_of(runtime: &'static Runtime) -> bool {
         thread::is_of(runtime)

@@ -186,20 +186,12 @@ pub(crate) fn enter(runtime: &'static Runtime) -> Option<Entry<'static>> {
 #[inline(always)]
 pub(crate) fn visit(partition: &'static PartitionState) -> Option<Entry<'static>> {
     if is_in(partition) {
-        ends_after_this_thread(partition.runtime).then_some(Entry::Member)
+        // The run waits for this thread, unless this is the thread that ends the run. Then it has
+        // closed foreign spawns itself.
+        partition.runtime.accepts_foreign_spawns().then_some(Entry::Member)
     } else {
         Some(Entry::Foreign { _spawn: partition.runtime.begin_foreign_spawn()? })
     }
-}
-
-/// Returns whether the run of `runtime` ends after an operation of the calling thread, which
-/// belongs to it.
-///
-/// The run waits for this thread, unless this is the thread that ends the run. Then it has closed
-/// foreign spawns itself.
-#[inline(always)]
-pub(crate) fn ends_after_this_thread(runtime: &Runtime) -> bool {
-    runtime.accepts_foreign_spawns()
 }
 
 /// Returns whether the calling thread belongs to `runtime`.

@@ -1,6 +1,7 @@
 //! Timed jobs: their order, cancelling and moving them, and preemption by them.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 
@@ -139,4 +140,47 @@ fn job_released_at_zero_can_be_late() {
     });
     assert_eq!(log, [(4, "low"), (7, "low ends")]);
     assert_eq!(maxima(&report, "low"), [4, 7, 3]);
+}
+
+#[punctual::app(main = false)]
+mod dropped {
+    use super::Canceling;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        let armed = never::spawn_at(super::app::at(5), Canceling).unwrap();
+        super::HANDLE.lock().unwrap().replace(armed);
+        punctual::shutdown();
+        (Shared {}, Local {})
+    }
+
+    #[task(priority = 1)]
+    fn never(_: never::Context, _: Canceling) {}
+}
+
+static HANDLE: Mutex<Option<dropped::never::SpawnHandle>> = Mutex::new(None);
+static DROPPED: AtomicU32 = AtomicU32::new(0);
+
+/// A message that cancels its own job when it is dropped.
+#[derive(Debug)]
+struct Canceling;
+
+impl Drop for Canceling {
+    fn drop(&mut self) {
+        DROPPED.fetch_add(1, Ordering::Relaxed);
+        let handle = HANDLE.lock().unwrap().take();
+        assert!(handle.is_none_or(|handle| handle.cancel().is_err()));
+    }
+}
+
+#[test]
+fn message_dropped_at_the_end_is_not_canceled() {
+    let report = dropped::run(Config::new().virtual_time()).unwrap();
+    assert_eq!((report.dropped_jobs, DROPPED.load(Ordering::Relaxed)), (1, 1));
 }

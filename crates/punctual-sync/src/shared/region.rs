@@ -43,7 +43,7 @@ use crate::atomic::{AtomicU32, Ordering};
 const MAGIC: u32 = u32::from_le_bytes(*b"PNCT");
 
 /// The version of the header and of every structure; incremented with each change to either.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Values that may be shared between processes: every bit pattern is valid and there is no padding,
 /// so there are no pointers whose target the other process lacks.

@@ -187,7 +187,7 @@ fn rejects_mismatched_layouts() {
     expect(
         attach::<Ring<u32, 8>>(&mut memory, PAGE * 4),
         LayoutField::Version,
-        "version: expected 2, found 9",
+        "version: expected 3, found 9",
     );
 }
 

@@ -64,7 +64,7 @@ fn with_releases_of_callers(system: &System) -> Option<System> {
 
 /// Bounds every task by its own releases, or by those of its callers if it has no pattern.
 fn analyze_releases(system: &System) -> Analysis {
-    let mut responses: Vec<Result<Nanos, NoBound>> = vec![Ok(0); system.tasks.len()];
+    let mut responses: Vec<Result<Nanos, NoBound>> = system.tasks.iter().map(|_| Ok(0)).collect();
     let mut ends = vec![None; system.tasks.len()];
     let longest = longest_response(system);
     let depends = depends_on_responses(system);

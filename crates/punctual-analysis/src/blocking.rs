@@ -59,14 +59,9 @@ impl Spinning {
             let supply = system.partitions[partition].supply;
             for hold in &mut held[partition * groups..(partition + 1) * groups] {
                 if *hold > 0 {
-                    *hold = demand::finish(
-                        supply,
-                        *hold,
-                        [above, &[], &[]],
-                        *hold,
-                        Nanos::MAX,
-                        &mut Steps::new(),
-                    )?;
+                    let (sources, steps) = ([above.as_slice(), &[], &[]], &mut Steps::new());
+                    let end = demand::finish(supply, *hold, sources, *hold, Nanos::MAX, steps);
+                    *hold = end.ok_or(NoBound::TooLong)?;
                 }
             }
         }
@@ -155,7 +150,9 @@ pub(crate) fn held(
         is_one.then_some(Held { by, resource: section.resource, level, ceiling, time, spin })
     };
     let idle = &system.partitions[partition].idle_sections;
-    let mut all: Vec<Held> = idle.iter().filter_map(|it| held(None, 0, it, idle)).collect();
+    let sections = system.tasks.iter().map(|task| task.sections.len()).sum::<usize>();
+    let mut all: Vec<Held> = Vec::with_capacity(idle.len() + sections);
+    all.extend(idle.iter().filter_map(|it| held(None, 0, it, idle)));
     for (at, task) in system.tasks.iter().enumerate() {
         if task.partition == partition && releases[at].is_ok() {
             let sections = &task.sections;

@@ -1,9 +1,10 @@
 //! Demand of several sources, and the earliest time at which it has been supplied.
 
+use std::mem;
 use std::num::NonZeroU64;
 
 use crate::arrival::Stream;
-use crate::bound::{Interference, Interferer, NoBound, Work};
+use crate::bound::{Interference, Interferer, Work};
 use crate::fraction::Fraction;
 use crate::supply::Supply;
 use crate::time::Nanos;
@@ -27,12 +28,13 @@ impl Steps {
         Self(STEPS)
     }
 
+    /// Counts a step, or returns `None` at the limit.
     #[inline]
-    pub(crate) fn take(&mut self) -> Result<(), NoBound> {
+    pub(crate) fn take(&mut self) -> Option<()> {
         #[cfg(test)]
         TAKEN.set(TAKEN.get() + 1);
-        self.0 = self.0.checked_sub(1).ok_or(NoBound::TooLong)?;
-        Ok(())
+        self.0 = self.0.checked_sub(1)?;
+        Some(())
     }
 }
 
@@ -85,8 +87,8 @@ impl Source {
 
 /// Compact form of a source with sporadic releases and unknown offset.
 ///
-/// The fixed points spend their time summing these, so they are contiguous in memory and checked
-/// for overflow once.
+/// The fixed points spend their time counting the releases of these, so they are contiguous in
+/// memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slim {
     window: NonZeroU64,
@@ -113,6 +115,14 @@ impl Slim {
         let last = length + self.jitter - 1;
         // Division dominates the cost, and the first window needs none.
         if last < self.window.get() { 1 } else { last / self.window + 1 }
+    }
+
+    /// Counts the releases before a time from 1 to [`SLIM`].
+    #[inline]
+    fn count(&self, length: Nanos) -> Count {
+        let jobs = self.jobs(length);
+        // A saturated product exceeds every time that is evaluated.
+        Count { jobs, until: jobs.saturating_mul(self.window.get()) - self.jitter }
     }
 }
 
@@ -150,6 +160,10 @@ impl SlimSources {
         slim
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.sums.len()
+    }
+
     /// Returns the first `count` sources, if that many are compact.
     pub(crate) fn first(&self, count: usize) -> Option<Slims<'_>> {
         Some(Slims { sums: self.sums.get(..count)?, parts: self.parts.get(..count)? })
@@ -170,13 +184,112 @@ impl<'a> Slims<'a> {
 
     /// Returns the contributions to a bound with window `length`, at least 1. The window is the sum
     /// of these terms and others, so none of them overflows.
-    pub(crate) fn terms(self, length: Nanos) -> impl Iterator<Item = Interference> + use<'a> {
+    pub(crate) fn terms(self, length: Nanos, counts: &mut Counts) -> impl Iterator<Item = Interference> {
         debug_assert!((1..=SLIM).contains(&length), "a window of {length}");
-        self.sums.iter().zip(self.parts).map(move |(sum, part)| {
-            let jobs = sum.jobs(length);
+        counts.advance(self, length);
+        self.parts.iter().zip(&counts.counts).map(|(part, &Count { jobs, .. })| {
             let work = Work { jobs, execution: jobs * part.execution, overhead: jobs * part.preempting };
             Interference { who: part.who, work }
         })
+    }
+}
+
+/// Number of releases before an instant.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    jobs: u64,
+    /// The latest instant before which there are no more.
+    until: Nanos,
+}
+
+/// Numbers of releases of compact sources before an instant, and their demand.
+///
+/// A fixed point evaluates the demand at growing instants, and that of the next lower task starts
+/// where this one ends. A count remains valid until the next release of its source, so each instant
+/// costs one comparison per source, and only sources with further releases are counted again. Their
+/// demand moves the instant at once: the incremental computation of *Davis, Zabos, Burns,
+/// "Efficient Exact Schedulability Tests for Fixed Priority Real-Time Systems", IEEE Transactions
+/// on Computers 57(9), 2008*.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    /// Counts of all sources. None is of an instant after `time`.
+    counts: Vec<Count>,
+    /// Demand of all counted releases.
+    demand: Nanos,
+    time: Nanos,
+    /// Number of sources with counts.
+    sources: usize,
+}
+
+impl Counts {
+    /// Creates counts for up to so many sources.
+    pub(crate) fn new(sources: usize) -> Self {
+        Self { counts: vec![Count::default(); sources], demand: 0, time: 0, sources: 0 }
+    }
+
+    /// Prepares for these sources and instants from `from` on.
+    fn restart(&mut self, sources: Slims<'_>, from: Nanos) {
+        if self.time > from || self.sources > sources.len() {
+            self.counts.fill(Count::default());
+            self.demand = 0;
+        }
+        self.sources = sources.len();
+    }
+
+    /// Counts all releases before `time`, whose demand does not overflow.
+    fn advance(&mut self, sources: Slims<'_>, time: Nanos) {
+        self.restart(sources, time);
+        for (source, count) in sources.sums.iter().zip(&mut self.counts) {
+            if count.until < time {
+                let before = mem::replace(count, source.count(time));
+                self.demand += (count.jobs - before.jobs) * source.cost;
+            }
+        }
+        self.time = time;
+    }
+
+    /// [`finish`] for compact sources, which are always of the same partition.
+    pub(crate) fn finish(
+        &mut self,
+        supply: Supply,
+        base: Nanos,
+        sources: Slims<'_>,
+        from: Nanos,
+        most: Nanos,
+        steps: &mut Steps,
+    ) -> Option<Nanos> {
+        self.restart(sources, from);
+        let mut demand = base.checked_add(self.demand)?;
+        let mut needed = supply.time_for(demand)?;
+        let mut time = from.max(needed).max(1);
+        // Invalid if the search fails.
+        self.time = Nanos::MAX;
+        loop {
+            steps.take()?;
+            let mut is_counted = true;
+            // Lower levels first: a job of theirs usually takes longer, and moves the instant over
+            // several releases of higher ones.
+            for (source, count) in sources.sums.iter().zip(&mut self.counts[..sources.len()]).rev() {
+                if count.until < time {
+                    if time > SLIM {
+                        return None;
+                    }
+                    is_counted = false;
+                    let before = mem::replace(count, source.count(time));
+                    let more = (count.jobs - before.jobs).checked_mul(source.cost)?;
+                    demand = demand.checked_add(more)?;
+                    needed = supply.time_for(demand)?;
+                    time = time.max(needed);
+                }
+            }
+            if time > SLIM {
+                return None;
+            }
+            if is_counted || needed > most {
+                (self.time, self.demand) = (time, demand - base);
+                return Some(needed);
+            }
+        }
     }
 }
 
@@ -240,17 +353,6 @@ pub(crate) fn demand(base: Nanos, sources: Sources<'_>, length: Nanos) -> Option
     Some(demand)
 }
 
-/// Demand of compact sources, after the start of the window.
-#[inline]
-fn demand_of_slim(base: Nanos, sources: Slims<'_>, length: Nanos) -> Option<Nanos> {
-    if length > SLIM {
-        return None;
-    }
-    let jobs = |source: &Slim| u128::from(source.jobs(length)) * u128::from(source.cost);
-    let demand = sources.sums.iter().map(jobs).fold(u128::from(base), |sum, time| sum + time);
-    u64::try_from(demand).ok()
-}
-
 /// Returns the earliest instant, from `from` on, at which `base` and all earlier releases have been
 /// supplied.
 ///
@@ -263,37 +365,13 @@ pub(crate) fn finish(
     from: Nanos,
     most: Nanos,
     steps: &mut Steps,
-) -> Result<Nanos, NoBound> {
-    finish_by(supply, |time| demand(base, sources, time), from, most, steps)
-}
-
-/// [`finish`] for compact sources.
-pub(crate) fn finish_slim(
-    supply: Supply,
-    base: Nanos,
-    sources: Slims<'_>,
-    from: Nanos,
-    most: Nanos,
-    steps: &mut Steps,
-) -> Result<Nanos, NoBound> {
-    finish_by(supply, |time| demand_of_slim(base, sources, time), from, most, steps)
-}
-
-#[inline]
-fn finish_by(
-    supply: Supply,
-    demand: impl Fn(Nanos) -> Option<Nanos>,
-    from: Nanos,
-    most: Nanos,
-    steps: &mut Steps,
-) -> Result<Nanos, NoBound> {
+) -> Option<Nanos> {
     let mut time = from.max(1);
     loop {
         steps.take()?;
-        let needed = demand(time).and_then(|demand| supply.time_for(demand));
-        let needed = needed.ok_or(NoBound::TooLong)?;
+        let needed = supply.time_for(demand(base, sources, time)?)?;
         if needed <= time || needed > most {
-            return Ok(needed);
+            return Some(needed);
         }
         time = needed;
     }
@@ -309,15 +387,14 @@ pub(crate) fn start(
     from: Nanos,
     closed: bool,
     steps: &mut Steps,
-) -> Result<Nanos, NoBound> {
+) -> Option<Nanos> {
     let mut time = from;
     loop {
         steps.take()?;
-        let counted = time.checked_add(u64::from(closed)).ok_or(NoBound::TooLong)?;
-        let needed = demand(base, sources, counted).and_then(|demand| supply.time_for(demand));
-        let needed = needed.ok_or(NoBound::TooLong)?;
+        let counted = time.checked_add(u64::from(closed))?;
+        let needed = supply.time_for(demand(base, sources, counted)?)?;
         if needed <= time {
-            return Ok(time);
+            return Some(time);
         }
         time = needed;
     }
@@ -357,17 +434,60 @@ mod tests {
         let slim = SlimSources::from_first(&sources[..1], &sources[1..]);
         assert!(slim.first(4).is_none());
         let slim = slim.first(3).unwrap();
-        for length in (1..200).chain([1 << 31, 10_u64.pow(15), SLIM]) {
-            let all = demand(5, [&sources, &[], &[]], length);
-            assert_eq!(demand_of_slim(5, slim, length), all, "{length}");
-            // Terms exist only if the window ends.
-            if all.is_some() {
-                let term = |it: &Source| it.term(it.who, it.all.before(length).unwrap(), it.preempting);
-                let terms: Vec<_> = sources.iter().map(term).collect();
-                assert_eq!(slim.terms(length).collect::<Vec<_>>(), terms, "{length}");
+        let mut counts = Counts::new(3);
+        for length in (1..200).chain([1 << 31, 10_u64.pow(15), SLIM]).chain((1..200).rev()) {
+            let term = |it: &Source| it.term(it.who, it.all.before(length).unwrap(), it.preempting);
+            let terms: Vec<_> = sources.iter().map(term).collect();
+            assert_eq!(slim.terms(length, &mut counts).collect::<Vec<_>>(), terms, "{length}");
+            assert_eq!(Some(counts.demand), demand(0, [&sources, &[], &[]], length), "{length}");
+        }
+        assert_eq!(counts.finish(Supply::Full, 5, slim, SLIM + 1, Nanos::MAX, &mut Steps::new()), None);
+    }
+
+    #[test]
+    fn compact_sources_count_releases_of_their_stream() {
+        for jitter in [0, 3, 25] {
+            let source = source(10, jitter, 1);
+            let slim = Slim::of(&source).unwrap();
+            for time in 1..100 {
+                let Count { jobs, until } = slim.count(time);
+                let before = |time| source.all.before(time).unwrap();
+                assert_eq!(jobs, before(time), "{jitter} {time}");
+                assert!(
+                    until >= time && before(until) == jobs && before(until + 1) > jobs,
+                    "{jitter} {time}"
+                );
             }
         }
-        assert_eq!(demand_of_slim(5, slim, SLIM + 1), None);
+    }
+
+    /// Counts are reused at later instants and for further sources, and not otherwise.
+    #[test]
+    fn counts_find_the_same_ends() {
+        let sources = [source(10, 3, 1), source(45, 0, 14), source(700, 900, 130), source(1_000, 0, 50)];
+        let all = SlimSources::from_first(&sources, &[]);
+        let mut counts = Counts::new(sources.len());
+        for supply in [Supply::Full, Supply::Periodic { budget: 95, period: 100 }] {
+            for above in 0..=sources.len() {
+                let (slim, above) = (all.first(above).unwrap(), &sources[..above]);
+                let mut end = 0;
+                for base in (1..2_000).step_by(7) {
+                    let plain = finish(supply, base, [above, &[], &[]], 0, Nanos::MAX, &mut Steps::new());
+                    let found = counts.finish(supply, base, slim, end, Nanos::MAX, &mut Steps::new());
+                    assert_eq!(found, plain, "{supply:?} {base} {above:?}");
+                    end = plain.unwrap();
+                }
+                // A search that fails leaves nothing to reuse.
+                let mut search =
+                    |mut steps| counts.finish(supply, 2 * end, slim, end, Nanos::MAX, &mut steps);
+                assert_eq!(search(Steps(0)), None);
+                if !above.is_empty() {
+                    assert_eq!(search(Steps(1)), None);
+                }
+                let plain = finish(supply, 2 * end, [above, &[], &[]], 0, Nanos::MAX, &mut Steps::new());
+                assert_eq!(search(Steps::new()), plain, "{supply:?} {above:?}");
+            }
+        }
     }
 
     /// Sources that do not fit, and all that follow them, are evaluated one by one.
@@ -382,6 +502,7 @@ mod tests {
         assert_eq!(of(Source { all: Stream::bursts(2, 0, 10), ..plain() }), 1);
         // The largest number of jobs, each of the largest cost.
         let most = SlimSources::from_first(&[source(1, SLIM, SLIM - 1)], &[]);
-        assert_eq!(demand_of_slim(Nanos::MAX, most.first(1).unwrap(), SLIM), None);
+        let (most, mut counts) = (most.first(1).unwrap(), Counts::new(1));
+        assert_eq!(counts.finish(Supply::Full, 1, most, 1, Nanos::MAX, &mut Steps::new()), None);
     }
 }

@@ -88,7 +88,7 @@ pub(crate) fn bound(
     let mut window = own;
     let mut steps = Steps::new();
     loop {
-        steps.take()?;
+        steps.take().ok_or(NoBound::TooLong)?;
         let sum = displaced(window, &mut all).ok_or(NoBound::TooLong)?;
         let next = own.checked_add(sum / cpus).ok_or(NoBound::TooLong)?;
         if next.saturating_add(task.jitter) > latest {

@@ -21,7 +21,7 @@
 
 use std::cmp::Reverse;
 
-use crate::bound::{Bound, Exactness, Interference, Interferer, NoBound, Work};
+use crate::bound::{Bound, Exactness, Interference, Interferer, Work};
 use crate::demand::{Source, Steps};
 use crate::preemptive::{Contest, add};
 use crate::time::Nanos;
@@ -77,20 +77,16 @@ struct Analysis<'a> {
 }
 
 /// Bounds the response of the contest's task with offsets; `None` if the known offsets do not
-/// affect it.
-pub(crate) fn bound(contest: &Contest<'_>) -> Result<Option<Bound>, NoBound> {
-    match Analysis::new(contest) {
-        Some(analysis) => Ok(Some(analysis.terms(analysis.worst(None)?))),
-        None => Ok(None),
-    }
+/// affect it, or if that takes too many steps.
+pub(crate) fn bound(contest: &Contest<'_>) -> Option<Bound> {
+    let analysis = Analysis::new(contest)?;
+    Some(analysis.terms(analysis.worst(None)?))
 }
 
 /// Returns whether every job responds within `limit`, given the known offsets.
-pub(crate) fn responds_within(contest: &Contest<'_>, limit: Nanos) -> Result<bool, NoBound> {
-    match Analysis::new(contest) {
-        Some(analysis) => Ok(analysis.worst(Some(limit))?.response() <= i128::from(limit)),
-        None => Ok(false),
-    }
+pub(crate) fn responds_within(contest: &Contest<'_>, limit: Nanos) -> bool {
+    let worst = Analysis::new(contest).and_then(|analysis| analysis.worst(Some(limit)));
+    worst.is_some_and(|worst| worst.response() <= i128::from(limit))
 }
 
 impl Candidate {
@@ -257,7 +253,7 @@ impl<'a> Analysis<'a> {
         job: Option<(usize, u64, i128)>,
         from: Nanos,
         steps: &mut Steps,
-    ) -> Result<Nanos, NoBound> {
+    ) -> Option<Nanos> {
         let mut time = from.max(1);
         loop {
             steps.take()?;
@@ -275,9 +271,9 @@ impl<'a> Analysis<'a> {
                 }
                 self.contest.supply.time_for(demand)
             };
-            let needed = demand().ok_or(NoBound::TooLong)?;
+            let needed = demand()?;
             if needed <= time {
-                return Ok(needed);
+                return Some(needed);
             }
             time = needed;
         }
@@ -285,7 +281,7 @@ impl<'a> Analysis<'a> {
 
     /// Returns the job with the longest response. With a `limit`, the first job found above it may
     /// be returned instead.
-    fn worst(&self, limit: Option<Nanos>) -> Result<Candidate, NoBound> {
+    fn worst(&self, limit: Option<Nanos>) -> Option<Candidate> {
         let mut steps = Steps::new();
         let mut worst: Option<Candidate> = None;
         for begins in 0..self.own.positions.len() {
@@ -298,20 +294,20 @@ impl<'a> Analysis<'a> {
                 let mut nominal = i128::from(phase.first) - i128::from(phase.late) * period;
                 let (mut jobs, mut finish) = (0_u64, 0);
                 while nominal < i128::from(end) {
-                    jobs = jobs.checked_add(place.each).ok_or(NoBound::TooLong)?;
+                    jobs = jobs.checked_add(place.each)?;
                     finish = self.finish(begins, Some((at, jobs, nominal)), finish, &mut steps)?;
                     let candidate = Candidate { place: at, begins, jobs, nominal, finish };
                     if worst.is_none_or(|worst| candidate.response() > worst.response()) {
                         worst = Some(candidate);
                         if limit.is_some_and(|limit| candidate.response() > i128::from(limit)) {
-                            return Ok(candidate);
+                            return Some(candidate);
                         }
                     }
                     nominal += period;
                 }
             }
         }
-        worst.ok_or(NoBound::TooLong)
+        worst
     }
 
     fn terms(&self, worst: Candidate) -> Bound {

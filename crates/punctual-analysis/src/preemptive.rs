@@ -27,7 +27,7 @@
 //! on Computers 58(2), 2009*, in a slightly coarser form.
 
 use crate::bound::{Blocking, Bound, Exactness, Interference, Interferer, NoBound, Work};
-use crate::demand::{self, Share, Slims, Source, Sources, Steps};
+use crate::demand::{self, Counts, Share, Slims, Source, Sources, Steps};
 use crate::supply::Supply;
 use crate::time::Nanos;
 
@@ -49,8 +49,6 @@ pub(crate) struct Contest<'a> {
     pub(crate) slim: Option<Slims<'a>>,
     /// CPU share of `above`.
     pub(crate) share: Share,
-    /// Known lower limit for the end of the first job of the window.
-    pub(crate) ends_after: Nanos,
     /// Least time from the caller's release to the spawn, if only that matters here.
     pub(crate) spawned_after: Nanos,
     /// Sources of `above` whose jobs in the window have all ended when the task is spawned.
@@ -75,34 +73,42 @@ struct Candidate {
     first: Option<Nanos>,
 }
 
-/// End of a task's first job in its busy window, and its blocking.
+/// Result for a task from which the search for the next lower one starts.
 ///
 /// The first job of the next lower task, with C after its own blocking `B`, is displaced by at
 /// least as much as that job, and by at least one job of the task above, whose own cost is no
 /// longer than its displacement. So it ends no earlier than that job, and later by the amount by
 /// which `B + C` exceeds the blocking here.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Before {
+    /// End of the task's first job in its busy window, and its blocking.
     end: Nanos,
     blocking: Nanos,
-    /// Returns the bound, and the lower limit that it implies for the next lower task.
+    /// Number of sources above the next lower task.
     above: usize,
+    counts: Counts,
+}
+
+impl Before {
+    /// Creates the result before the first task of a partition with so many compact sources.
+    pub(crate) fn new(sources: usize) -> Self {
+        Self { end: 0, blocking: 0, above: 0, counts: Counts::new(sources) }
+    }
 }
 
 impl Contest<'_> {
-    /// Returns the bound, and the lower limit that it implies for the next lower task.
-    pub(crate) fn bound(&self, exactness: Exactness) -> Result<(Bound, Option<Before>), NoBound> {
-        let worst = self.worst(None)?;
-        let before = self.slim.zip(worst.first).map(|(slim, end)| Before {
-            end,
-            blocking: self.blocking_time(),
-            above: slim.len() + 1,
-        });
-        Ok((self.terms(worst, exactness), before))
+    /// Returns the bound. `before` is the result for the next higher task, and becomes this one.
+    pub(crate) fn bound(&self, exactness: Exactness, before: &mut Before) -> Option<Bound> {
+        let worst = self.worst(None, self.least_end(before), &mut before.counts)?;
+        (before.end, before.blocking, before.above) = match (self.slim, worst.first) {
+            (Some(slim), Some(end)) => (end, self.blocking_time(), slim.len() + 1),
+            _ => (0, 0, 0),
+        };
+        Some(self.terms(worst, exactness, &mut before.counts))
     }
 
     /// Returns the earliest end of the first job, given the result of the next higher task.
-    pub(crate) fn least_end(&self, before: Before) -> Nanos {
+    fn least_end(&self, before: &Before) -> Nanos {
         let ([own], Some(slim)) = (self.level, self.slim) else { return 0 };
         let base = self.blocking_time().saturating_add(own.peer_cost());
         match base.checked_sub(before.blocking) {
@@ -116,34 +122,43 @@ impl Contest<'_> {
     }
 
     /// Returns whether every job responds within `limit`.
-    pub(crate) fn responds_within(&self, limit: Nanos) -> Result<bool, NoBound> {
-        Ok(self.surely_responds_within(limit) || self.after(self.worst(Some(limit))?) <= limit)
+    pub(crate) fn responds_within(&self, limit: Nanos) -> Option<bool> {
+        if self.surely_responds_within(limit) {
+            return Some(true);
+        }
+        let mut counts = Counts::new(self.slim.map_or(0, Slims::len));
+        Some(self.after(self.worst(Some(limit), 0, &mut counts)?) <= limit)
     }
 
     /// Returns the latest end of a job after the nominal release, to which the jitter of `own` is
     /// added. Unknown if there are peers, because the release instant then matters.
     pub(crate) fn end(&self) -> Result<Option<Nanos>, NoBound> {
-        let [own] = self.level else { return Ok(None) };
-        // A job spawned from a lower level has no fixed distance to the root.
-        if self.runs_to_end || own.all.all().is_some() {
-            return Ok(None);
+        match self.level {
+            // A job spawned from a lower level has no fixed distance to the root.
+            [own] if !self.runs_to_end && own.all.all().is_none() => {
+                self.end_alone(own).map(Some).ok_or(NoBound::TooLong)
+            }
+            _ => Ok(None),
         }
+    }
+
+    /// [`end`](Self::end) for a task alone at its level.
+    fn end_alone(&self, own: &Source) -> Option<Nanos> {
         let cost = own.peer_cost().saturating_add(self.suspension);
         let (blocking, on_time) = (self.blocking_time(), own.all.without_jitter());
         let (mut latest, mut window) = (0, 0);
         let mut steps = Steps::new();
         for jobs in 1_u64.. {
-            let base =
-                jobs.checked_mul(cost).and_then(|all| all.checked_add(blocking)).ok_or(NoBound::TooLong)?;
+            let base = jobs.checked_mul(cost)?.checked_add(blocking)?;
             window = demand::finish(self.supply, base, self.above, window, Nanos::MAX, &mut steps)?;
-            let nominal = on_time.distance(jobs).ok_or(NoBound::TooLong)?;
-            let late = window.checked_add(own.all.jitter()).ok_or(NoBound::TooLong)?;
+            let nominal = on_time.distance(jobs)?;
+            let late = window.checked_add(own.all.jitter())?;
             latest = latest.max(late.saturating_sub(nominal));
-            if window <= own.all.distance(jobs + 1).ok_or(NoBound::TooLong)? {
+            if window <= own.all.distance(jobs + 1)? {
                 break;
             }
         }
-        Ok(Some(latest))
+        Some(latest)
     }
 
     /// Estimates the CPU share of all jobs that run before the task's jobs, and of these jobs
@@ -220,14 +235,14 @@ impl Contest<'_> {
 
     /// Returns the job with the longest response. With a `limit`, the first job found above it may
     /// be returned instead.
-    fn worst(&self, limit: Option<Nanos>) -> Result<Candidate, NoBound> {
+    fn worst(&self, limit: Option<Nanos>, ends_after: Nanos, counts: &mut Counts) -> Option<Candidate> {
         if let [own] = self.level
             && own.all.is_sporadic()
             && own.own.is_sporadic()
             && own.own.jitter() == 0
             && !self.runs_to_end
         {
-            return self.worst_alone(own, limit);
+            return self.worst_alone(own, limit, ends_after, counts);
         }
         let own = || self.level.iter().filter(|source| self.is_own(source));
         let cost = own().next().map_or(0, Source::peer_cost).saturating_add(self.suspension);
@@ -237,20 +252,19 @@ impl Contest<'_> {
         let least = self.least_estimate();
         let (mut ready, mut window, mut started) = (0, 0, 0);
         loop {
-            let peers = self.peers(ready).ok_or(NoBound::TooLong)?;
+            let peers = self.peers(ready)?;
             let most = own().try_fold(0_u64, |sum, source| sum.checked_add(source.all.until(ready)?));
-            let most = most.ok_or(NoBound::TooLong)?;
+            let most = most?;
             // Jobs of the task with full jitter, followed by those that may be ready early.
-            let late = single.map_or(Some(most), |source| source.own.until(ready)).ok_or(NoBound::TooLong)?;
+            let late = single.map_or(Some(most), |source| source.own.until(ready))?;
             let mut end = window;
             for jobs in late..=most {
-                let base =
-                    jobs.checked_mul(cost).and_then(|own| own.checked_add(peers)).ok_or(NoBound::TooLong)?;
+                let base = jobs.checked_mul(cost)?.checked_add(peers)?;
                 let released = match single {
-                    Some(source) if jobs > late => source.own.distance(jobs).ok_or(NoBound::TooLong)?,
+                    Some(source) if jobs > late => source.own.distance(jobs)?,
                     _ => ready,
                 };
-                let released = released.checked_add(self.spawned_after).ok_or(NoBound::TooLong)?;
+                let released = released.checked_add(self.spawned_after)?;
                 // A job that ends later misses the limit; a job that runs to completion may end
                 // before the window does.
                 let most = limit
@@ -265,8 +279,7 @@ impl Contest<'_> {
                     let start =
                         demand::start(self.supply, base - cost, self.above, from, self.closed(), &mut steps)?;
                     let all = demand::demand(base, self.above, start + u64::from(self.closed()));
-                    candidate.finish =
-                        all.and_then(|all| self.supply.time_for(all)).ok_or(NoBound::TooLong)?;
+                    candidate.finish = self.supply.time_for(all?)?;
                     candidate.started = Some(start);
                 }
                 if jobs == late {
@@ -276,14 +289,14 @@ impl Contest<'_> {
                 if worst.is_none_or(|worst| self.after(candidate) > self.after(worst)) {
                     worst = Some(candidate);
                     if limit.is_some_and(|limit| self.after(candidate) > limit) {
-                        return Ok(candidate);
+                        return Some(candidate);
                     }
                 }
             }
             // A job that arrives after the end of the window starts a new one.
-            let (next, late) = self.next(ready).ok_or(NoBound::TooLong)?;
+            let (next, late) = self.next(ready)?;
             if end <= next {
-                return worst.ok_or(NoBound::TooLong);
+                return worst;
             }
             ready = late;
         }
@@ -292,17 +305,24 @@ impl Contest<'_> {
     /// [`worst`](Self::worst) for a task alone at its level, whose jobs arrive one by one: job `q`
     /// of the window is ready by `(q − 1) T`, and earlier by its jitter at most. No other job of
     /// the level matters.
-    fn worst_alone(&self, own: &Source, limit: Option<Nanos>) -> Result<Candidate, NoBound> {
+    fn worst_alone(
+        &self,
+        own: &Source,
+        limit: Option<Nanos>,
+        ends_after: Nanos,
+        counts: &mut Counts,
+    ) -> Option<Candidate> {
         let (cost, period) = (own.peer_cost().saturating_add(self.suspension), own.all.window());
         let mut base = self.blocking_time();
-        let least = self.least_estimate();
+        // The result for the next higher task is usually closer than the estimate.
+        let least = if ends_after == 0 { self.least_estimate() } else { None };
         let mut steps = Steps::new();
-        let (mut late, mut end): (Nanos, Nanos) = (0, self.ends_after.saturating_sub(cost));
-        let mut worst: Option<Candidate> = None;
+        let (mut late, mut end): (Nanos, Nanos) = (0, ends_after.saturating_sub(cost));
+        let mut worst: Option<(Nanos, Candidate)> = None;
         let mut first = None;
         for jobs in 1.. {
-            base = base.checked_add(cost).ok_or(NoBound::TooLong)?;
-            let released = late.checked_add(self.spawned_after).ok_or(NoBound::TooLong)?;
+            base = base.checked_add(cost)?;
+            let released = late.checked_add(self.spawned_after)?;
             let most = limit
                 .filter(|_| self.over.is_empty())
                 .map_or(Nanos::MAX, |limit| limit.saturating_add(released).saturating_sub(self.jitter));
@@ -311,25 +331,26 @@ impl Contest<'_> {
             let from = least
                 .map_or(after_last, |(more, left)| after_last.max(((base as f64 + more) / left) as Nanos));
             end = match self.slim {
-                Some(slim) => demand::finish_slim(self.supply, base, slim, from, most, &mut steps)?,
+                Some(slim) => counts.finish(self.supply, base, slim, from, most, &mut steps)?,
                 None => demand::finish(self.supply, base, self.above, from, most, &mut steps)?,
             };
             let first = *first.get_or_insert(end);
             let candidate =
                 Candidate { ready: late, jobs, released, finish: end, started: None, first: Some(first) };
-            if worst.is_none_or(|worst| self.after(candidate) > self.after(worst)) {
-                worst = Some(candidate);
-                if limit.is_some_and(|limit| self.after(candidate) > limit) {
+            let after = self.after(candidate);
+            if worst.is_none_or(|(longest, _)| after > longest) {
+                worst = Some((after, candidate));
+                if limit.is_some_and(|limit| after > limit) {
                     break;
                 }
             }
-            late = late.checked_add(period).ok_or(NoBound::TooLong)?;
+            late = late.checked_add(period)?;
             let ready = late.saturating_sub(own.all.jitter());
             if end <= ready {
                 break;
             }
         }
-        worst.ok_or(NoBound::TooLong)
+        worst.map(|(_, worst)| worst)
     }
 
     /// Returns whether a job released at the very instant of a start takes part in it. With
@@ -350,7 +371,7 @@ impl Contest<'_> {
         self.over.iter().map(jobs).fold(0, Nanos::saturating_add)
     }
 
-    fn terms(&self, worst: Candidate, exactness: Exactness) -> Bound {
+    fn terms(&self, worst: Candidate, exactness: Exactness, counts: &mut Counts) -> Bound {
         let Candidate { ready, jobs, released, finish, started, .. } = worst;
         let counted = started.map_or(finish, |started| started + u64::from(self.closed()));
         let mut own = Work::default();
@@ -358,7 +379,7 @@ impl Contest<'_> {
         let mut interference: Vec<Interference> = Vec::with_capacity(sources);
         match self.slim.filter(|_| counted > 0) {
             // Each source has releases and is the only one of its kind.
-            Some(slim) => interference.extend(slim.terms(counted)),
+            Some(slim) => interference.extend(slim.terms(counted, counts)),
             None => {
                 for source in self.above.into_iter().flatten() {
                     let jobs = source.all.before(counted).unwrap_or(0);

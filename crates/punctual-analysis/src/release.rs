@@ -325,38 +325,42 @@ pub(crate) fn releases(
     responses: &[Result<Nanos, NoBound>],
     ends: &[Option<Nanos>],
 ) -> Vec<Result<Releases, NoBound>> {
-    let own = |(at, task): (usize, &crate::system::Task)| {
-        task.arrivals.as_ref().map(|stream| Ok(Releases::One(Release::of_root(system, at, stream))))
+    let own = |(at, task): (usize, &Task)| match &task.arrivals {
+        Some(stream) => Ok(Releases::One(Release::of_root(system, at, stream))),
+        None => Err(NoBound::NoArrivals),
     };
-    let mut known: Vec<Option<Result<Releases, NoBound>>> =
-        system.tasks.iter().enumerate().map(own).collect();
+    let mut known: Vec<Result<Releases, NoBound>> = system.tasks.iter().enumerate().map(own).collect();
+    let mut unknown: Vec<usize> =
+        (0..system.tasks.len()).filter(|&at| system.tasks[at].arrivals.is_none()).collect();
     // Each pass resolves at least the tasks whose spawners are resolved. A task that spawns itself
     // stays unresolved.
-    for _ in 0..system.tasks.len() {
-        if known.iter().all(Option::is_some) {
-            break;
-        }
-        for at in 0..system.tasks.len() {
-            if known[at].is_none() {
-                known[at] = inherited(system, responses, ends, &known, at);
+    for _ in 0..unknown.len() {
+        for at in unknown.clone() {
+            if let Some(found) = inherited(system, responses, ends, &known, &unknown, at) {
+                known[at] = found;
+                unknown.retain(|&other| other != at);
             }
         }
     }
-    known.into_iter().map(|releases| releases.unwrap_or(Err(NoBound::NoArrivals))).collect()
+    known
 }
 
-/// Returns the releases that a task inherits from its spawners, if theirs are known.
+/// Returns the releases that a task inherits from its spawners, unless theirs are `unknown`.
 fn inherited(
     system: &System,
     responses: &[Result<Nanos, NoBound>],
     ends: &[Option<Nanos>],
-    known: &[Option<Result<Releases, NoBound>>],
+    known: &[Result<Releases, NoBound>],
+    unknown: &[usize],
     at: usize,
 ) -> Option<Result<Releases, NoBound>> {
     let mut inherited = Vec::new();
     for (spawner, task) in system.tasks.iter().enumerate() {
         for spawn in task.spawns.iter().filter(|spawn| spawn.task == at) {
-            let Ok(releases) = known[spawner].as_ref()? else {
+            if unknown.contains(&spawner) {
+                return None;
+            }
+            let Ok(releases) = &known[spawner] else {
                 return Some(Err(NoBound::DependsOn(spawner)));
             };
             let Ok(response) = responses[spawner] else { return Some(Err(NoBound::DependsOn(spawner))) };

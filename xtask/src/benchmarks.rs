@@ -1,9 +1,9 @@
 //! `cargo xtask bless benchmarks`: measures, and generates `BENCHMARKS.md`.
 //!
-//! Timed rows come from repeated runs of `punctual bench`, in which Punctual and its peers take
-//! turns in interleaved windows. A ratio is formed within one run; the page shows the median and
-//! the worst ratio of all runs. Counted rows come from the recorded counts, which `cargo xtask
-//! check instructions` keeps exact.
+//! Timed rows come from repeated runs of `punctual bench` and of the benchmark of the analysis, in
+//! which Punctual and its peers take turns in interleaved windows. A ratio is formed within one
+//! run; the page shows the median and the worst ratio of all runs. Counted rows come from the
+//! recorded counts, which `cargo xtask check instructions` keeps exact.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,6 +20,9 @@ use crate::{Result, cargo, process};
 const PAGE: &str = "BENCHMARKS.md";
 const COUNTED: &str = "xtask/instructions/figures.txt";
 const SUITES: [&str; 3] = ["executors", "rtos", "latency"];
+/// The suite that `cargo bench` runs, and its arguments.
+const ANALYSIS: &str = "analysis";
+const ANALYSIS_BENCH: [&str; 5] = ["bench", "-p", "punctual-analysis", "--bench", "peer"];
 
 /// The fewest runs of a page.
 const MIN_RUNS: usize = 20;
@@ -49,7 +52,13 @@ pub(crate) fn run(options: &Options) -> Result {
             println!("run {number} of {}", options.runs);
             measure(&program, &file)?;
         }
-        runs.push(serde_json::from_str(&fs::read_to_string(&file)?)?);
+        let mut run: Run = serde_json::from_str(&fs::read_to_string(&file)?)?;
+        let file = directory.join(format!("{number}-{ANALYSIS}.json"));
+        if !file.exists() {
+            analyze(&file)?;
+        }
+        run.suites.push(serde_json::from_str(&fs::read_to_string(&file)?)?);
+        runs.push(run);
     }
     let root = cargo::root();
     let page = page(&commit, &runs, &fs::read_to_string(root.join(COUNTED))?)?;
@@ -63,6 +72,15 @@ fn measure(program: &Path, file: &Path) -> Result {
     let partial: PathBuf = file.with_extension("part");
     let mut bench = Command::new(program);
     bench.args(["bench", "--quick"]).args(SUITES).arg(format!("--json={}", partial.display()));
+    process::succeed(bench.stdin(Stdio::null()).stdout(Stdio::null()))?;
+    Ok(fs::rename(partial, file)?)
+}
+
+/// One run of the benchmark of the analysis.
+fn analyze(file: &Path) -> Result {
+    let partial: PathBuf = file.with_extension("part");
+    let mut bench = cargo::command();
+    bench.args(ANALYSIS_BENCH).args(["--locked", "--", "--json"]).arg(&partial);
     process::succeed(bench.stdin(Stdio::null()).stdout(Stdio::null()))?;
     Ok(fs::rename(partial, file)?)
 }
@@ -224,10 +242,12 @@ fn page(commit: &str, runs: &[Run], counted: &str) -> Result<String> {
 }
 
 fn timed(page: &mut String, answers: &Answers) -> Result {
-    for suite in SUITES {
+    let commands = SUITES.map(|suite| (suite, format!("punctual bench {suite}")));
+    let analysis = (ANALYSIS, format!("cargo {}", ANALYSIS_BENCH.join(" ")));
+    for (suite, command) in commands.into_iter().chain([analysis]) {
         writeln!(
             page,
-            "## `punctual bench {suite}`\n\n| operation | Punctual | max, p50 | fastest peer | max, p50 | \
+            "## `{command}`\n\n| operation | Punctual | max, p50 | fastest peer | max, p50 | \
              ratio, median | worst |\n|---|---|--:|---|--:|--:|--:|"
         )?;
         for ((_, operation, condition), subjects) in answers.iter().filter(|((name, ..), _)| name == suite) {
@@ -340,6 +360,16 @@ mod tests {
         let mut page = String::new();
         timed(&mut page, &answers(&[run(30.0, &[("peer", 20.0)])])).unwrap();
         assert!(page.contains("| **1.50 ×** | 1.50 × |"), "{page}");
+    }
+
+    #[test]
+    fn compares_bounds_of_the_analysis() {
+        let mut run = run(10.0, &[("peer", 20.0)]);
+        run.suites[0].name = ANALYSIS.into();
+        let mut page = String::new();
+        timed(&mut page, &answers(&[run])).unwrap();
+        let (_, section) = page.split_once("## `cargo bench -p punctual-analysis --bench peer`").unwrap();
+        assert!(section.contains("| Lock | Punctual |"), "{page}");
     }
 
     #[test]

@@ -56,8 +56,48 @@ mod arch;
 #[path = "armv7/mod.rs"]
 mod arch;
 
+/// The linker's placement of sections that all boards share. The layouts of the boards build on it.
 #[macro_use]
-mod linked;
+mod linked {
+    macro_rules! symbols {
+        ($($symbol:ident as $name:ident;)*) => {
+            unsafe extern "C" {
+                $(static $symbol: u8;)*
+            }
+            $(
+                #[doc = concat!("`", stringify!($symbol), "` of the linker's script.")]
+                pub(crate) fn $name() -> usize {
+                    // Not a reference: only the address matters, and an absolute symbol refers to
+                    // no object.
+                    (&raw const $symbol).addr()
+                }
+            )*
+        };
+    }
+
+    /// The size of a page.
+    pub(crate) const PAGE: usize = 0x1000;
+
+    symbols! {
+        __image_start as image_start;
+        __text_end as text_end;
+        __bss_end as program_end;
+    }
+
+    /// Returns whether an address is one of the program's instructions.
+    pub(crate) fn is_code(address: usize) -> bool {
+        (image_start()..text_end()).contains(&address)
+    }
+
+    /// A stack of a core.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Stack {
+        /// The stack of `main`, interrupts and jobs.
+        Main,
+        /// The stack of the code that reports faults.
+        Fault,
+    }
+}
 
 #[cfg(feature = "amp")]
 pub mod amp;
@@ -71,13 +111,9 @@ pub mod cores;
 mod critical_section;
 mod end;
 mod fault;
-#[cfg(feature = "alloc")]
-pub mod heap;
 pub mod interrupt;
 #[cfg(not(feature = "amp"))]
 mod layout;
-#[cfg(not(feature = "amp"))]
-mod leave;
 pub mod memory;
 #[doc(hidden)]
 pub mod printing;
@@ -91,7 +127,9 @@ use amp::layout;
 pub use amp::{console, cores};
 pub use end::exit;
 #[cfg(not(feature = "amp"))]
-pub use leave::enter;
+pub use end::replacement::enter;
+#[cfg(feature = "alloc")]
+pub use memory::heap;
 
 /// Names the program's entry point, a `fn() -> !`.
 #[macro_export]

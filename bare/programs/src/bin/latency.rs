@@ -33,14 +33,14 @@ mod app {
     #[cfg(not(feature = "raspberry-pi"))]
     #[idle]
     fn idle(_: idle::Context) {
-        programs::latency::measure();
+        pins::measure_latency();
         punctual::shutdown();
     }
 
     #[cfg(not(feature = "raspberry-pi"))]
     #[task(binds = GPIO, local = [stimulus, response])]
     fn edge(cx: edge::Context) {
-        programs::latency::reached();
+        pins::reached();
         pins::answer(cx.local.response);
         cx.local.stimulus.clear();
     }

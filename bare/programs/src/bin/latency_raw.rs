@@ -26,7 +26,7 @@ static HANDLER: Handler = Handler { timer: || (), interrupt: edge, after: || () 
 
 fn edge(_: u32) {
     #[cfg(not(feature = "raspberry-pi"))]
-    programs::latency::reached();
+    pins::reached();
     // SAFETY: the pointer is null or derives from a reference to a value that `main` keeps for as
     // long as it runs. Only this handler uses it, and nothing interrupts the handler.
     if let Some(pins) = unsafe { PINS.load(Ordering::Relaxed).as_ref() } {
@@ -46,7 +46,7 @@ fn main() -> ! {
     unsafe { interrupt::unmask() };
     #[cfg(not(feature = "raspberry-pi"))]
     {
-        programs::latency::measure();
+        pins::measure_latency();
         punctual_bare::exit(0)
     }
     #[cfg(feature = "raspberry-pi")]

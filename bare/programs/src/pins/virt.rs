@@ -1,11 +1,14 @@
-//! Pins of QEMU's `virt`: a PL061 with eight pins.
+//! Pins of QEMU's `virt`: a PL061 with eight pins; and the number of instructions from an edge at a
+//! pin to the code that answers it.
 //!
 //! *PrimeCell General Purpose Input/Output (PL061) Technical Reference Manual*, ARM DDI 0190,
 //! chapter 3.
 
 use core::convert::Infallible;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use embedded_hal::digital::{ErrorType, OutputPin, StatefulOutputPin};
+use punctual_bare::println;
 
 const BASE: usize = 0x0903_0000;
 const DIRECTION: usize = 0x400;
@@ -153,4 +156,31 @@ pub fn stimulate() -> u32 {
 pub fn answer(response: &mut Response) {
     let Ok(()) = response.set_high();
     let Ok(()) = response.set_low();
+}
+
+static REACHED: AtomicU32 = AtomicU32::new(0);
+static ANSWERS: AtomicU32 = AtomicU32::new(0);
+
+/// Number of measurements.
+const EDGES: u32 = 10;
+
+/// Marks the arrival of the edge. The answering code must call this first.
+#[inline(always)]
+pub fn reached() {
+    let now = crate::cycles::count();
+    REACHED.store(now, Ordering::Relaxed);
+    ANSWERS.store(ANSWERS.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+/// Makes edges and prints the maximum number of instructions. The answering code must interrupt
+/// this function.
+pub fn measure_latency() {
+    let mut longest = 0;
+    for _ in 0..EDGES {
+        let before = stimulate();
+        let took = REACHED.load(Ordering::Relaxed).wrapping_sub(before);
+        longest = longest.max(took);
+    }
+    println!("answers: {} of {EDGES}", ANSWERS.load(Ordering::Relaxed));
+    println!("instructions: {longest}");
 }

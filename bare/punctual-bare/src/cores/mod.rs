@@ -10,12 +10,6 @@ use crate::board::{CORES, Interrupts, Standalone, This};
 use crate::interrupt::Controller;
 
 #[cfg(target_arch = "arm")]
-mod mailboxes;
-mod psci;
-#[cfg(target_arch = "aarch64")]
-mod spin_table;
-
-#[cfg(target_arch = "arm")]
 pub use mailboxes::Mailboxes;
 pub use psci::Psci;
 #[cfg(target_arch = "aarch64")]
@@ -156,5 +150,167 @@ unsafe extern "C" fn __punctual_bare_start_other() -> ! {
         let next = unsafe { mem::transmute::<*mut (), fn()>(next) };
         next();
         arch::mask_interrupts();
+    }
+}
+
+/// Starting the cores of a BCM2836: each polls a mailbox. *ARM Quad A7 core*, 4.7 and 4.8.
+#[cfg(target_arch = "arm")]
+mod mailboxes {
+    use core::arch::{asm, naked_asm};
+
+    use super::StartCores;
+
+    /// Core 0: mailbox 3, which the firmware's loop polls.
+    const MAILBOX: usize = 0x4000_008C;
+    /// Core 0: enables the interrupt of mailbox 0, so that the doorbell wakes a core that sleeps in
+    /// `park`.
+    const MAILBOX_CONTROL: usize = 0x4000_0050;
+
+    /// The mailboxes of a BCM2836.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Mailboxes;
+
+    impl StartCores for Mailboxes {
+        /// Waits for mailbox 3 of the core, as in the firmware's loop.
+        #[unsafe(naked)]
+        unsafe extern "C" fn park() -> ! {
+            naked_asm!(
+                "2:",
+                "wfi",
+                "movw r0, #0x00cc",
+                "movt r0, #0x4000",
+                "add r0, r0, r4, lsl #4",
+                "ldr r1, [r0]",
+                "cmp r1, #0",
+                "beq 2b",
+                "str r1, [r0]",
+                "bx r1",
+            )
+        }
+
+        fn start(core: u32, entry: usize) -> bool {
+            let mailbox = (MAILBOX + 0x10 * core as usize) as *mut u32;
+            let control = (MAILBOX_CONTROL + 4 * core as usize) as *mut u32;
+            // SAFETY: the registers exist on this board, and the core starts at an entry for
+            // secondary cores.
+            unsafe {
+                control.write_volatile(1);
+                mailbox.write_volatile(entry as u32);
+                asm!("dsb", "sev", options(nostack));
+            }
+            true
+        }
+    }
+}
+
+/// Starting the cores of QEMU's `virt`, which are powered off: PSCI's CPU_ON. *Arm Power State
+/// Coordination Interface*, DEN 0022, 5.6.
+mod psci {
+    use core::arch::{asm, naked_asm};
+
+    use super::StartCores;
+
+    /// CPU_ON, with arguments of the size of a register.
+    const CPU_ON: usize = if cfg!(target_pointer_width = "64") { 0xC400_0003 } else { 0x8400_0003 };
+
+    /// The calls of the firmware that QEMU emulates.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Psci;
+
+    impl StartCores for Psci {
+        /// Sleeps: such a core does not run before it is started.
+        #[unsafe(naked)]
+        unsafe extern "C" fn park() -> ! {
+            naked_asm!("2:", "wfi", "b 2b")
+        }
+
+        fn start(core: u32, entry: usize) -> bool {
+            let result: isize;
+            // SAFETY: the firmware changes only these registers, and the core starts at an entry
+            // for secondary cores.
+            unsafe {
+                #[cfg(target_arch = "arm")]
+                asm!(
+                    ".arch_extension virt",
+                    "hvc #0",
+                    inout("r0") CPU_ON => result,
+                    inout("r1") core => _,
+                    inout("r2") entry => _,
+                    inout("r3") 0 => _,
+                    options(nostack),
+                );
+                #[cfg(target_arch = "aarch64")]
+                asm!(
+                    "hvc #0",
+                    inout("x0") CPU_ON => result,
+                    inout("x1") u64::from(core) => _,
+                    inout("x2") entry => _,
+                    inout("x3") 0_u64 => _,
+                    options(nostack),
+                );
+            }
+            result as i32 == 0
+        }
+    }
+}
+
+/// Starting the cores of a Raspberry Pi in 64-bit state: each polls a word in memory.
+#[cfg(target_arch = "aarch64")]
+mod spin_table {
+    use core::arch::{asm, naked_asm};
+
+    use super::StartCores;
+    use crate::arch;
+
+    /// Offset of the word that the firmware's loop polls, for each core, in the first page.
+    /// *Devicetree* of the boards, `cpu-release-addr`.
+    const RELEASE: usize = 0xD8;
+
+    /// The table of entry points in the first page.
+    #[derive(Clone, Copy, Debug)]
+    pub struct SpinTable;
+
+    impl StartCores for SpinTable {
+        const TABLE: Option<usize> = Some(0);
+
+        /// Waits for the word of the core, as in the firmware's loop.
+        #[unsafe(naked)]
+        unsafe extern "C" fn park() -> ! {
+            naked_asm!(
+                "2:",
+                "wfe",
+                "mov x0, #{release}",
+                "ldr x0, [x0, x4, lsl #3]",
+                "cbz x0, 2b",
+                "br x0",
+                release = const RELEASE,
+            )
+        }
+
+        fn start(core: u32, entry: usize) -> bool {
+            let release = (arch::mmu::start_table() + RELEASE + 8 * core as usize) as *mut u64;
+            // SAFETY: the page is mapped there. The firmware reserves these words for this purpose,
+            // and only the core that starts another writes to its word. The core starts at an entry
+            // for secondary cores.
+            unsafe { release.write_volatile(entry as u64) };
+            // The polling core has its caches off.
+            arch::flush(release.addr()..release.addr() + 8);
+            // SAFETY: wakes the core.
+            unsafe { asm!("sev", options(nostack)) };
+            true
+        }
+
+        /// Makes the other cores sleep until there is work for them.
+        ///
+        /// QEMU's Raspberry Pi 3 and 4 keep them in a polling loop with WFE, which does not sleep
+        /// in QEMU: on counted time, the loops of three cores take turns with the program, and idle
+        /// time is not skipped. On a real board, WFE sleeps, and the firmware's loop remains
+        /// unchanged.
+        #[cfg(feature = "semihosting")]
+        fn settle() {
+            for core in 1..crate::board::CORES as u32 {
+                super::start(core, || {});
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the system packages that building and testing Punctual needs, where they are missing;
-# with --bare those for programs without an operating system, with --valgrind that one.
+# with --bare those for programs without an operating system, with --musl a C compiler for that
+# library, with --valgrind that one.
 #
 # The only list of system packages; the Rust toolchain comes from rustup.
 set -euo pipefail
@@ -48,12 +49,16 @@ case "${1-}" in
     bare
     exit
     ;;
+--musl)
+    command -v "$(uname -m)-linux-musl-gcc" >/dev/null || bash "$here/apt-install.sh" "compile C for musl" musl-tools
+    exit
+    ;;
 --valgrind)
     command -v valgrind >/dev/null || bash "$here/apt-install.sh" "count instructions and check memory" valgrind
     exit
     ;;
 *)
-    echo "usage: packages.sh [--bare | --valgrind]" >&2
+    echo "usage: packages.sh [--bare | --musl | --valgrind]" >&2
     exit 2
     ;;
 esac

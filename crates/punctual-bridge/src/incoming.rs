@@ -144,9 +144,10 @@ impl<T: Message> Incoming<T> {
     /// use punctual_bridge::messages::JointState;
     /// use punctual_bridge::{Incoming, Qos};
     ///
-    /// /// Without a sensor of torque, the driver sends NaN as effort. static JOINTS:
-    /// Incoming<JointState<6>> =     Incoming::new("/joint_states",
-    /// JointState::default()).numbers(Numbers::Any).qos(Qos::SENSOR_DATA); ```
+    /// /// Without a sensor of torque, the driver sends NaN as effort.
+    /// static JOINTS: Incoming<JointState<6>> =
+    ///     Incoming::new("/joint_states", JointState::default()).numbers(Numbers::Any).qos(Qos::SENSOR_DATA);
+    /// ```
     pub const fn numbers(mut self, numbers: Numbers) -> Self {
         self.numbers = numbers;
         self

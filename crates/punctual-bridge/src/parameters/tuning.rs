@@ -34,8 +34,8 @@ type Check<P> = Box<dyn Fn(&P) -> Result<(), String> + Send>;
 /// /// Recorded by a `Bridge`.
 /// static CHANGES: Topic<Gains, 16> = Topic::new("/gains");
 ///
-/// let server = Tuning::new(&GAINS)     .check(|gains| if gains.low < gains.high { Ok(()) } else {
-/// Err("low has to be below high".into()) })
+/// let server = Tuning::new(&GAINS)
+///     .check(|gains| if gains.low < gains.high { Ok(()) } else { Err("low has to be below high".into()) })
 ///     .file("gains.toml")?
 ///     .record(&CHANGES)
 ///     .start("my-app")?;

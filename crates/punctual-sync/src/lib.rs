@@ -2,18 +2,13 @@
 //!
 //! | for | use | waits |
 //! |---|---|---|
-//! | data shared by threads of different priorities | [`PcpMutex`] in a [`PcpGroup`] | with
-//! priority inheritance, without deadlock |
-//! | handing items to one thread, now or at a given time | [`TimedQueue`] | until the next item is
-//! due |
+//! | data shared by threads of different priorities | [`PcpMutex`] in a [`PcpGroup`] | with priority inheritance, without deadlock |
+//! | handing items to one thread, now or at a given time | [`TimedQueue`] | until the next item is due |
 //! | a stream from one thread, or process, to another | [`shared::Ring`] | never |
 //! | the newest value of a stream | [`shared::Latest`] | never |
-//! | events and phases of threads or processes | [`shared::Flag`], [`shared::Barrier`],
-//! [`shared::Semaphore`] | until the event, with a limit |
-//! | short critical sections of threads that run in parallel | [`shared::TicketLock`] | spinning,
-//! with a limit |
-//! | the same, for real-time threads that the kernel may preempt | [`MsrpLock`] | spinning, after a
-//! limit with priority inheritance |
+//! | events and phases of threads or processes | [`shared::Flag`], [`shared::Barrier`], [`shared::Semaphore`] | until the event, with a limit |
+//! | short critical sections of threads that run in parallel | [`shared::TicketLock`] | spinning, with a limit |
+//! | the same, for real-time threads that the kernel may preempt | [`MsrpLock`] | spinning, after a limit with priority inheritance |
 //! | messages, events and permits between async tasks | [`asynch`] | as futures |
 //!
 //! Without the feature `std`, which is enabled by default, [`PcpMutex`], [`MsrpLock`],

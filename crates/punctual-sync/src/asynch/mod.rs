@@ -29,17 +29,12 @@
 //! | leaked | cost to the others | repaired by |
 //! |---|---|---|
 //! | any future while it waits | one slot less | |
-//! | [`arbiter::Access`] while it waits | wait forever once its turn has come |
-//! [`Arbiter::restore`](arbiter::Arbiter::restore) |
-//! | [`arbiter::ExclusiveAccess`] | wait forever | [`Arbiter::restore`](arbiter::Arbiter::restore)
-//! |
-//! | a `send` that waits for room | room for one message less once its turn has come |
-//! [`Channel::split`](channel::Channel::split) |
+//! | [`arbiter::Access`] while it waits | wait forever once its turn has come | [`Arbiter::restore`](arbiter::Arbiter::restore) |
+//! | [`arbiter::ExclusiveAccess`] | wait forever | [`Arbiter::restore`](arbiter::Arbiter::restore) |
+//! | a `send` that waits for room | room for one message less once its turn has come | [`Channel::split`](channel::Channel::split) |
 //! | a `recv`, a `wait` or a `changed` that waits | none: every waiting task is notified | |
-//! | [`channel::Sender`] | one sender less, and `recv` never reports that all are gone |
-//! [`Channel::split`](channel::Channel::split) |
-//! | [`channel::Receiver`] | sends succeed until the channel is full, and then wait forever |
-//! [`Channel::split`](channel::Channel::split) |
+//! | [`channel::Sender`] | one sender less, and `recv` never reports that all are gone | [`Channel::split`](channel::Channel::split) |
+//! | [`channel::Receiver`] | sends succeed until the channel is full, and then wait forever | [`Channel::split`](channel::Channel::split) |
 //! | [`signal::SignalReader`] | no reads: there is one reader | |
 //! | a writer of a [`signal::Signal`], an end of a [`watch::Watch`] | one end less | |
 //!

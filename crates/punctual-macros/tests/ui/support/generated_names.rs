@@ -151,6 +151,7 @@ names! {
     drop_resources
     duration
     empty
+    end_of_job
     expect
     export
     fd
@@ -179,7 +180,6 @@ names! {
     name
     needs_drop
     new
-    now
     ops
     option
     os
@@ -224,7 +224,6 @@ names! {
     u32
     u8
     unreachable
-    unwrap_or_else
     usize
     wake_latency
     without_task

@@ -158,9 +158,8 @@ impl Bridge {
     /// # static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
     /// let is_simulated = std::env::var_os("SIMULATED").is_some();
     /// let transports = TransportServer::new("gimbal");
-    /// let bridge =
-    /// Bridge::new().topic(&ANGLES).transports(transports).simulated_time(is_simulated); let
-    /// running = bridge.start()?;
+    /// let bridge = Bridge::new().topic(&ANGLES).transports(transports).simulated_time(is_simulated);
+    /// let running = bridge.start()?;
     /// # Ok::<(), punctual_bridge::StartError>(())
     /// ```
     pub fn simulated_time(mut self, is_simulated: bool) -> Self {

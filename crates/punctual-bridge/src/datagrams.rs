@@ -28,12 +28,11 @@ const MAX_BYTES: usize = 1 << 16;
 /// use punctual_bridge::messages::Vector3;
 /// use punctual_bridge::{Datagrams, Incoming};
 ///
-/// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0
-/// });
+/// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 ///
 /// let near = |wanted: &Vector3| match wanted.x.abs() <= 1.0 {
 ///     true => Ok(()),
-///     false => Err(format!("x is {}, out_of_range -1 to 1 rad", wanted.x)),
+///     false => Err(format!("x is {}, beyond -1 to 1 rad", wanted.x)),
 /// };
 /// let subscription = SETPOINT.subscribe().expect("the subscription is free").check(near);
 /// let datagrams = Datagrams::listen("127.0.0.1:0", subscription)?;

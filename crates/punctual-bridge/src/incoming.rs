@@ -35,8 +35,7 @@ const NOTICE_INTERVAL: Duration = Duration::from_secs(1);
 /// use punctual_bridge::Incoming;
 /// use punctual_bridge::messages::Vector3;
 ///
-/// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0
-/// });
+/// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 ///
 /// let mut setpoint = SETPOINT.reader().expect("the reader is free");
 /// let reading = setpoint.read();

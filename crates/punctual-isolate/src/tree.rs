@@ -6,8 +6,8 @@
 //! ```
 //! use punctual_isolate::tree::Tree;
 //!
-//! let tree = Tree::parse("==> /proc/sys/vm/swappiness <==\n60\n\n==> /sys/kernel/debug <==
-//! refused\n"); assert_eq!(tree.text("/proc/sys/vm/swappiness").as_deref(), Some("60"));
+//! let tree = Tree::parse("==> /proc/sys/vm/swappiness <==\n60\n\n==> /sys/kernel/debug <== refused\n");
+//! assert_eq!(tree.text("/proc/sys/vm/swappiness").as_deref(), Some("60"));
 //! assert_eq!(tree.text("/proc/cmdline"), None);
 //! ```
 //!

@@ -47,8 +47,7 @@ const MAX_NAMES: usize = 16;
 /// use punctual_bridge::{Bridge, Incoming, Topic, TransportServer};
 ///
 /// static ANGLES: Topic<Vector3, 64> = Topic::new("/angles").hz(100);
-/// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0
-/// });
+/// static SETPOINT: Incoming<Vector3> = Incoming::new("/setpoint", Vector3 { x: 0.0, y: 0.0, z: 0.0 });
 ///
 /// let setpoint = SETPOINT.subscribe().expect("the subscription is free");
 /// let transports = TransportServer::new("gimbal").subscribe(setpoint);

@@ -7,8 +7,8 @@
 //!
 //! ```text
 //!            owner: begins                 notifier: chooses           notifier: has the waker
-//!   IDLE ───────────────────────▶ WAITING ───────────────────▶ WAKING ────────────────────────▶
-//!    NOTIFIED ▲ ▲                           │ ▲ │                         │                                │
+//!   IDLE ───────────────────────▶ WAITING ───────────────────▶ WAKING ────────────────────────▶ NOTIFIED
+//!    ▲ ▲                           │ ▲ │                         │                                │
 //!    │ └───── owner: withdraws ────┘ │ └─ owner: next poll ─▶ UPDATING ─ notifier: chooses ──────▶│
 //!    │                               └─────── owner ────────────┘│                                │
 //!    │                                           owner: takes it │                                │

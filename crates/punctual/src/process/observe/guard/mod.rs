@@ -32,8 +32,8 @@
 //!     }
 //! }
 //!
-//! let report = app::run(Config::new().virtual_time().guard(Guard::Report)).expect("nothing can be
-//! missing"); let findings = &report.task("sample").unwrap().findings;
+//! let report = app::run(Config::new().virtual_time().guard(Guard::Report)).expect("nothing can be missing");
+//! let findings = &report.task("sample").unwrap().findings;
 //! assert_eq!((findings[0].call.as_str(), findings[0].count), ("allocation", 1));
 //! ```
 //!

@@ -78,13 +78,13 @@ fn finding(run: &Run, comparison: Option<&Comparison>) -> String {
 
 /// Returns the shortest period without a late release in any condition.
 fn shortest_period(answers: &[Answer]) -> Option<String> {
-    let holds = |period| answers.iter().all(|it| it.period_ns != period || it.miss_rate_bound.is_some());
+    let holds = |period| answers.iter().all(|it| it.period_ns != period || it.is_held() == Some(true));
     let shortest = answers.iter().map(|answer| answer.period_ns).filter(|&period| holds(period)).min();
     match shortest {
         Some(period) => {
             Some(format!("the shortest period without a late release is {}", format_part(period)))
         }
-        None if answers.iter().any(|answer| answer.misses > 0) => {
+        None if answers.iter().any(|answer| answer.is_held() == Some(false)) => {
             Some("releases are late at every judged period".to_owned())
         }
         None if answers.is_empty() => None,
@@ -269,12 +269,8 @@ mod tests {
     fn finding_names_shortest_period_and_counts_faster_peers() {
         let mut run = run(vec![row("a/x", "Punctual", 1_000), row("a/y", "POSIX", 700)]);
         run.suites[0].checks.clear();
-        let answer = |period_ns, misses: u64| Answer {
-            period_ns,
-            misses,
-            miss_rate_bound: (misses == 0).then_some(0.003),
-            ..Answer::default()
-        };
+        let answer =
+            |period_ns, misses: u64| Answer { period_ns, misses, releases: 1_000, ..Answer::default() };
         let finding = |answers: &[Answer]| {
             let mut run = run.clone();
             run.suites[0].answers = answers.to_vec();
@@ -286,6 +282,8 @@ mod tests {
         assert!(finding(&all).ends_with(expected), "{}", finding(&all));
         assert!(finding(&all[3..]).contains("; releases are late at every judged period; "));
         assert!(finding(&[Answer::default()]).contains("; no period was judged; "));
+        let unreleased = Answer { period_ns: 100_000, miss_rate_bound: Some(1.0), ..Answer::default() };
+        assert!(finding(&[unreleased]).contains("; no period was judged; "));
     }
 
     #[test]

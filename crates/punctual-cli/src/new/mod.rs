@@ -37,7 +37,7 @@ const BARE: &[File] = &[
 
 /// What a crate starts from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Template {
+enum Template {
     Plain,
     Gimbal,
     Ros2,
@@ -54,7 +54,7 @@ impl Template {
     ];
 
     /// Returns a parser of names, with the help of each.
-    pub(crate) fn parser() -> impl TypedValueParser<Value = Self> {
+    fn parser() -> impl TypedValueParser<Value = Self> {
         let linux = Self::LINUX.map(|(name, help, _)| PossibleValue::new(name).help(help));
         let boards = Board::all().map(|board| PossibleValue::new(board.name()).help("A task on this board"));
         PossibleValuesParser::new(linux.into_iter().chain(boards)).map(|name| {
@@ -261,16 +261,16 @@ Examples:
 pub(crate) struct New {
     /// The directory to create; its last component names the crate
     #[arg(value_name = "PATH")]
-    pub(crate) directory: PathBuf,
+    directory: PathBuf,
 
     /// What to start from: an app for Linux, or a board without operating system
     #[arg(long, value_name = "NAME", default_value = "plain", value_parser = Template::parser())]
-    pub(crate) template: Template,
+    template: Template,
 
     /// The checkout of Punctual that the crate depends on [default: the one this command was built
     /// from; if it was installed from a registry, the released version]
     #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) path: Option<PathBuf>,
+    path: Option<PathBuf>,
 }
 
 #[cfg(test)]

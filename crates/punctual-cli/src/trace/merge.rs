@@ -93,9 +93,9 @@ pub(crate) fn marker() -> PathBuf {
 /// Makes a trace.dat of what an interrupted recording left, or of a damaged file.
 pub(crate) fn convert(arguments: &Convert) -> Result<u8, Failure> {
     let Convert { input, output, remove } = arguments;
-    check_output(output, std::slice::from_ref(input), "the input")?;
     let found = fs::metadata(input);
     let found = found.map_err(|error| Failure::usage(format!("{}: {error}", input.display())))?;
+    check_output(output, std::slice::from_ref(input), "the input")?;
     let is_directory = found.is_dir();
     if *remove && !is_directory {
         return Err(Failure::usage(format!(

@@ -18,7 +18,6 @@ use punctual_core::remote::{Area, JOBS, Job, MAX_NAME, Words};
 use punctual_core::trace_marker::{self, OfflineJob};
 use punctual_sync::shared::{Ring, RingConsumer, attach_at};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
 /// Interval of the task names in the trace, for recordings that begin later.
@@ -157,7 +156,7 @@ impl Figures {
         self.header.started.store(started, Relaxed);
         self.header.stopping.store(area.header.stopping.load(Relaxed).into(), Relaxed);
         self.header.dropped.store(area.header.dropped.load(Relaxed), Relaxed);
-        self.header.updated.store(monotonic_now(), Relaxed);
+        self.header.updated.store(punctual_sync::now().as_ticks(), Relaxed);
         self.write_header()
     }
 
@@ -283,12 +282,6 @@ impl Marks {
     }
 }
 
-/// The time by `CLOCK_MONOTONIC`, in ns.
-fn monotonic_now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 /// Difference to add to a time of the other CPU, modulo 2^64, to get one of `CLOCK_MONOTONIC`;
 /// `None` if this machine has no such counter.
 ///
@@ -297,7 +290,7 @@ fn monotonic_now() -> u64 {
 fn clock_offset() -> Option<u64> {
     let readings = (0..8).map(|_| {
         let before = counter()?;
-        let clock = monotonic_now();
+        let clock = punctual_sync::now().as_ticks();
         let after = counter()?;
         Some((after - before, clock.wrapping_sub(before + (after - before) / 2)))
     });

@@ -398,21 +398,21 @@ fn finds_error_in_page() {
 }
 
 /// A headless Chromium, which opens pages.
-pub struct Browser {
+struct Browser {
     program: &'static str,
     place: Scratch,
 }
 
 /// A page after its scripts have run.
-pub struct Opened {
-    pub document: String,
+struct Opened {
+    document: String,
     /// Its console output and its errors.
-    pub console: Vec<String>,
+    console: Vec<String>,
 }
 
 impl Browser {
     /// Returns `None` if none exists on this machine, and prints a notice.
-    pub fn find(name: &str) -> Option<Self> {
+    fn find(name: &str) -> Option<Self> {
         let Some(program) = browser::find() else {
             skip(Need::Tool("chromium"), "pages in a browser");
             return None;
@@ -426,7 +426,7 @@ impl Browser {
     }
 
     /// Opens the page at a fragment such as `#t0-j1`, or at none.
-    pub fn open(&self, page: &str, fragment: &str) -> Opened {
+    fn open(&self, page: &str, fragment: &str) -> Opened {
         fs::write(self.file(), page).expect("there is room for the page");
         let address = format!("file://{}{fragment}", self.file().display());
         let output = browser::command(self.program, self.place.path())

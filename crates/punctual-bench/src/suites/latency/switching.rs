@@ -1,5 +1,8 @@
 //! Switching between tasks (listing 1 of Balciunas): two tasks that spawn each other in turn, at
 //! one level and at two; and the same between two threads, on one CPU and on two.
+//!
+//! Locking (section 6.2.2 and listing 2): an uncontended lock, and the release of one for which a
+//! lower thread or task waits.
 
 use std::sync::Arc;
 use std::sync::Barrier;

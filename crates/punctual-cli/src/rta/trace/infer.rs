@@ -61,7 +61,7 @@ pub(in super::super) fn run(arguments: &Rta, path: &std::path::Path) -> std::res
             path.display()
         ));
     }
-    let mut is_written = arguments.json.write(|| text::report(&result), || json::json(&result));
+    let mut is_written = arguments.json.write(|| text::report(&result), || json(&result));
     is_written &= output::write("--html", arguments.html.as_deref(), || {
         page::page(&result.inferred.system, &result.analysis, &result.margins)
     });

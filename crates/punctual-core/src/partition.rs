@@ -270,9 +270,10 @@ impl<P: Port> Partition<P> {
     /// [`preempt`](Self::preempt) at a constant level, in fewer instructions.
     ///
     /// May return `None` although `preempt` would not, so the caller tries that next: if this
-    /// thread polls, if it is the level's worker, or if [`WordCell::set_unless`] refuses without
-    /// need, for example because jobs require [further checks](WordCell::CHECKS_JOBS).
-    /// [`finish_at`](Preemption::finish_at) ends the preemption.
+    /// thread polls, if it is the level's worker, if the level is local, or if
+    /// [`WordCell::set_unless`] refuses without need, for example because jobs require
+    /// [further checks](WordCell::CHECKS_JOBS). [`finish_at`](Preemption::finish_at) ends the
+    /// preemption.
     ///
     /// # Safety
     /// As for [`preempt`](Self::preempt), and `level` has the number of `L`. Unless the word needs

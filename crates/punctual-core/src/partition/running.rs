@@ -88,8 +88,9 @@ impl<P: Port> Preemption<P> {
     /// [`finish`](Self::finish) of a preemption by [`preempt_at`](Partition::preempt_at) of the
     /// same level.
     ///
-    /// Returns `false` if the cell of the word [refuses](crate::WordCell::CHECKS_JOBS): then the
-    /// level is still occupied, and the caller [takes the preemption back](Partition::reenter).
+    /// Returns `false` if jobs of the level are queued, or if the cell of the word
+    /// [refuses](crate::WordCell::CHECKS_JOBS): then the level is still occupied, and the caller
+    /// checks the end of the job and [takes the preemption back](Partition::reenter).
     #[inline(always)]
     #[must_use]
     pub fn finish_at<L: ConstLevel>(self, end: Stamp) -> bool {

@@ -131,8 +131,8 @@ pub(crate) unsafe fn execute_flagged(
     unsafe { execute_any(monitor, me, args, release, now) }
 }
 
-/// Ends a job that ran as a call, if the cell of the word refused to: mostly because the end has to
-/// be checked.
+/// Checks the end of a job that ran as a call, and ends it, if that was not possible by the cell of
+/// the word: jobs of its level are queued, or the cell is flagged.
 ///
 /// # Safety
 /// The job was one of `task`, and its preemption could not be

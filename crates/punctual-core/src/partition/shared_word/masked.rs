@@ -82,11 +82,12 @@ impl<P: PortOf<SharedWord>> Partition<P> {
         }
     }
 
-    /// [`lower_masked`](Self::lower_masked) if the cell has refused.
+    /// Vacates a level by the general operation: the cell has refused, or the level was occupied
+    /// for a job that requires further checks.
     #[cold]
     #[inline(never)]
-    fn lower_slow(&'static self, me: CurrentWorker, ceiling: u8) {
-        self.lower(me, ceiling);
+    fn lower_slow(&'static self, me: CurrentWorker, level: u8) {
+        self.lower(me, level);
     }
 
     /// After vacating a level: wakes waiters and serves levels, if there are any.
@@ -112,41 +113,22 @@ impl<P: PortOf<SharedWord>> Partition<P> {
         level: &'static Level,
     ) -> Option<Preemption<P>> {
         debug_assert_eq!(level.number(), L::NUMBER);
-        if !level.is_ordinary() {
-            // SAFETY: by this function's contract.
-            return unsafe { self.preempt(me, level) };
-        }
-        // Rules 3 and 6. The word decides on rule 1: if no level at or above this one is occupied,
-        // this thread does not occupy one either.
-        if !me.may_call_at::<L>() {
+        // Rules 3 and 6; `preempt` decides on a local level. The word decides on rule 1: if no
+        // level at or above this one is occupied, this thread does not occupy one either.
+        if !level.is_ordinary() || !me.may_call_at::<L>() {
             return None;
         }
         // SAFETY: the token is that of this thread, which has joined.
         match unsafe { self.word_cell().set_unless::<Start<L>>(me.token()) } {
             Setting::Set => {}
             Setting::Flagged => {
-                self.vacate_unused(me, L::NUMBER);
+                self.lower_slow(me, L::NUMBER);
                 return None;
             }
             Setting::Refused => return None,
         }
         me.set_held(me.held() | Start::<L>::BIT);
         Some(Preemption { running: Running::enter(self, me, L::NUMBER), level })
-    }
-
-    /// Vacates a level that was occupied for a job that requires further checks.
-    #[cold]
-    #[inline(never)]
-    fn vacate_unused(&'static self, me: CurrentWorker, level: u8) {
-        self.lower(me, level);
-    }
-
-    /// [`drain_and_lower`](Self::drain_and_lower), if jobs of the level arrived during a
-    /// preemption.
-    #[cold]
-    #[inline(never)]
-    fn finish_slow(&'static self, me: CurrentWorker, level: &'static Level, outer: u8, end: Stamp) {
-        self.drain_and_lower(me, level, level.number(), outer, end);
     }
 }
 
@@ -155,18 +137,14 @@ impl<P: PortOf<SharedWord>> Preemption<P> {
     #[inline(always)]
     pub(super) fn finish_masked<L: ConstLevel>(self, end: Stamp) -> bool {
         let (partition, me, level) = (self.running.partition, self.running.me, self.level);
-        if !level.is_ordinary() {
-            self.finish(end);
-            return true;
-        }
         let outer = self.suspend();
-        // This thread does not keep the level's time, see `Worker::may_call_at`.
+        me.set_running(outer);
+        // The end of this job has to be checked before the next one begins. This thread does not
+        // keep the level's time, see `Worker::may_call_at`.
         // SAFETY: this thread occupies the level.
         if unsafe { level.has_jobs() } {
-            partition.finish_slow(me, level, outer, end);
-            return true;
+            return false;
         }
-        me.set_running(outer);
         // Before the word: see `vacate`.
         me.set_held(me.held() & !Start::<L>::BIT);
         // SAFETY: as in `preempt_masked`, and `me` cannot leave its thread.
@@ -269,6 +247,13 @@ mod tests {
     /// A partition of the levels 1 and 2, in which the test is idle, and the number of jobs that
     /// have run.
     fn rig() -> (&'static Partition<Silent>, CurrentWorker, &'static AtomicU32) {
+        rig_with(|level| level)
+    }
+
+    /// [`rig`], with properties of level 1.
+    fn rig_with(
+        one: impl FnOnce(Level) -> Level,
+    ) -> (&'static Partition<Silent>, CurrentWorker, &'static AtomicU32) {
         let ran: &AtomicU32 = Box::leak(Box::default());
         let run = move |_: CurrentWorker, _: u32, _: Stamp| {
             ran.fetch_add(1, Ordering::Relaxed);
@@ -278,10 +263,11 @@ mod tests {
         let worker = |base| &*Box::leak(Box::new(Worker::new(base)));
         let level = |number, worker| {
             let (queue, nodes) = (Box::leak(Box::new(Queue::new())), Box::leak(Box::new([Node::new()])));
-            &*Box::leak(Box::new(Level::new(number, worker, queue, nodes, &[], jobs)))
+            Level::new(number, worker, queue, nodes, &[], jobs)
         };
         let workers = [worker(0), worker(1), worker(2)];
-        let levels = [level(1, workers[1]), level(2, workers[2])];
+        let levels = [one(level(1, workers[1])), level(2, workers[2])];
+        let levels = levels.map(|level| &*Box::leak(Box::new(level)));
         // SAFETY: levels and workers are new, and this is their only partition.
         let partition =
             unsafe { Partition::new(Silent, Vec::from(levels).leak(), Vec::from(workers).leak()) };
@@ -327,6 +313,38 @@ mod tests {
         preemption.finish(None);
         assert_eq!((partition.snapshot(), me.level(), me.running()), (Word::EMPTY, 0, 0));
         assert_eq!(ran.load(Ordering::Relaxed), 1, "the queue has been emptied");
+    }
+
+    #[test]
+    fn job_before_a_queued_one_is_not_finished_unchecked() {
+        let (partition, me, ran) = rig();
+        let level = partition.levels()[0];
+        // SAFETY: the level is the partition's, and the node is in no queue.
+        let preemption = unsafe {
+            let preemption = partition.preempt_at::<One>(me, level).expect("no level is occupied");
+            partition.spawn_from_outside(level, 0);
+            preemption
+        };
+        assert!(!preemption.finish_at::<One>(None));
+        assert_eq!(ran.load(Ordering::Relaxed), 0);
+        // SAFETY: the preemption of the level could not be finished.
+        unsafe { partition.reenter(me, level) }.finish(None);
+        assert_eq!((partition.snapshot(), me.level(), me.running()), (Word::EMPTY, 0, 0));
+        assert_eq!(ran.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn job_of_local_level_is_not_started_unchecked() {
+        let (partition, me, _) = rig_with(Level::local);
+        // SAFETY: there is one thread.
+        unsafe { me.set_alone() };
+        // SAFETY: the level is the partition's.
+        let [at, anyhow] = unsafe {
+            let level = partition.levels()[0];
+            [partition.preempt_at::<One>(me, level), partition.preempt(me, level)]
+        };
+        assert!(at.is_none());
+        anyhow.expect("one thread runs all levels").finish(None);
     }
 
     #[test]

@@ -297,6 +297,132 @@ mod partitions {
     }
 }
 
+/// A job that runs as a call is the culprit, not its caller, whose end is checked later.
+mod called {
+    use super::*;
+
+    /// Kind of the called job.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Called {
+        /// It has released another job of its level.
+        First,
+        /// Its level is local: one thread runs all levels in virtual time.
+        Local,
+    }
+
+    #[punctual::app(main = false)]
+    mod app {
+        use punctual::prelude::*;
+
+        use super::*;
+
+        #[shared]
+        struct Shared {
+            one: u32,
+            two: u32,
+        }
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context, called: Called) -> (Shared, Local) {
+            caller::spawn(called).unwrap();
+            (Shared { one: 0, two: 0 }, Local {})
+        }
+
+        #[task(priority = 1)]
+        fn caller(_: caller::Context, called: Called) {
+            match called {
+                Called::First => first::spawn().unwrap(),
+                Called::Local => in_local_level::spawn().unwrap(),
+            }
+        }
+
+        #[task(priority = 2, shared = [one])]
+        fn first(mut cx: first::Context) {
+            next::spawn().unwrap();
+            caught(|| cx.shared.one.lock(|_| fail()));
+        }
+
+        #[task(priority = 2)]
+        fn next(_: next::Context) {
+            AFTER.fetch_add(1, Ordering::Relaxed);
+        }
+
+        #[task(priority = 3, shared = [two])]
+        fn in_local_level(mut cx: in_local_level::Context) {
+            caught(|| cx.shared.two.lock(|_| fail()));
+        }
+
+        /// Makes the level local.
+        #[task(priority = 3, local_task)]
+        async fn local(_: local::Context) {}
+
+        #[task(priority = 4, shared = [one, two])]
+        fn above(_: above::Context) {}
+    }
+
+    #[test]
+    fn called_job_is_the_culprit() {
+        let _alone = crate::alone();
+        for (called, culprit) in [(Called::First, "first"), (Called::Local, "in_local_level")] {
+            for config in [Config::new(), Config::new().virtual_time()] {
+                AFTER.store(0, Ordering::Relaxed);
+                let report = app::run(config, called).expect("the app starts");
+                let expected = Outcome::Panicked { task: culprit.into(), message: CAUGHT.into() };
+                assert_eq!(report.outcome, expected, "{called:?}, {}", report.virtual_time);
+                assert_eq!(AFTER.load(Ordering::Relaxed), 0, "{called:?}, {}", report.virtual_time);
+            }
+        }
+    }
+}
+
+/// A job of a local level that is spawned after the shutdown, on the one thread of virtual time.
+mod late {
+    use super::*;
+
+    #[punctual::app(main = false)]
+    mod app {
+        use super::*;
+
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            caller::spawn().unwrap();
+            (Shared {}, Local {})
+        }
+
+        #[task(priority = 1)]
+        fn caller(_: caller::Context) {
+            punctual::shutdown();
+            in_local_level::spawn().unwrap();
+        }
+
+        #[task(priority = 3)]
+        fn in_local_level(_: in_local_level::Context) {
+            AFTER.fetch_add(1, Ordering::Relaxed);
+        }
+
+        /// Makes the level local.
+        #[task(priority = 3, local_task)]
+        async fn local(_: local::Context) {}
+    }
+
+    #[test]
+    fn job_of_local_level_spawned_after_shutdown_does_not_run() {
+        let _alone = crate::alone();
+        AFTER.store(0, Ordering::Relaxed);
+        let report = app::run(Config::new().virtual_time()).expect("the app starts");
+        assert_eq!((report.outcome, AFTER.load(Ordering::Relaxed)), (Outcome::Shutdown, 0));
+    }
+}
+
 /// `wait_for_event` leaves `idle` by unwinding.
 mod leaving {
     use super::*;

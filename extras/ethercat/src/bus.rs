@@ -8,6 +8,8 @@
 
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant as StdInstant};
 
@@ -21,7 +23,6 @@ use ethercrab::{
 use punctual::Instant;
 
 use crate::link::{Link, MAX_FRAME_BYTES};
-use crate::timer;
 
 /// Most SubDevices of a bus; a power of two.
 pub const MAX_SUBDEVICES: usize = 8;
@@ -212,7 +213,7 @@ impl Ends {
         let end = StdInstant::now() + limit;
         let mut future = pin!(future);
         while StdInstant::now() < end {
-            timer::advance();
+            advance();
             let context = &mut Context::from_waker(Waker::noop());
             if let Poll::Ready(result) = future.as_mut().poll(context) {
                 return result;
@@ -377,4 +378,31 @@ async fn operate(main: &'static MainDevice<'static>, period: Duration) -> Result
     let group = group.into_safe_op(main).await?;
     // A SubDevice with SYNC0 reaches OP only while it receives process data.
     Ok(group.request_into_op(main).await?)
+}
+
+/// The clock of `ethercrab`'s time limits, which stands still during the exchange of process data.
+///
+/// While the bus starts, [`advance`] sets the clock before each poll, and the limits of `ethercrab`
+/// apply. In the task, the next release is the limit: no timer expires, and no thread waits for
+/// one.
+struct Clock {
+    micros: AtomicU64,
+}
+
+impl embassy_time_driver::Driver for Clock {
+    fn now(&self) -> u64 {
+        self.micros.load(Relaxed)
+    }
+
+    /// Does nothing: futures are polled after each frame and each millisecond.
+    fn schedule_wake(&self, _: u64, _: &Waker) {}
+}
+
+embassy_time_driver::time_driver_impl!(static CLOCK: Clock = Clock { micros: AtomicU64::new(0) });
+
+/// Sets the clock to the present time.
+fn advance() {
+    static START: LazyLock<StdInstant> = LazyLock::new(StdInstant::now);
+    let micros = START.elapsed().as_micros().try_into().unwrap_or(u64::MAX);
+    CLOCK.micros.fetch_max(micros, Relaxed);
 }

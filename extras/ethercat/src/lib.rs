@@ -19,7 +19,6 @@
 pub mod bus;
 pub mod link;
 pub mod simulated;
-mod timer;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};

@@ -59,11 +59,12 @@ pub struct Network {
     exchanges: u64,
     last_instant: u64,
     elapsed: u64,
+    late: Option<Vec<u8>>,
 }
 
 /// Fate of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+enum Fate {
     /// The frame returns.
     Returned,
     /// The frame returns after the next one.
@@ -82,7 +83,7 @@ impl Network {
             Drive::new(1 + index, drives - 1 - index, quartz)
         };
         let drives = (0..drives).map(drive).collect();
-        Self { drives, faults, exchanges: 0, last_instant: u64::MAX, elapsed: 0 }
+        Self { drives, faults, exchanges: 0, last_instant: u64::MAX, elapsed: 0, late: None }
     }
 
     /// The drives, in the order of the line.
@@ -112,8 +113,25 @@ impl Network {
         }
     }
 
+    /// Lets a frame pass through the drives now, and sends the frames that come back: the frame,
+    /// and one that is late.
+    fn pass(&mut self, frame: &mut [u8], mut send: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let instant = punctual::now().duration_since_epoch().as_nanos();
+        match self.process(frame, instant) {
+            Fate::Returned => {
+                send(frame)?;
+                self.late.take().map_or(Ok(()), |late| send(&late))
+            }
+            Fate::Late => {
+                self.late = Some(frame.to_vec());
+                Ok(())
+            }
+            Fate::Lost => Ok(()),
+        }
+    }
+
     /// Lets a frame pass through the drives at `instant`.
-    pub fn process(&mut self, frame: &mut [u8], instant: u64) -> Fate {
+    fn process(&mut self, frame: &mut [u8], instant: u64) -> Fate {
         self.advance(instant);
         let is_ethercat = frame.get(12..ETHERNET_HEADER_BYTES) == Some(&ETHERTYPE[..]);
         if !is_ethercat || self.drives.is_empty() {
@@ -206,31 +224,23 @@ pub fn lock(network: &SharedNetwork) -> MutexGuard<'_, Network> {
 pub struct SimulatedLink {
     network: SharedNetwork,
     returned: VecDeque<Vec<u8>>,
-    late: Option<Vec<u8>>,
 }
 
 impl SimulatedLink {
     /// Connects a controller to a network.
     #[must_use]
     pub fn new(network: SharedNetwork) -> Self {
-        Self { network, returned: VecDeque::new(), late: None }
+        Self { network, returned: VecDeque::new() }
     }
 }
 
 impl Link for SimulatedLink {
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
-        let mut frame = frame.to_vec();
-        let instant = punctual::now().duration_since_epoch().as_nanos();
-        let fate = lock(&self.network).process(&mut frame, instant);
-        match fate {
-            Fate::Returned => {
-                self.returned.push_back(frame);
-                self.returned.extend(self.late.take());
-            }
-            Fate::Late => self.late = Some(frame),
-            Fate::Lost => {}
-        }
-        Ok(())
+        let returned = |frame: &[u8]| {
+            self.returned.push_back(frame.to_vec());
+            Ok(())
+        };
+        lock(&self.network).pass(&mut frame.to_vec(), returned)
     }
 
     fn receive(&mut self, buffer: &mut [u8; MAX_FRAME_BYTES]) -> io::Result<Option<usize>> {
@@ -250,22 +260,10 @@ impl Link for SimulatedLink {
 /// Returns the error of the socket.
 pub fn serve(socket: &mut RawSocket, network: &mut Network) -> io::Result<()> {
     let mut buffer = [0; MAX_FRAME_BYTES];
-    let mut late: Option<Vec<u8>> = None;
     loop {
         socket.wait()?;
         while let Some(length) = socket.receive(&mut buffer)? {
-            let frame = &mut buffer[..length];
-            let instant = punctual::now().duration_since_epoch().as_nanos();
-            match network.process(frame, instant) {
-                Fate::Returned => {
-                    socket.send(frame)?;
-                    if let Some(frame) = late.take() {
-                        socket.send(&frame)?;
-                    }
-                }
-                Fate::Late => late = Some(frame.to_vec()),
-                Fate::Lost => {}
-            }
+            network.pass(&mut buffer[..length], |frame| socket.send(frame))?;
         }
     }
 }

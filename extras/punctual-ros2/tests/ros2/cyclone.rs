@@ -20,6 +20,41 @@ pub(crate) struct Peer {
 pub(crate) const XML_LOOPBACK: &str =
     "<General><Interfaces><NetworkInterface name=\"lo\" multicast=\"true\"/></Interfaces></General>";
 
+/// The beginning of each script: imports, and messages of several.
+const PRELUDE: &str = r#"
+import sys, time
+from dataclasses import dataclass
+from cyclonedds.core import Policy, Qos
+from cyclonedds.domain import DomainParticipant
+from cyclonedds.idl import IdlStruct
+from cyclonedds.idl.types import array, float32, float64, int32, int64, sequence, uint8, uint32, uint64
+from cyclonedds.pub import DataWriter
+from cyclonedds.sub import DataReader
+from cyclonedds.topic import Topic
+from cyclonedds.util import duration
+
+@dataclass
+class Vector3(IdlStruct, typename='geometry_msgs::msg::dds_::Vector3_'):
+    x: float64
+    y: float64
+    z: float64
+
+@dataclass
+class Time(IdlStruct, typename='builtin_interfaces::msg::dds_::Time_'):
+    sec: int32
+    nanosec: uint32
+
+@dataclass
+class Header(IdlStruct, typename='std_msgs::msg::dds_::Header_'):
+    stamp: Time
+    frame_id: str
+"#;
+
+/// Makes `command` run a script.
+pub(crate) fn script<'a>(command: &'a mut Command, script: &str, xml: &str) -> &'a mut Command {
+    command.args(["-c", &format!("{PRELUDE}{script}")]).env("CYCLONEDDS_URI", xml)
+}
+
 impl Peer {
     /// Starts a peer on loopback.
     pub(crate) fn start(script: &str, argument: &str) -> Self {
@@ -27,7 +62,7 @@ impl Peer {
     }
 
     fn start_by(mut command: Command, xml: &str, script: &str, argument: &str) -> Self {
-        command.args(["-c", script, argument]).env("CYCLONEDDS_URI", xml);
+        self::script(&mut command, script, xml).arg(argument);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it is there");
         let stdin = child.stdin.take().expect("it is piped");
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));

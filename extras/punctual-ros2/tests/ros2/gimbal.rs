@@ -5,29 +5,12 @@ mod support;
 
 use std::process::Command;
 
-use super::cyclone::{XML_LOOPBACK, alone, skip};
+use super::cyclone::{XML_LOOPBACK, alone, script, skip};
 use super::{program, transport};
 
 /// Publishes a setpoint once the gimbal is discovered, waits until the gimbal reports it as its
 /// target, receives angles and currents, and sets a parameter.
 const PEER: &str = r#"
-import sys, time
-from dataclasses import dataclass
-from cyclonedds.core import Policy, Qos
-from cyclonedds.domain import DomainParticipant
-from cyclonedds.idl import IdlStruct
-from cyclonedds.idl.types import array, float32, float64, int32, int64, sequence, uint8, uint32, uint64
-from cyclonedds.pub import DataWriter
-from cyclonedds.sub import DataReader
-from cyclonedds.topic import Topic
-from cyclonedds.util import duration
-
-@dataclass
-class Vector3(IdlStruct, typename='geometry_msgs::msg::dds_::Vector3_'):
-    x: float64
-    y: float64
-    z: float64
-
 @dataclass
 class Currents(IdlStruct, typename='gimbal_msgs::msg::dds_::Currents_'):
     pan: array[float32, 100]
@@ -64,16 +47,6 @@ class Response(IdlStruct, typename='rcl_interfaces::srv::dds_::SetParametersAtom
     seq: int64
     successful: bool
     reason: str
-
-@dataclass
-class Time(IdlStruct, typename='builtin_interfaces::msg::dds_::Time_'):
-    sec: int32
-    nanosec: uint32
-
-@dataclass
-class Header(IdlStruct, typename='std_msgs::msg::dds_::Header_'):
-    stamp: Time
-    frame_id: str
 
 @dataclass
 class KeyValue(IdlStruct, typename='diagnostic_msgs::msg::dds_::KeyValue_'):
@@ -145,7 +118,7 @@ fn app() {
 #[ignore = "run by another test, in a network namespace with loopback only"]
 fn inside() {
     let mut peer = Command::new("python3");
-    peer.args(["-c", PEER]).env("CYCLONEDDS_URI", XML_LOOPBACK);
+    script(&mut peer, PEER, XML_LOOPBACK);
     let mut transport = program(&["gimbal"]);
     let transport = transport.env("RMW_IMPLEMENTATION", "rmw_cyclonedds_cpp");
     let (peer, gimbal) = support::run("gimbal::app", transport, &mut peer, None);

@@ -36,36 +36,9 @@ static JOINTS: Topic<JointState<4>, 64> = Topic::new("/joint_states").hz(100);
 
 /// Prints received messages, and sends those given on its input to the discovered reader.
 const PEER: &str = r#"
-import sys, time
-from dataclasses import dataclass
-from cyclonedds.core import Policy, Qos
-from cyclonedds.domain import DomainParticipant
-from cyclonedds.idl import IdlStruct
-from cyclonedds.idl.types import float64, int32, uint32, sequence
-from cyclonedds.pub import DataWriter
-from cyclonedds.sub import DataReader
-from cyclonedds.topic import Topic
-from cyclonedds.util import duration
-
-@dataclass
-class Vector3(IdlStruct, typename='geometry_msgs::msg::dds_::Vector3_'):
-    x: float64
-    y: float64
-    z: float64
-
 @dataclass
 class Short(IdlStruct, typename='geometry_msgs::msg::dds_::Vector3_'):
     x: float64
-
-@dataclass
-class Time(IdlStruct, typename='builtin_interfaces::msg::dds_::Time_'):
-    sec: int32
-    nanosec: uint32
-
-@dataclass
-class Header(IdlStruct, typename='std_msgs::msg::dds_::Header_'):
-    stamp: Time
-    frame_id: str
 
 @dataclass
 class JointState(IdlStruct, typename='sensor_msgs::msg::dds_::JointState_'):

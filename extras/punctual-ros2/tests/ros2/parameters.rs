@@ -46,16 +46,7 @@ static CHECKED: AtomicUsize = AtomicUsize::new(0);
 
 /// Calls each service and prints the result.
 const PEER: &str = r#"
-import sys, time, types
-from dataclasses import dataclass
-from cyclonedds.core import Policy, Qos
-from cyclonedds.domain import DomainParticipant
-from cyclonedds.idl import IdlStruct
-from cyclonedds.idl.types import float64, int64, sequence, uint8, uint32, uint64
-from cyclonedds.pub import DataWriter
-from cyclonedds.sub import DataReader
-from cyclonedds.topic import Topic
-from cyclonedds.util import duration
+import types
 
 def kind(full, /, **fields):
     fill = lambda space: space.update(__annotations__=fields, __module__=__name__)

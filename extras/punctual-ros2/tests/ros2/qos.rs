@@ -18,23 +18,6 @@ static HOME: Topic<Vector3, 16> =
 
 /// What all peers share.
 const PRELUDE: &str = r#"
-import sys, time
-from dataclasses import dataclass
-from cyclonedds.core import Policy, Qos
-from cyclonedds.domain import DomainParticipant
-from cyclonedds.idl import IdlStruct
-from cyclonedds.idl.types import float64
-from cyclonedds.pub import DataWriter
-from cyclonedds.sub import DataReader
-from cyclonedds.topic import Topic
-from cyclonedds.util import duration
-
-@dataclass
-class Vector3(IdlStruct, typename='geometry_msgs::msg::dds_::Vector3_'):
-    x: float64
-    y: float64
-    z: float64
-
 reliable = Policy.Reliability.Reliable(duration(seconds=10))
 volatile, latched = Policy.Durability.Volatile, Policy.Durability.TransientLocal
 participant = DomainParticipant(0)

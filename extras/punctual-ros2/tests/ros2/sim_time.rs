@@ -18,31 +18,12 @@ static HEADERS: Topic<Header<32>, 16> = Topic::new("/headers");
 /// Prints whether the subscriber of `/clock` requests best effort, and each new time in a header.
 /// Publishes the times given on its input.
 const PEER: &str = r#"
-import sys, threading, time
-from dataclasses import dataclass
+import threading
 from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsSubscription
-from cyclonedds.core import Policy, Qos
-from cyclonedds.domain import DomainParticipant
-from cyclonedds.idl import IdlStruct
-from cyclonedds.idl.types import int32, uint32
-from cyclonedds.pub import DataWriter
-from cyclonedds.sub import DataReader
-from cyclonedds.topic import Topic
-from cyclonedds.util import duration
-
-@dataclass
-class Time(IdlStruct, typename='builtin_interfaces::msg::dds_::Time_'):
-    sec: int32
-    nanosec: uint32
 
 @dataclass
 class Clock(IdlStruct, typename='rosgraph_msgs::msg::dds_::Clock_'):
     clock: Time
-
-@dataclass
-class Header(IdlStruct, typename='std_msgs::msg::dds_::Header_'):
-    stamp: Time
-    frame_id: str
 
 participant = DomainParticipant(0)
 found = {}

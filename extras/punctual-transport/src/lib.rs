@@ -40,19 +40,18 @@
 
 mod carry;
 mod command_line;
-mod domain;
-mod notice;
 mod type_hash;
 mod worker;
 
 use std::error::Error;
+use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use std::{env, fmt};
 
 use punctual_bridge::transport::{IncomingPublisher, OutgoingMessage, TopicInfo};
 
 use command_line::Parsed;
-pub use domain::{InvalidDomain, ros_domain};
-pub use notice::{Notice, print};
 pub use type_hash::{message_hash, type_hash};
 
 /// A network that carries the topics of an app. Dropping it leaves the network.
@@ -156,6 +155,65 @@ pub fn run<N: Network>() -> ExitCode {
     }
 }
 
+/// The highest domain for which there are ports.
+const LAST_DOMAIN: u16 = 232;
+
+/// The error of [`ros_domain`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("ROS_DOMAIN_ID is {0:?}; it must be a number from 0 to {LAST_DOMAIN}")]
+pub struct InvalidDomain(String);
+
+/// Returns the domain in the environment variable `ROS_DOMAIN_ID`; 0 if it is unset or empty.
+///
+/// # Errors
+/// The value is not a domain.
+pub fn ros_domain() -> Result<u16, InvalidDomain> {
+    let value = env::var_os("ROS_DOMAIN_ID").unwrap_or_default();
+    parse_domain(&value.to_string_lossy())
+}
+
+fn parse_domain(value: &str) -> Result<u16, InvalidDomain> {
+    if value.is_empty() {
+        return Ok(0);
+    }
+    let domain = value.parse().ok().filter(|domain| *domain <= LAST_DOMAIN);
+    domain.ok_or_else(|| InvalidDomain(value.to_owned()))
+}
+
+/// The interval of messages about continuing failures.
+const NOTICE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Prints a line of the transport `name` on standard error, which may be closed.
+pub fn print(name: &str, message: fmt::Arguments<'_>) {
+    let line = format!("punctual-{name}: {message}\n");
+    // Unlike `eprintln!`, this does not panic.
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// Prints failures of the same kind at most once per second, with their number.
+#[derive(Debug)]
+pub struct Notice {
+    name: &'static str,
+    count: u64,
+    printed: Option<Instant>,
+}
+
+impl Notice {
+    /// Creates a notice of the transport `name`.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, count: 0, printed: None }
+    }
+
+    /// Counts a failure.
+    pub fn add(&mut self, failure: fmt::Arguments<'_>) {
+        self.count += 1;
+        if self.printed.is_none_or(|printed| printed.elapsed() >= NOTICE_INTERVAL) {
+            self.printed = Some(Instant::now());
+            print(self.name, format_args!("{failure} ({} such failures so far)", self.count));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,5 +222,14 @@ mod tests {
     fn derives_node_name_from_app() {
         assert_eq!(node_name("gimbal"), "gimbal");
         assert_eq!(node_name("/run/my-app.sock"), "my_app_sock");
+    }
+
+    #[test]
+    fn domain_is_that_of_ros() {
+        assert_eq!([parse_domain(""), parse_domain("0"), parse_domain("232")], [Ok(0), Ok(0), Ok(232)]);
+        for wrong in ["233", "-1", "x", " 1"] {
+            let error = parse_domain(wrong).unwrap_err().to_string();
+            assert_eq!(error, format!("ROS_DOMAIN_ID is {wrong:?}; it must be a number from 0 to 232"));
+        }
     }
 }

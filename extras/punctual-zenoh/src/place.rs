@@ -4,7 +4,7 @@ use std::fs;
 
 use zenoh::{Config, Session, Wait};
 
-use crate::node::ZenohError;
+use crate::ZenohError;
 
 /// The endpoint without options.
 const DEFAULT_ENDPOINT: &str = "tcp/127.0.0.1:7447";

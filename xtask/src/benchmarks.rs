@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::Args;
@@ -50,12 +50,16 @@ pub(crate) fn run(options: &Options) -> Result {
         let file = directory.join(format!("{number}.json"));
         if !file.exists() {
             println!("run {number} of {}", options.runs);
-            measure(&program, &file)?;
+            let mut bench = Command::new(&program);
+            bench.args(["bench", "--quick"]).args(SUITES);
+            measure(bench, &file)?;
         }
         let mut run: Run = serde_json::from_str(&fs::read_to_string(&file)?)?;
         let file = directory.join(format!("{number}-{ANALYSIS}.json"));
         if !file.exists() {
-            analyze(&file)?;
+            let mut bench = cargo::command();
+            bench.args(ANALYSIS_BENCH).args(["--locked", "--"]);
+            measure(bench, &file)?;
         }
         run.suites.push(serde_json::from_str(&fs::read_to_string(&file)?)?);
         runs.push(run);
@@ -67,20 +71,10 @@ pub(crate) fn run(options: &Options) -> Result {
     Ok(())
 }
 
-/// One run. Its file appears only when it is complete.
-fn measure(program: &Path, file: &Path) -> Result {
-    let partial: PathBuf = file.with_extension("part");
-    let mut bench = Command::new(program);
-    bench.args(["bench", "--quick"]).args(SUITES).arg(format!("--json={}", partial.display()));
-    process::succeed(bench.stdin(Stdio::null()).stdout(Stdio::null()))?;
-    Ok(fs::rename(partial, file)?)
-}
-
-/// One run of the benchmark of the analysis.
-fn analyze(file: &Path) -> Result {
-    let partial: PathBuf = file.with_extension("part");
-    let mut bench = cargo::command();
-    bench.args(ANALYSIS_BENCH).args(["--locked", "--", "--json"]).arg(&partial);
+/// One run of `bench`. Its file appears only when it is complete.
+fn measure(mut bench: Command, file: &Path) -> Result {
+    let partial = file.with_extension("part");
+    bench.arg(format!("--json={}", partial.display()));
     process::succeed(bench.stdin(Stdio::null()).stdout(Stdio::null()))?;
     Ok(fs::rename(partial, file)?)
 }
@@ -222,7 +216,7 @@ fn page(commit: &str, runs: &[Run], counted: &str) -> Result<String> {
          same policy on the same CPU; below 1 Punctual is faster. The table shows the median and the worst\n\
          of {} runs. Ratios carry over to other machines, nanoseconds do not. **Bold** marks rows where the\n\
          peer is faster. [How `punctual bench` measures](docs/book/src/internals/measurement.md) defines\n\
-         every operation.\n\n",
+         its operations, and [`peer.rs`](crates/punctual-analysis/benches/peer.rs) the *bound of a task*.\n\n",
         runs.len()
     );
     writeln!(

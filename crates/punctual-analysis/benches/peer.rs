@@ -1,7 +1,7 @@
 //! Compares the bounds with all their terms with the bare bounds of `response-time-analysis`, by
 //! the time of a task.
 //!
-//!     cargo bench -p punctual-analysis --bench peer [-- --json FILE | SUBJECT PASSES]
+//!     cargo bench -p punctual-analysis --bench peer [-- --json=FILE | SUBJECT PASSES]
 //!
 //! Both bound the same 32 random sets of 20 tasks with three resources. The windows of both take
 //! turns, and the ratio is that of their medians; `cargo xtask bless benchmarks` collects 20 runs.
@@ -110,7 +110,10 @@ fn main() -> ExitCode {
     }
     match words[..] {
         [] => println!("{}", measure(&sets, windows)),
-        ["--json", file] => fs::write(file, measure(&sets, windows)).expect("the file is written"),
+        [json] => {
+            let Some(file) = json.strip_prefix("--json=") else { return usage() };
+            fs::write(file, measure(&sets, windows)).expect("the file is written");
+        }
         [slug, passes] => {
             let subject = SUBJECTS.iter().find(|subject| subject.slug == slug);
             let (Some(subject), Ok(passes)) = (subject, passes.parse::<u64>()) else { return usage() };
@@ -122,7 +125,7 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: peer [--json FILE | punctual PASSES | peer PASSES]");
+    eprintln!("usage: peer [--json=FILE | punctual PASSES | peer PASSES]");
     ExitCode::from(2)
 }
 

@@ -13,10 +13,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use punctual_process::child::BoundedCommand;
-
-use super::{PACKAGE, text};
-use crate::process::INSTALL_LIMIT;
+use super::{build, per_operation, run_valgrind, text};
 use crate::{Result, cargo};
 
 const PAGE: &str = "docs/book/src/internals/protocol.md";
@@ -68,7 +65,8 @@ type Counts = BTreeMap<(String, u64), u64>;
 
 /// Counts, and writes the table into the page.
 pub(crate) fn bless() -> Result {
-    let program = build()?;
+    // With the lines of its source.
+    let program = build("period", ("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only"))?;
     let columns = [parts(&program, "plain")?, parts(&program, "monitored")?];
     let path = cargo::root().join(PAGE);
     let page = fs::read_to_string(&path)?;
@@ -76,16 +74,6 @@ pub(crate) fn bless() -> Result {
     let (_, after) = rest.split_once(END).ok_or("the table of a period has no end")?;
     fs::write(path, format!("{before}{BEGIN}{}\n{after}", table(&columns)))?;
     Ok(())
-}
-
-/// Builds the program with the lines of its source.
-fn build() -> Result<std::path::PathBuf> {
-    let directory = cargo::target_dir().join("period");
-    let mut command = cargo::command();
-    command.args(["build", "--locked", "--release", "--package", PACKAGE]);
-    command.env("CARGO_TARGET_DIR", &directory).env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
-    crate::process::succeed(&mut command)?;
-    Ok(directory.join("release").join(PACKAGE))
 }
 
 /// Returns the instructions of one period by part.
@@ -106,8 +94,7 @@ fn parts(program: &Path, app: &str) -> Result<BTreeMap<&'static str, u64>> {
         let part = chains.get(&at.1).filter(|_| is_ours).map_or(OTHER, |chain| part_of(chain));
         *sums.entry(part).or_default() += counted.saturating_sub(before);
     }
-    let periods = MANY - FEW;
-    sums.values_mut().for_each(|sum: &mut u64| *sum = (*sum + periods / 2) / periods);
+    sums.values_mut().for_each(|sum: &mut u64| *sum = per_operation(*sum, MANY - FEW));
     Ok(sums)
 }
 
@@ -120,10 +107,7 @@ fn count(program: &Path, app: &str, periods: u64) -> Result<BTreeMap<String, Cou
     command.args(["--compress-pos=no", "--compress-strings=no"]);
     command.arg(format!("--callgrind-out-file={}", out.display())).arg(program);
     command.args(["period", app, &periods.to_string()]);
-    let output = command.output_within(INSTALL_LIMIT)?;
-    if !output.status.success() {
-        return Err(format!("{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr)).into());
-    }
+    run_valgrind(&mut command)?;
     let mut threads = BTreeMap::new();
     for entry in fs::read_dir(scratch.path())? {
         let entry = entry?;
@@ -212,6 +196,17 @@ mod tests {
         assert_eq!(part_of(&grid), PARTS[2].0);
         assert_eq!(part_of(&grid[2..]), "the worker's loop");
         assert_eq!(part_of(&grid[..1]), OTHER);
+    }
+
+    #[test]
+    fn parts_consist_of_files() {
+        let tracked = crate::process::git(&["ls-files", "crates"]).unwrap();
+        let tracked = String::from_utf8(tracked).unwrap();
+        // Those without a directory are of dependencies.
+        let ours = PARTS.iter().flat_map(|(_, files)| *files).filter(|file| file.contains('/'));
+        for file in ours {
+            assert!(tracked.lines().any(|path| path.contains(file)), "{file}");
+        }
     }
 
     #[test]

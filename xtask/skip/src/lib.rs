@@ -1,5 +1,5 @@
-//! Skips of tests, or of parts of them, that need something the machine lacks, and the lock of
-//! tests that need the machine to themselves.
+//! Skips of tests, or of parts of them, that need something the machine lacks, the lock of tests
+//! that need the machine to themselves, and locked memory.
 //!
 //! The test harness has no state between passed and failed, and it hides the output of tests that
 //! pass. [`skip`] prints a line past the harness, and appends it to a file of `cargo xtask test`,
@@ -15,6 +15,7 @@ use std::thread;
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use punctual_process::scheduling::set_policy;
+use rustix::thread::{CapabilitySet, capabilities};
 
 /// If this variable is `required`, missing tools are failures. `cargo xtask nightly` sets it.
 pub const TOOLS: &str = "PUNCTUAL_TOOLS";
@@ -90,6 +91,14 @@ impl Need {
 pub fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks the memory of this process until its end, if no limit applies to that.
+pub fn lock_memory() {
+    if capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK)) {
+        // SAFETY: the call takes no pointers.
+        unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
+    }
 }
 
 /// Reports that the calling test does not check `unchecked`, because the machine lacks `need`.

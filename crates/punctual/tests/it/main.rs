@@ -51,7 +51,6 @@ use std::os::fd::AsFd;
 use std::sync::MutexGuard;
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::thread::{CapabilitySet, capabilities};
 
 /// Waits until the other end of this pipe or socket, which this process has closed, is closed in
 /// all processes. A program that another test starts inherits it until the program is executed, and
@@ -69,16 +68,11 @@ fn wait_until_hung_up(fd: &impl AsFd) {
 /// Serializes the tests that run apps on threads of the kernel in this process: with real-time
 /// priorities, apps on the same CPU prevent each other from running.
 ///
-/// Locks the process's memory if no limit applies to that: otherwise, each of their hundreds of
-/// apps would lock and unlock it, which takes a third of the time. Apps in separate programs lock
-/// it themselves.
+/// Locks the process's memory: otherwise, each of their hundreds of apps would lock and unlock it,
+/// which takes a third of the time. Apps in separate programs lock it themselves.
 fn alone() -> MutexGuard<'static, ()> {
     privileges::no_runaways_here();
-    let may_lock = capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));
-    if may_lock {
-        // SAFETY: the call takes no pointers.
-        unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
-    }
+    test_skip::lock_memory();
     test_skip::alone()
 }
 

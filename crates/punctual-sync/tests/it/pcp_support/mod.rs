@@ -11,7 +11,6 @@ use std::sync::{MutexGuard, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use rustix::thread::{CapabilitySet, capabilities};
 use test_skip::{Need, skip};
 
 /// Ends the process if it is not dropped in time: a test that hangs at a real-time priority would
@@ -90,20 +89,12 @@ pub(crate) struct RealTime {
     _alive: Watchdog,
 }
 
-/// Locks the memory of this process, if no limit applies: a thread that sleeps in a page fault
-/// would let lower ones run.
-fn lock_memory() {
-    if capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK)) {
-        // SAFETY: the call takes no pointers.
-        unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
-    }
-}
-
 /// Waits for the right to run real-time threads; prints a message instead if this process may not.
 pub(crate) fn real_time(test: &str) -> Option<RealTime> {
     let one = test_skip::alone();
     limit_real_time();
-    lock_memory();
+    // A thread that sleeps in a page fault would let lower ones run.
+    test_skip::lock_memory();
     let tried = thread::spawn(|| {
         let allowed = rustix::thread::sched_getaffinity(None)?;
         let mut cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));

@@ -7,8 +7,9 @@ use crate::load::Load;
 use crate::model::{Quantity, Row};
 use crate::options::{Plan, SuiteName};
 use crate::rt::SetUpFailed;
-use crate::session::{Registration, Session, Step, Unit};
+use crate::session::{Session, Step, Unit};
 use crate::subject::{Subject, X};
+use crate::suites::Registration;
 
 /// The period, if it is not the varied parameter.
 const PERIOD_US: u64 = 1000;

@@ -14,9 +14,10 @@ use crate::model::{Quantity, Row};
 use crate::options::{Plan, SuiteName};
 use crate::recorder::Recorder;
 use crate::rt::Lack;
-use crate::session::{Registration, Session, Step};
+use crate::session::{Session, Step};
 use crate::stats::Statistics;
 use crate::subject::Subject;
+use crate::suites::Registration;
 
 const PERIOD_NS: u64 = 1_000_000;
 /// The number of samples in a turn.

@@ -10,7 +10,8 @@ use crate::load::Load;
 use crate::model::Answer;
 use crate::options::{Plan, SuiteName};
 use crate::probe::{self, miss_rate_bound};
-use crate::session::{Registration, Session, Step};
+use crate::session::{Session, Step};
+use crate::suites::Registration;
 
 /// Name of the suite.
 pub const NAME: SuiteName = SuiteName("periods");

@@ -7,8 +7,7 @@ use punctual_files::Directory;
 
 use super::WriteError;
 use crate::format::Order;
-use crate::format::dat::{Buffer, Content, Group, Pages};
-use crate::format::dat::{clock_of, declared};
+use crate::format::dat::{Buffer, Content, Group, Pages, clock_of, declared};
 use crate::format::fields::PageLayout;
 
 /// A capture directory.

@@ -4,8 +4,7 @@
 //! goes.
 
 use crate::format::Order;
-use crate::format::dat::{Buffer, Content};
-use crate::format::dat::{WRITER, id};
+use crate::format::dat::{Buffer, Content, WRITER, id};
 
 /// Alignment of each CPU's data, unless the page size of the ring buffer is larger.
 const ALIGNMENT: u64 = 4096;

@@ -15,8 +15,9 @@ mod threads;
 
 use crate::model::{Check, Verdict};
 use crate::options::{Plan, SuiteName};
-use crate::session::{Registration, Session, Step};
+use crate::session::{Session, Step};
 use crate::subject::Subject;
+use crate::suites::Registration;
 use log::Seen;
 
 /// Name of the suite.

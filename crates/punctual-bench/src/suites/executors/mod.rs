@@ -21,8 +21,9 @@ use crate::model::{Quantity, Row};
 use crate::options::{Plan, SuiteName};
 use crate::published::{self, Rtic};
 use crate::rt::{self, Lack};
-use crate::session::{Registration, Session, Step, Unit};
+use crate::session::{Session, Step, Unit};
 use crate::subject::{AS_BY_DEFAULT, L, Subject};
+use crate::suites::Registration;
 
 /// The intended duration of a window.
 const WINDOW_NS: f64 = 1.5e6;

@@ -13,8 +13,9 @@ use crate::machine::{isolated, stolen_ns, topology};
 use crate::model::{Cause, Quantity, Row};
 use crate::options::{Plan, SuiteName};
 use crate::rt::{self, Lack};
-use crate::session::{Registration, Session, Step};
+use crate::session::{Session, Step};
 use crate::stats::Statistics;
+use crate::suites::Registration;
 use crate::tracefs::Instance;
 use watch::{Watch, Watched};
 

@@ -23,8 +23,9 @@ use crate::model::{Quantity, Row};
 use crate::options::{Plan, SuiteName};
 use crate::recorder::Recorder;
 use crate::rt;
-use crate::session::{Registration, Session, Step};
+use crate::session::{Session, Step};
 use crate::stats::Statistics;
+use crate::suites::Registration;
 
 /// The size of the loop's table: half of the smallest existing first-level cache.
 const TABLE: usize = 16 * 1024;

@@ -24,8 +24,9 @@ use crate::model::Row;
 use crate::options::{Plan, SuiteName};
 use crate::recorder::Recorder;
 use crate::rt::{Lack, SetUpFailed};
-use crate::session::{Measured, Registration, Session, Step, Unit};
+use crate::session::{Measured, Session, Step, Unit};
 use crate::subject::Subject;
+use crate::suites::Registration;
 
 /// Name of the suite.
 pub const NAME: SuiteName = SuiteName("latency");

@@ -18,8 +18,9 @@ use crate::model::{Check, Quantity, Row, Verdict};
 use crate::options::{Plan, SuiteName};
 use crate::peers::Semaphore;
 use crate::rt;
-use crate::session::{Registration, Session, Step};
+use crate::session::{Session, Step};
 use crate::stats::Statistics;
+use crate::suites::Registration;
 use cases::{App, CASES, Case, Policy, Times};
 use work::Work;
 

@@ -17,8 +17,9 @@ use crate::options::{Plan, SuiteName};
 use crate::published;
 use crate::recorder::Recorder;
 use crate::rt;
-use crate::session::{Measured, Registration, Session, Step};
+use crate::session::{Measured, Session, Step};
 use crate::subject::Subject;
+use crate::suites::Registration;
 
 /// The number of operations in a sample that is measured in a loop.
 const LOOP: u32 = 64;

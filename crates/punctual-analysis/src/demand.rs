@@ -87,8 +87,8 @@ impl Source {
 
 /// Compact form of a source with sporadic releases and unknown offset.
 ///
-/// The fixed points spend their time counting the releases of these, so they are contiguous in
-/// memory.
+/// Fixed points spend their time counting the releases of such sources: an array of them is
+/// contiguous in memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slim {
     window: NonZeroU64,
@@ -96,9 +96,10 @@ pub(crate) struct Slim {
     cost: Nanos,
 }
 
-/// Limit on the jitter, the cost and the sum of all costs of compact sources, and on the times they
-/// are evaluated at. Below it, the sum of a jitter and a time, and the cost of as many jobs as such
-/// a time has nanoseconds, cannot overflow.
+/// Limit on the jitter of a compact source, on the sum of the costs of all, and on the times at
+/// which they are evaluated. Within it, the sum of a jitter and a time cannot overflow, and no cost
+/// is saturated. Products of jobs and costs are checked while the end of a window is searched, and
+/// are parts of that window afterwards.
 const SLIM: Nanos = 1 << 62;
 
 impl Slim {
@@ -182,15 +183,22 @@ impl<'a> Slims<'a> {
         self.sums.len()
     }
 
-    /// Returns the contributions to a bound with window `length`, at least 1. The window is the sum
-    /// of these terms and others, so none of them overflows.
-    pub(crate) fn terms(self, length: Nanos, counts: &mut Counts) -> impl Iterator<Item = Interference> {
-        debug_assert!((1..=SLIM).contains(&length), "a window of {length}");
+    /// Returns the contributions to a bound with window `length`; `None` if that is 0, or too long
+    /// for the compact form. The window is the sum of these terms and others, so none of them
+    /// overflows.
+    pub(crate) fn terms(
+        self,
+        length: Nanos,
+        counts: &mut Counts,
+    ) -> Option<impl Iterator<Item = Interference>> {
+        if !(1..=SLIM).contains(&length) {
+            return None;
+        }
         counts.advance(self, length);
-        self.parts.iter().zip(&counts.counts).map(|(part, &Count { jobs, .. })| {
+        Some(self.parts.iter().zip(&counts.counts).map(|(part, &Count { jobs, .. })| {
             let work = Work { jobs, execution: jobs * part.execution, overhead: jobs * part.preempting };
             Interference { who: part.who, work }
-        })
+        }))
     }
 }
 
@@ -205,35 +213,35 @@ struct Count {
 /// Numbers of releases of compact sources before an instant, and their demand.
 ///
 /// A fixed point evaluates the demand at growing instants, and that of the next lower task starts
-/// where this one ends. A count remains valid until the next release of its source, so each instant
-/// costs one comparison per source, and only sources with further releases are counted again. Their
-/// demand moves the instant at once: the incremental computation of *Davis, Zabos, Burns,
-/// "Efficient Exact Schedulability Tests for Fixed Priority Real-Time Systems", IEEE Transactions
-/// on Computers 57(9), 2008*.
+/// at the end of this one. A count remains valid until the next release of its source, so each
+/// instant costs one comparison per source, and only sources with further releases are counted
+/// again. The additional demand of a source moves the instant before the next source is counted:
+/// the incremental computation of *Davis, Zabos, Burns, "Efficient Exact Schedulability Tests for
+/// Fixed Priority Real-Time Systems", IEEE Transactions on Computers 57(9), 2008*.
 #[derive(Debug)]
 pub(crate) struct Counts {
-    /// Counts of all sources. None is of an instant after `time`.
+    /// One count per source, of an instant up to `time`.
     counts: Vec<Count>,
     /// Demand of all counted releases.
     demand: Nanos,
+    /// [`Nanos::MAX`] if a search has failed: then nothing is reused.
     time: Nanos,
-    /// Number of sources with counts.
-    sources: usize,
 }
 
 impl Counts {
-    /// Creates counts for up to so many sources.
+    /// Creates counts with room for this number of sources.
     pub(crate) fn new(sources: usize) -> Self {
-        Self { counts: vec![Count::default(); sources], demand: 0, time: 0, sources: 0 }
+        Self { counts: Vec::with_capacity(sources), demand: 0, time: 0 }
     }
 
-    /// Prepares for these sources and instants from `from` on.
+    /// Discards the counts if they are of other sources or of an instant after `from`, and adds the
+    /// missing ones.
     fn restart(&mut self, sources: Slims<'_>, from: Nanos) {
-        if self.time > from || self.sources > sources.len() {
-            self.counts.fill(Count::default());
+        if self.time > from || self.counts.len() > sources.len() {
+            self.counts.clear();
             self.demand = 0;
         }
-        self.sources = sources.len();
+        self.counts.resize(sources.len(), Count::default());
     }
 
     /// Counts all releases before `time`, whose demand does not overflow.
@@ -262,14 +270,14 @@ impl Counts {
         let mut demand = base.checked_add(self.demand)?;
         let mut needed = supply.time_for(demand)?;
         let mut time = from.max(needed).max(1);
-        // Invalid if the search fails.
+        // Until the search succeeds.
         self.time = Nanos::MAX;
         loop {
             steps.take()?;
             let mut is_counted = true;
             // Lower levels first: a job of theirs usually takes longer, and moves the instant over
             // several releases of higher ones.
-            for (source, count) in sources.sums.iter().zip(&mut self.counts[..sources.len()]).rev() {
+            for (source, count) in sources.sums.iter().zip(&mut self.counts).rev() {
                 if count.until < time {
                     if time > SLIM {
                         return None;
@@ -438,10 +446,11 @@ mod tests {
         for length in (1..200).chain([1 << 31, 10_u64.pow(15), SLIM]).chain((1..200).rev()) {
             let term = |it: &Source| it.term(it.who, it.all.before(length).unwrap(), it.preempting);
             let terms: Vec<_> = sources.iter().map(term).collect();
-            assert_eq!(slim.terms(length, &mut counts).collect::<Vec<_>>(), terms, "{length}");
+            assert_eq!(slim.terms(length, &mut counts).unwrap().collect::<Vec<_>>(), terms, "{length}");
             assert_eq!(Some(counts.demand), demand(0, [&sources, &[], &[]], length), "{length}");
         }
         assert_eq!(counts.finish(Supply::Full, 5, slim, SLIM + 1, Nanos::MAX, &mut Steps::new()), None);
+        assert!([0, SLIM + 1].iter().all(|&length| slim.terms(length, &mut counts).is_none()));
     }
 
     #[test]

@@ -90,7 +90,7 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// Creates the result before the first task of a partition with so many compact sources.
+    /// Creates the result before the first task of a partition with `sources` compact sources.
     pub(crate) fn new(sources: usize) -> Self {
         Self { end: 0, blocking: 0, above: 0, counts: Counts::new(sources) }
     }
@@ -360,7 +360,7 @@ impl Contest<'_> {
         self.blocking.is_none()
     }
 
-    /// Returns the part of the window that had passed when the job was spawned.
+    /// Returns the response time of a job.
     fn after(&self, job: Candidate) -> Nanos {
         job.finish.saturating_add(self.jitter).saturating_sub(job.released).saturating_sub(self.before(job))
     }
@@ -377,9 +377,9 @@ impl Contest<'_> {
         let mut own = Work::default();
         let sources = self.above.iter().map(|list| list.len()).sum::<usize>() + self.level.len();
         let mut interference: Vec<Interference> = Vec::with_capacity(sources);
-        match self.slim.filter(|_| counted > 0) {
+        match self.slim.and_then(|slim| slim.terms(counted, counts)) {
             // Each source has releases and is the only one of its kind.
-            Some(slim) => interference.extend(slim.terms(counted, counts)),
+            Some(terms) => interference.extend(terms),
             None => {
                 for source in self.above.into_iter().flatten() {
                     let jobs = source.all.before(counted).unwrap_or(0);

@@ -180,6 +180,10 @@ pub(crate) enum OnOverrun {
 }
 
 impl OnOverrun {
+    /// Policies that are not tasks, by the names in the attribute.
+    pub(crate) const NAMED: [(&'static str, Self); 3] =
+        [("skip", Self::Skip), ("queue", Self::Queue), ("stop", Self::Stop)];
+
     /// Returns `true` if releases may wait for unfinished jobs.
     pub(crate) fn queues(&self) -> bool {
         match self {

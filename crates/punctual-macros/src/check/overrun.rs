@@ -25,17 +25,15 @@ fn missing(app: &App, name: &Ident, errors: &mut Errors) {
         return;
     }
     let place = format!("`{}`", app.module.ident);
-    let policy = suggest::meant(&name.to_string(), ["skip", "queue", "stop"].into_iter());
+    let policies = OnOverrun::NAMED.map(|(policy, _)| policy);
+    let policy = suggest::meant(&name.to_string(), policies.into_iter());
     let hint = match policy.is_empty() {
         true => suggest::hint(name, &place, app.tasks.iter().map(|task| &task.handler.ident)),
         false => policy,
     };
-    errors.at(
-        name,
-        format_args!(
-            "`on_overrun` is `skip`, `queue`, `stop` or a task, and no task is named `{name}`{hint}"
-        ),
-    );
+    let policies = suggest::list(policies.into_iter());
+    errors
+        .at(name, format_args!("`on_overrun` is {policies} or a task, and no task is named `{name}`{hint}"));
 }
 
 fn spawnable(name: &Ident, handler: &Task, errors: &mut Errors) {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Path, ReturnType, Type};
 
@@ -514,14 +514,14 @@ fn statics(app: &App, analysis: &Analysis, index: usize, task: &Task) -> TokenSt
             let period = duration(period);
             let offset = self::offset(offset.as_ref());
             let reaction = match on_overrun {
-                OnOverrun::Skip => quote!(Skip),
-                OnOverrun::Queue => quote!(Queue),
                 OnOverrun::Stop => quote!(Call(::punctual::export::stop_on_overrun::<#body>)),
                 OnOverrun::Task(handler) => {
                     let handler = names::exported("spawn", handler);
                     // A handler that has not yet processed the last overrun will see this one, too.
                     quote!(Call(|| { let _ = #handler(); }))
                 }
+                // A reaction of the executor, under the policy's name.
+                policy => variant(policy).into_token_stream(),
             };
             let discipline = names::discipline(ident);
             let follows = clock.as_ref().map(|_| quote!(.follows(&#discipline)));

@@ -287,12 +287,8 @@ fn budget(keys: &Keys, errors: &mut Errors) -> Option<Budget> {
 
 fn overrun(keys: &Keys, errors: &mut Errors) -> OnOverrun {
     let Some(policy) = keys.ident("on_overrun", errors) else { return OnOverrun::Skip };
-    match policy.to_string().as_str() {
-        "skip" => OnOverrun::Skip,
-        "queue" => OnOverrun::Queue,
-        "stop" => OnOverrun::Stop,
-        _ => OnOverrun::Task(policy),
-    }
+    let named = OnOverrun::NAMED.into_iter().find(|(name, _)| policy == name);
+    named.map_or(OnOverrun::Task(policy), |(_, policy)| policy)
 }
 
 #[cfg(test)]

@@ -28,12 +28,13 @@ impl<T> Column<T> {
     }
 }
 
-/// The largest number of columns of a table.
-const MAX_COLUMNS: usize = 16;
-
 /// Prints rows under a header.
-pub(crate) fn write<T>(f: &mut fmt::Formatter<'_>, columns: &[Column<T>], rows: &[T]) -> fmt::Result {
-    let mut widths = [0; MAX_COLUMNS];
+pub(crate) fn write<T, const N: usize>(
+    f: &mut fmt::Formatter<'_>,
+    columns: &[Column<T>; N],
+    rows: &[T],
+) -> fmt::Result {
+    let mut widths = [0; N];
     let shown = || columns.iter().enumerate().filter(|(_, column)| (column.is_shown)(rows));
     for (index, column) in shown() {
         widths[index] = column.width(rows);

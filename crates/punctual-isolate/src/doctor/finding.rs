@@ -4,11 +4,13 @@ use std::borrow::Cow;
 
 use punctual_report::escape::Printable;
 use punctual_report::format::format_nanos;
+use serde::{Serialize, Serializer};
 
 use crate::change::Change;
 
 /// The severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Information only.
     Note,
@@ -34,7 +36,7 @@ impl Severity {
 }
 
 /// A condition that may make a real-time thread miss its deadline.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Finding {
     /// The check that found it.
     pub check: &'static str,
@@ -51,7 +53,7 @@ pub struct Finding {
 }
 
 /// The time cost of a condition.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cost {
     /// The time in ns.
     pub ns: u64,
@@ -62,7 +64,8 @@ pub struct Cost {
 }
 
 /// The origin of a figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Source {
     /// Measured on this machine.
     Measured,
@@ -101,20 +104,28 @@ impl Cost {
 }
 
 /// A remedy for a finding.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Fix {
     /// A command, or an edit to make.
     pub command: String,
     /// `command` is one for a shell of this machine.
+    #[serde(skip)]
     pub is_command: bool,
     /// The duration of its effect.
     pub lasts: Lasts,
     /// The changes made by `--fix`, if it can make and undo them.
+    #[serde(rename = "automatic", serialize_with = "has_any")]
     pub changes: Vec<Change>,
 }
 
+/// Serializes whether there are changes.
+fn has_any<S: Serializer>(changes: &[Change], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(!changes.is_empty())
+}
+
 /// The duration of a remedy's effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Lasts {
     /// Immediate, until the next reboot.
     UntilReboot,
@@ -140,7 +151,7 @@ impl Lasts {
 }
 
 /// A property that could not be determined.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unknown {
     /// The check that needed it.
     pub check: &'static str,

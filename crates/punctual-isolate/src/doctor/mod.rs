@@ -12,6 +12,8 @@ pub mod text;
 
 use std::ops::RangeInclusive;
 
+use serde::Serialize;
+
 pub use self::app::App;
 pub use self::finding::{Cost, Finding, Fix, Lasts, Severity, Source, Unknown};
 
@@ -39,7 +41,8 @@ pub struct Scene<'a> {
 }
 
 /// The reason for the choice of CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Chosen {
     /// The user named them.
     Asked,
@@ -106,7 +109,7 @@ pub struct Report {
 }
 
 /// The result of a check.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Outcome {
     /// The name of the check.
     pub check: &'static str,
@@ -118,7 +121,8 @@ pub struct Outcome {
 }
 
 /// The status of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Status {
     /// There is nothing to improve.
     Good,
@@ -127,6 +131,7 @@ pub enum Status {
     /// A value is unknown.
     Unknown,
     /// The machine lacks the examined feature.
+    #[serde(rename = "not applicable")]
     NotApplicable,
 }
 

@@ -22,8 +22,6 @@
 //! # Ok::<(), punctual_trace::read::page::PageError>(())
 //! ```
 
-use std::fmt;
-
 use super::Order;
 use super::fields::PageLayout;
 
@@ -40,7 +38,8 @@ const TIME_STAMP: u32 = 31;
 const STAMP_BITS: u32 = 59;
 
 /// An error in a page, with its position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("byte {offset} of the page: {problem}")]
 #[non_exhaustive]
 pub struct PageError {
     /// The offset in bytes from the start of the page.
@@ -50,12 +49,14 @@ pub struct PageError {
 }
 
 /// The errors of a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PageProblem {
     /// The page is shorter than its header.
+    #[error("the page ends before its header does")]
     NoHeader,
     /// The header claims more bytes than the page has.
+    #[error("the page claims {used} used bytes, but has room for {room}")]
     Overlong {
         /// The number of bytes it claims.
         used: u64,
@@ -63,6 +64,7 @@ pub enum PageProblem {
         room: u64,
     },
     /// An event extends beyond the used part of the page.
+    #[error("an event claims {length} bytes, but {left} are left in the page")]
     EventTooLong {
         /// The number of bytes it claims.
         length: u64,
@@ -70,26 +72,9 @@ pub enum PageProblem {
         left: u64,
     },
     /// An event claims to be empty.
+    #[error("an event claims to have no content")]
     EventTooShort,
 }
-
-impl fmt::Display for PageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {} of the page: ", self.offset)?;
-        match self.problem {
-            PageProblem::NoHeader => f.write_str("the page ends before its header does"),
-            PageProblem::Overlong { used, room } => {
-                write!(f, "the page claims {used} used bytes, but has room for {room}")
-            }
-            PageProblem::EventTooLong { length, left } => {
-                write!(f, "an event claims {length} bytes, but {left} are left in the page")
-            }
-            PageProblem::EventTooShort => f.write_str("an event claims to have no content"),
-        }
-    }
-}
-
-impl std::error::Error for PageError {}
 
 /// Events lost before a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,9 +14,9 @@ pub mod exchange;
 mod clocks;
 mod records;
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::{fmt, io};
 
 pub use self::clocks::{ClockError, Clocks};
 use self::exchange::Message;
@@ -70,55 +70,32 @@ pub struct Merged {
 }
 
 /// Reason why recordings were not merged.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
     /// A recording cannot be read.
-    Read(ReadError),
+    #[error("{0}")]
+    Read(#[from] ReadError),
     /// The file cannot be written.
-    Write(WriteError),
+    #[error("{0}")]
+    Write(#[source] WriteError),
     /// The clock of a recording cannot be related to that of the first.
+    #[error("{file}: {error}")]
     Clocks {
         /// The recording.
         file: Arc<str>,
         /// The reason.
+        #[source]
         error: ClockError,
     },
     /// A recording cannot share a file with the others.
+    #[error("{file}: {what}")]
     Unsupported {
         /// The recording.
         file: Arc<str>,
         /// The reason, and the remedy.
         what: String,
     },
-}
-
-impl fmt::Display for MergeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Read(error) => error.fmt(f),
-            Self::Write(error) => error.fmt(f),
-            Self::Clocks { file, error } => write!(f, "{file}: {error}"),
-            Self::Unsupported { file, what } => write!(f, "{file}: {what}"),
-        }
-    }
-}
-
-impl std::error::Error for MergeError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Read(error) => Some(error),
-            Self::Write(error) => Some(error),
-            Self::Clocks { error, .. } => Some(error),
-            Self::Unsupported { .. } => None,
-        }
-    }
-}
-
-impl From<ReadError> for MergeError {
-    fn from(error: ReadError) -> Self {
-        Self::Read(error)
-    }
 }
 
 /// Merges these recordings into `file`, on the clock of the first.

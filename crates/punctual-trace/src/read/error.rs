@@ -11,31 +11,43 @@ use crate::format::page::PageError;
 
 /// An error of reading a trace or a part of it. Every message contains the file, the offset and a
 /// remedy.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// The file or directory cannot be opened.
+    #[error("{path}: {error}; give a trace.dat file or a directory that was recorded")]
     Open {
         /// The file or directory.
         path: PathBuf,
         /// The error of the operating system.
+        #[source]
         error: io::Error,
     },
     /// The system failed to read.
+    #[error("{file}: reading at byte {offset}: {error}")]
     Io {
         /// The file.
         file: Arc<str>,
         /// The offset of the failed read, in bytes.
         offset: u64,
         /// The error of the operating system.
+        #[source]
         error: io::Error,
     },
     /// The file does not begin like a trace.dat file.
+    #[error(
+        "{file}: byte 0: this is neither a trace.dat nor a perf.data; give a file of `punctual trace record`, \
+         `trace-cmd record` or `perf record`, or a directory of LTTng (text of `trace-cmd report` cannot be read)"
+    )]
     NotATrace {
         /// The file.
         file: Arc<str>,
     },
     /// A trace.dat file of an unknown version.
+    #[error(
+        "{file}: byte 10: this is a trace.dat of version `{version}`, and 6 and 7 can be read; convert it with \
+         `trace-cmd convert --file-version 7`"
+    )]
     Version {
         /// The file.
         file: Arc<str>,
@@ -43,6 +55,7 @@ pub enum ReadError {
         version: String,
     },
     /// The file or directory uses a feature that this reader does not support.
+    #[error("{file}: byte {offset}: {what}")]
     Unsupported {
         /// The file.
         file: Arc<str>,
@@ -52,6 +65,10 @@ pub enum ReadError {
         what: String,
     },
     /// The file ends too early.
+    #[error(
+        "{file}: the file is cut off: at byte {offset} it lacks {what}; copy it again, or use the rest: all earlier \
+         events are in order"
+    )]
     Truncated {
         /// The file.
         file: Arc<str>,
@@ -62,6 +79,7 @@ pub enum ReadError {
         what: String,
     },
     /// The file contradicts itself.
+    #[error("{file}: byte {offset}: {problem}; the file is damaged, copy it again or record again")]
     Corrupt {
         /// The file.
         file: Arc<str>,
@@ -71,29 +89,36 @@ pub enum ReadError {
         problem: String,
     },
     /// A format description is malformed.
+    #[error("{file}: in the format that begins at byte {offset}: {error}")]
     Format {
         /// The file.
         file: Arc<str>,
         /// The offset of the description, in bytes.
         offset: u64,
         /// The error in it.
+        #[source]
         error: FormatError,
     },
     /// A page of the ring buffer is malformed.
+    #[error("{place}: {error}; {}", DAMAGED)]
     Page {
         /// Its position.
         place: Place,
         /// The error in it.
+        #[source]
         error: PageError,
     },
     /// A record is malformed.
+    #[error("{place}: {error}; {}", DAMAGED)]
     Record {
         /// Its position.
         place: Place,
         /// The error in it.
+        #[source]
         error: ShortRecord,
     },
     /// A record is older than its predecessor on the same CPU.
+    #[error("{place}: a record of {time} ns follows one of {before} ns; {}", DAMAGED)]
     Backwards {
         /// Its position.
         place: Place,
@@ -103,6 +128,11 @@ pub enum ReadError {
         before: u64,
     },
     /// The times cannot be converted to ns, or cannot be merged into one order.
+    #[error(
+        "{file}: its times are by the clock `{}`: {problem}; record again, all of it with the clock `mono` or another \
+         of ns (`trace-cmd record -C tsc2nsec` records how long a cycle takes)",
+        .clock.escape_debug()
+    )]
     Clock {
         /// The file.
         file: Arc<str>,
@@ -112,6 +142,9 @@ pub enum ReadError {
         problem: String,
     },
     /// The trace has nothing to analyze.
+    #[error(
+        "{file}: there are no scheduler events in it; record again with at least sched_switch and sched_waking"
+    )]
     Empty {
         /// The file.
         file: Arc<str>,
@@ -143,71 +176,3 @@ impl fmt::Display for Place {
 
 const DAMAGED: &str =
     "the file is damaged: copy it again or record again; the earlier events are in order and usable";
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Open { path, error } => {
-                write!(
-                    f,
-                    "{}: {error}; give a trace.dat file or a directory that was recorded",
-                    path.display()
-                )
-            }
-            Self::Io { file, offset, error } => write!(f, "{file}: reading at byte {offset}: {error}"),
-            Self::NotATrace { file } => write!(
-                f,
-                "{file}: byte 0: this is neither a trace.dat nor a perf.data; give a file of \
-                 `punctual trace record`, `trace-cmd record` \
-                 or `perf record`, or a directory of LTTng (text of `trace-cmd report` cannot be read)"
-            ),
-            Self::Version { file, version } => write!(
-                f,
-                "{file}: byte 10: this is a trace.dat of version `{version}`, and 6 and 7 can be read; convert it with \
-                 `trace-cmd convert --file-version 7`"
-            ),
-            Self::Unsupported { file, offset, what } => write!(f, "{file}: byte {offset}: {what}"),
-            Self::Truncated { file, offset, what } => write!(
-                f,
-                "{file}: the file is cut off: at byte {offset} it lacks {what}; copy it again, or \
-                 use the rest: all earlier events are in order"
-            ),
-            Self::Corrupt { file, offset, problem } => {
-                write!(
-                    f,
-                    "{file}: byte {offset}: {problem}; the file is damaged, copy it again or record again"
-                )
-            }
-            Self::Format { file, offset, error } => {
-                write!(f, "{file}: in the format that begins at byte {offset}: {error}")
-            }
-            Self::Page { place, error } => write!(f, "{place}: {error}; {DAMAGED}"),
-            Self::Record { place, error } => write!(f, "{place}: {error}; {DAMAGED}"),
-            Self::Backwards { place, time, before } => {
-                write!(f, "{place}: a record of {time} ns follows one of {before} ns; {DAMAGED}")
-            }
-            Self::Clock { file, clock, problem } => write!(
-                f,
-                "{file}: its times are by the clock `{}`: {problem}; record again, all of it with the clock `mono` or another \
-                 of ns (`trace-cmd record -C tsc2nsec` records how long a cycle takes)",
-                clock.escape_debug()
-            ),
-            Self::Empty { file } => write!(
-                f,
-                "{file}: there are no scheduler events in it; record again with at least sched_switch and sched_waking"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Open { error, .. } | Self::Io { error, .. } => Some(error),
-            Self::Format { error, .. } => Some(error),
-            Self::Page { error, .. } => Some(error),
-            Self::Record { error, .. } => Some(error),
-            _ => None,
-        }
-    }
-}

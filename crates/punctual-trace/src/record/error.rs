@@ -1,31 +1,45 @@
 //! The reasons why nothing is recorded, or less than requested.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// An error that prevents a recording or ends it early. Every message contains a remedy.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
     /// tracefs is not mounted.
+    #[error(
+        "tracefs is not mounted; mount it as root with `mount -t tracefs nodev /sys/kernel/tracing` (a kernel without \
+         CONFIG_FTRACE has none)"
+    )]
     NoTracefs,
     /// The system does not allow this process to trace.
+    #[error(
+        "{path}: permission denied; record as root, or with CAP_DAC_OVERRIDE and a kernel that is not locked down"
+    )]
     Permission {
         /// The path that cannot be opened, written or created.
         path: PathBuf,
     },
     /// The kernel lacks an event that the analysis requires.
+    #[error(
+        "the kernel has no event {}, which the analysis requires; use a kernel with CONFIG_EVENT_TRACING",
+        .events.join(", ")
+    )]
     MissingEvents {
         /// The events, as `group:event`.
         events: Vec<String>,
     },
     /// The kernel has no such event.
+    #[error(
+        "the kernel has no event `{pattern}`; choose from the directories in /sys/kernel/tracing/events, as GROUP:EVENT"
+    )]
     Tracepoint {
         /// The requested pattern.
         pattern: String,
     },
     /// The kernel has no such clock.
+    #[error("the kernel has no trace clock `{clock}`; choose one of: {available}")]
     Clock {
         /// The requested clock.
         clock: String,
@@ -33,6 +47,9 @@ pub enum RecordError {
         available: String,
     },
     /// The kernel has this clock, but it does not count nanoseconds.
+    #[error(
+        "the trace clock `{clock}` counts {counted}, which cannot be converted to time; choose one of: {available}"
+    )]
     NoTime {
         /// The requested clock.
         clock: String,
@@ -42,11 +59,15 @@ pub enum RecordError {
         available: String,
     },
     /// There is no such process.
+    #[error(
+        "there is no process or thread {process}; give the number of one that runs, or a command to start"
+    )]
     UnknownProcess {
         /// Its number.
         process: u32,
     },
     /// A filter is invalid, or the kernel rejects it.
+    #[error("the filter `{filter}` cannot be used: {why}")]
     Filter {
         /// The filter.
         filter: String,
@@ -54,32 +75,42 @@ pub enum RecordError {
         why: String,
     },
     /// The CPU does not exist, or it is offline.
+    #[error("CPU {cpu} does not exist or is offline; choose one of /sys/devices/system/cpu/online")]
     Cpu {
         /// The number of the CPU.
         cpu: u32,
     },
     /// The disk is full. The events recorded before are stored and can be read.
+    #[error(
+        "the disk is full; what was recorded before is in {directory} and can be read. Make room, or record fewer events \
+         or to another disk"
+    )]
     DiskFull {
         /// The directory of the recording.
         directory: PathBuf,
     },
     /// The directory cannot be written.
+    #[error("{path}: {error}; choose a writable directory")]
     Output {
         /// The file that could not be written.
         path: PathBuf,
         /// The system's error.
+        #[source]
         error: io::Error,
     },
     /// The kernel rejected another operation.
+    #[error("{path}: {attempt}: {error}")]
     Kernel {
         /// The file of tracefs.
         path: PathBuf,
         /// The attempted operation.
         attempt: &'static str,
         /// The kernel's error.
+        #[source]
         error: io::Error,
     },
     /// The kernel rejected the BPF programs.
+    #[error("{attempt}: {what}; {}", bpf_remedy(*.denied))]
     Bpf {
         /// The attempted operation.
         attempt: &'static str,
@@ -89,10 +120,12 @@ pub enum RecordError {
         what: String,
     },
     /// The system could not create a thread or a pipe.
+    #[error("{attempt}: {error}")]
     System {
         /// The attempted operation.
         attempt: &'static str,
         /// The system's error.
+        #[source]
         error: io::Error,
     },
 }
@@ -118,76 +151,12 @@ impl RecordError {
     }
 }
 
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoTracefs => f.write_str(
-                "tracefs is not mounted; mount it as root with `mount -t tracefs nodev /sys/kernel/tracing` (a kernel \
-                 without CONFIG_FTRACE has none)",
-            ),
-            Self::Permission { path } => write!(
-                f,
-                "{}: permission denied; record as root, or with CAP_DAC_OVERRIDE and a kernel that is not locked down",
-                path.display()
-            ),
-            Self::MissingEvents { events } => write!(
-                f,
-                "the kernel has no event {}, which the analysis requires; use a kernel with \
-                 CONFIG_EVENT_TRACING",
-                events.join(", ")
-            ),
-            Self::Tracepoint { pattern } => write!(
-                f,
-                "the kernel has no event `{pattern}`; choose from the directories in /sys/kernel/tracing/events, as GROUP:EVENT"
-            ),
-            Self::Clock { clock, available } => {
-                write!(f, "the kernel has no trace clock `{clock}`; choose one of: {available}")
-            }
-            Self::NoTime { clock, counted, available } => write!(
-                f,
-                "the trace clock `{clock}` counts {counted}, which cannot be converted to time; \
-                 choose one of: {available}"
-            ),
-            Self::UnknownProcess { process } => write!(
-                f,
-                "there is no process or thread {process}; give the number of one that runs, or a command to start"
-            ),
-            Self::Filter { filter, why } => write!(f, "the filter `{filter}` cannot be used: {why}"),
-            Self::Cpu { cpu } => {
-                write!(f, "CPU {cpu} does not exist or is offline; choose one of /sys/devices/system/cpu/online")
-            }
-            Self::DiskFull { directory } => write!(
-                f,
-                "the disk is full; what was recorded before is in {} and can be read. Make room, or record fewer events \
-                 or to another disk",
-                directory.display()
-            ),
-            Self::Output { path, error } => {
-                write!(f, "{}: {error}; choose a writable directory", path.display())
-            }
-            Self::Kernel { path, attempt, error } => write!(f, "{}: {attempt}: {error}", path.display()),
-            Self::Bpf { attempt, denied: true, what } => write!(
-                f,
-                "{attempt}: {what}; record as root, or with CAP_BPF and CAP_PERFMON and a kernel that is not locked down, \
-                 or leave out the group `schedule`"
-            ),
-            Self::Bpf { attempt, denied: false, what } => write!(
-                f,
-                "{attempt}: {what}; leave out the group `schedule`, or if memory is short, choose smaller buffers or fewer \
-                 CPUs"
-            ),
-            Self::System { attempt, error } => write!(f, "{attempt}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for RecordError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Output { error, .. } | Self::Kernel { error, .. } | Self::System { error, .. } => {
-                Some(error)
-            }
-            _ => None,
-        }
+/// Returns the remedy for rejected BPF programs.
+fn bpf_remedy(denied: bool) -> &'static str {
+    if denied {
+        "record as root, or with CAP_BPF and CAP_PERFMON and a kernel that is not locked down, or leave out the group \
+         `schedule`"
+    } else {
+        "leave out the group `schedule`, or if memory is short, choose smaller buffers or fewer CPUs"
     }
 }

@@ -21,7 +21,6 @@
 //! ```
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::time::Duration;
@@ -47,64 +46,42 @@ use crate::recorded::Recorded;
 const MOMENT: Duration = Duration::from_millis(100);
 
 /// An error that ends a live recording.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
     /// The recording did not start.
-    Start(RecordError),
+    #[error("{0}")]
+    Start(#[from] RecordError),
     /// The kernel's pages cannot be read.
+    #[error("reading the events of CPU {cpu}: {error}; start again if the CPU went offline")]
     Read {
         /// The CPU.
         cpu: u16,
         /// The kernel's error.
+        #[source]
         error: io::Error,
     },
     /// A page of the kernel is invalid.
+    #[error("CPU {cpu}: {error}; {}", REPORT)]
     Page {
         /// The CPU.
         cpu: u16,
         /// The error in the page.
+        #[source]
         error: PageError,
     },
     /// A record of the kernel is invalid.
+    #[error("CPU {cpu}: {error}; {}", REPORT)]
     Record {
         /// The CPU.
         cpu: u16,
         /// The error in the record.
+        #[source]
         error: ShortRecord,
     },
 }
 
-impl fmt::Display for LiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const REPORT: &str = "the layout of the kernel's buffer is unknown to this version; use a newer one";
-        match self {
-            Self::Start(error) => error.fmt(f),
-            Self::Read { cpu, error } => {
-                write!(f, "reading the events of CPU {cpu}: {error}; start again if the CPU went offline")
-            }
-            Self::Page { cpu, error } => write!(f, "CPU {cpu}: {error}; {REPORT}"),
-            Self::Record { cpu, error } => write!(f, "CPU {cpu}: {error}; {REPORT}"),
-        }
-    }
-}
-
-impl std::error::Error for LiveError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Start(error) => Some(error),
-            Self::Read { error, .. } => Some(error),
-            Self::Page { error, .. } => Some(error),
-            Self::Record { error, .. } => Some(error),
-        }
-    }
-}
-
-impl From<RecordError> for LiveError {
-    fn from(error: RecordError) -> Self {
-        Self::Start(error)
-    }
-}
+const REPORT: &str = "the layout of the kernel's buffer is unknown to this version; use a newer one";
 
 /// The pages of a CPU of one instance.
 struct Source {

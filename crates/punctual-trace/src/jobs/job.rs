@@ -1,5 +1,7 @@
 //! A finished job and its terms.
 
+pub use punctual_process::scheduling::Reservation;
+
 use super::blocking::Blocking;
 use super::bounds::Bounds;
 use super::cause::{Actor, Cause};
@@ -489,15 +491,4 @@ impl Job {
             segments: Vec::new(),
         }
     }
-}
-
-/// Runtime that a SCHED_DEADLINE thread gets in each period, and its relative deadline, in ns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reservation {
-    /// Runtime after which it is throttled until its next period.
-    pub runtime: u64,
-    /// Deadline of a job, relative to its release.
-    pub deadline: u64,
-    /// Period.
-    pub period: u64,
 }

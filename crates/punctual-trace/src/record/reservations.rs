@@ -27,8 +27,7 @@ const SHARE: u32 = 200;
 #[must_use]
 pub fn reservation(thread: Tid) -> Option<Reservation> {
     // A thread that has ended has released its reservation.
-    let found = Scheduling::of(thread.cast_signed()).ok()?.reservation()?;
-    Some(Reservation { runtime: found.runtime, deadline: found.deadline, period: found.period })
+    Scheduling::of(thread.cast_signed()).ok()?.reservation()
 }
 
 /// The observed reservations.

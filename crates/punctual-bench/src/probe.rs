@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::recorder::Recorder;
+use crate::suites::latency::Window;
 use crate::suites::latency::timers::spawn_at;
 use crate::{Stop, rt};
 
@@ -61,7 +62,8 @@ pub(crate) fn releases(period: Duration, length: Duration, cpu: usize, stop: &St
         ));
     }
     let recorder = Arc::new(Recorder::new(releases as usize));
-    let refused = spawn_at(period_ns, 0, cpu, stop)(&recorder, releases as usize)?;
+    let window = Window { recorder: recorder.clone(), until: releases as usize, stop: stop.clone() };
+    let refused = spawn_at(period_ns, 0, cpu)(&window)?;
     Ok(Probe { lateness_ns: recorder.values().collect(), refused })
 }
 

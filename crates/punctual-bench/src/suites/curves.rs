@@ -110,11 +110,11 @@ fn point(session: &mut Session<'_>, curve: Curve, value: u64) {
         let id = format!("{}/{value}", row.id);
         Row { id, condition: Some(curve.text(value)), quantities: vec![curve.x(value)], ..row }
     };
-    let (cpu, stop) = (session.plan.cpu, session.stop);
+    let cpu = session.plan.cpu;
     let samples = affordable(session.plan, period_ns).min(AT_MOST);
     let contenders = vec![
-        Contender::new(row(Subject::Punctual), Unit::Nanos, spawn_at(period_ns, work_ns, cpu, stop)),
-        Contender::new(row(Subject::Posix), Unit::Nanos, nanosleep(period_ns, work_ns, cpu, stop)),
+        Contender::new(row(Subject::Punctual), Unit::Nanos, spawn_at(period_ns, work_ns, cpu)),
+        Contender::new(row(Subject::Posix), Unit::Nanos, nanosleep(period_ns, work_ns, cpu)),
     ];
     alternate(session, samples, contenders);
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use punctual_report::format::format_nanos;
 
-use super::latency::Window;
 use super::latency::timers::{nanosleep, spawn_at};
+use super::latency::{Measure, Window};
 use crate::load::Load;
 use crate::machine::read;
 use crate::model::{Quantity, Row};
@@ -47,9 +47,9 @@ fn endure(session: &mut Session<'_>) {
     let (cpu, stop, kind) = (session.plan.cpu, session.stop, session.plan.load);
     let end = Instant::now() + session.plan.endurance;
     let turn = session.samples().min(SAMPLES_PER_ROUND);
-    let mut contenders: [(Row, Box<Window<'_>>, Statistics, Lack); 2] = [
-        (row(Subject::Punctual), Box::new(spawn_at(PERIOD_NS, 0, cpu, stop)), Statistics::new(), Lack::new()),
-        (row(Subject::Posix), Box::new(nanosleep(PERIOD_NS, 0, cpu, stop)), Statistics::new(), Lack::new()),
+    let mut contenders: [(Row, Box<Measure<'_>>, Statistics, Lack); 2] = [
+        (row(Subject::Punctual), Box::new(spawn_at(PERIOD_NS, 0, cpu)), Statistics::new(), Lack::new()),
+        (row(Subject::Posix), Box::new(nanosleep(PERIOD_NS, 0, cpu)), Statistics::new(), Lack::new()),
     ];
     let mut memory_kib = None;
     'run: while Instant::now() < end && !stop.is_requested() {
@@ -62,9 +62,10 @@ fn endure(session: &mut Session<'_>) {
             }
         };
         while Instant::now() < until.min(end) && !stop.is_requested() {
-            for (_, window, statistics, lack) in &mut contenders {
+            for (_, measure, statistics, lack) in &mut contenders {
                 let recorder = Arc::new(Recorder::new(turn));
-                match window(&recorder, turn) {
+                let window = Window { recorder: Arc::clone(&recorder), until: turn, stop: stop.clone() };
+                match measure(&window) {
                     Ok(lacks) if lack.is_empty() => lack.extend(lacks),
                     Ok(_) => {}
                     Err(why) => {

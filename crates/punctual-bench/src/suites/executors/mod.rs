@@ -206,7 +206,7 @@ fn measure(session: &mut Session<'_>, slug: &str, operation: &str, peers: Vec<Pe
             "Built without the feature `peers`, so without linux-rtic, embassy-executor, tokio, crossbeam, rtrb and heapless.",
         );
     }
-    let (cpu, stop, clock) = (session.plan.cpu, session.stop, session.clock);
+    let (cpu, clock) = (session.plan.cpu, session.clock);
     let windows = session.samples().min(if session.plan.quick { QUICK_WINDOWS } else { WINDOWS });
     let published = match slug {
         "same-level" => published::rtic(Rtic::SameLevel),
@@ -221,7 +221,7 @@ fn measure(session: &mut Session<'_>, slug: &str, operation: &str, peers: Vec<Pe
         let row = Row { id, subject: peer.name.into(), ..row }.published(published.clone());
         // Determined in the first window, which is discarded: it also warms up.
         let operations = Cell::new(peer.operations);
-        Contender::new(row, Unit::Picos, move |recorder, until| {
+        Contender::new(row, Unit::Picos, move |window| {
             let mut lack = Lack::new();
             let count = match operations.get() {
                 Some(count) => count,
@@ -234,12 +234,12 @@ fn measure(session: &mut Session<'_>, slug: &str, operation: &str, peers: Vec<Pe
                     count
                 }
             };
-            while recorder.len() < until && !stop.is_requested() {
+            while !window.is_over() {
                 let (ticks, lacks) = (peer.measure)(cpu, count)?;
                 if lack.is_empty() {
                     lack = lacks;
                 }
-                recorder.push(clock.ps(ticks) / u64::from(count));
+                window.recorder.push(clock.ps(ticks) / u64::from(count));
             }
             Ok(lack)
         })

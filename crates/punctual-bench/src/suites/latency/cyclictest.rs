@@ -2,15 +2,13 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use punctual_process::child::{BoundedChild, BoundedCommand};
 
-use crate::Stop;
+use super::Window;
 use crate::load::installed;
 use crate::model::Row;
-use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 
 /// The time limit for starting and ending it on a busy or emulated machine.
@@ -39,8 +37,8 @@ impl Cyclictest {
     }
 
     /// Takes the missing number of samples, which cyclictest lists in nanoseconds.
-    pub(super) fn window(&self, recorder: &Arc<Recorder>, until: usize, stop: &Stop) -> Result<Lack, String> {
-        let loops = until.saturating_sub(recorder.len());
+    pub(super) fn measure(&self, window: &Window) -> Result<Lack, String> {
+        let loops = window.until.saturating_sub(window.recorder.len());
         if loops == 0 {
             return Ok(Lack::new());
         }
@@ -68,7 +66,7 @@ impl Cyclictest {
         let ended = loop {
             match child.try_wait().map_err(failed)? {
                 Some(status) => break status.success(),
-                None if stop.is_requested() || begun.elapsed() > timeout => {
+                None if window.stop.is_requested() || begun.elapsed() > timeout => {
                     let _ = child.end_at_once();
                     break false;
                 }
@@ -76,11 +74,11 @@ impl Cyclictest {
             }
         };
         let text = reader.join().map_err(|_| "cyclictest could not be read")?.map_err(failed)?;
-        if !ended && !stop.is_requested() {
+        if !ended && !window.stop.is_requested() {
             return Err("cyclictest failed".into());
         }
         for ns in latencies(&text) {
-            recorder.push(ns);
+            window.recorder.push(ns);
         }
         Ok(Lack::new())
     }

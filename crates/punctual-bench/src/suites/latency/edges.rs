@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{Condition, Contender, alternate, row};
-use crate::Stop;
+use super::{Condition, Contender, Window, alternate, row};
 use crate::clock::monotonic_ns;
 use crate::gpio::{self, Input, Output};
 use crate::model::Row;
@@ -48,22 +47,22 @@ fn edges(session: &mut Session<'_>, condition: Condition) {
     };
     let _load = condition.begin(session);
     let input = Arc::new(input);
-    let (cpu, stop, samples) = (session.plan.cpu, session.stop, session.samples());
+    let (cpu, samples) = (session.plan.cpu, session.samples());
     let kernel = Arc::new(Recorder::new(samples));
     let contenders = vec![
-        Contender::new(row(Subject::Punctual), Unit::Nanos, |recorder, until| {
-            let edge = Edge::new(recorder, None, &input);
+        Contender::new(row(Subject::Punctual), Unit::Nanos, |window| {
+            let edge = Edge::new(window, None, &input);
             let config = punctual::Config::new().cpu(cpu);
             std::thread::scope(|scope| {
-                let source = rt::spawn(scope, || edge.make(&output, until, stop));
+                let source = rt::spawn(scope, || edge.make(&output));
                 let report = app::run(config, edge.clone(), input.clone());
                 edge.ended.store(true, Ordering::Release);
                 rt::join(source)?;
                 outcome(report)
             })
         }),
-        Contender::new(posix, Unit::Nanos, |recorder, until| {
-            let edge = Edge::new(recorder, Some(&kernel), &input);
+        Contender::new(posix, Unit::Nanos, |window| {
+            let edge = Edge::new(window, Some(&kernel), &input);
             std::thread::scope(|scope| {
                 let handler = rt::spawn(scope, || {
                     let lack = rt::enter(cpu, rt::PRIORITY);
@@ -74,7 +73,7 @@ fn edges(session: &mut Session<'_>, condition: Condition) {
                     }
                     lack
                 });
-                let made = edge.make(&output, until, stop);
+                let made = edge.make(&output);
                 let lack = rt::join(handler);
                 made.map(|()| lack)
             })
@@ -87,7 +86,7 @@ fn edges(session: &mut Session<'_>, condition: Condition) {
 /// State shared by the source of edges and their handler.
 #[derive(Debug)]
 struct Edge {
-    recorder: Arc<Recorder>,
+    window: Window,
     /// The recorder for the kernel's part, if requested.
     kernel: Option<Arc<Recorder>>,
     input: Arc<Input>,
@@ -99,9 +98,9 @@ struct Edge {
 }
 
 impl Edge {
-    fn new(recorder: &Arc<Recorder>, kernel: Option<&Arc<Recorder>>, input: &Arc<Input>) -> Arc<Self> {
+    fn new(window: &Window, kernel: Option<&Arc<Recorder>>, input: &Arc<Input>) -> Arc<Self> {
         Arc::new(Self {
-            recorder: recorder.clone(),
+            window: window.clone(),
             kernel: kernel.cloned(),
             input: input.clone(),
             mark_ns: AtomicU64::new(0),
@@ -121,7 +120,7 @@ impl Edge {
         if let Some(kernel) = &self.kernel {
             kernel.push(kernel_ns.saturating_sub(mark_ns));
         }
-        self.recorder.push(now_ns.saturating_sub(mark_ns));
+        self.window.recorder.push(now_ns.saturating_sub(mark_ns));
     }
 
     /// Generates edges, on the calling ordinary thread, until there are enough samples; then
@@ -129,14 +128,14 @@ impl Edge {
     ///
     /// It sleeps between edges: the kernel may handle an edge on a thread with a lower priority
     /// than the measured ones.
-    fn make(&self, output: &Output, until: usize, stop: &Stop) -> Result<(), String> {
-        let made = self.make_edges(output, until, stop);
+    fn make(&self, output: &Output) -> Result<(), String> {
+        let made = self.make_edges(output);
         self.ended.store(true, Ordering::Release);
         made
     }
 
-    fn make_edges(&self, output: &Output, until: usize, stop: &Stop) -> Result<(), String> {
-        let wanted = || !stop.is_requested() && !self.ended.load(Ordering::Acquire);
+    fn make_edges(&self, output: &Output) -> Result<(), String> {
+        let wanted = || !self.window.stop.is_requested() && !self.ended.load(Ordering::Acquire);
         let one = |mark_ns: &dyn Fn() -> u64, arrived: &dyn Fn() -> bool| {
             let refused = |error| format!("the line could not be set: {error}");
             output.set(false).map_err(refused)?;
@@ -153,9 +152,10 @@ impl Edge {
         };
         // An app takes time to start, which is not part of the latency of an edge.
         one(&|| 0, &|| self.is_up.load(Ordering::Acquire))?;
-        while self.recorder.len() < until && wanted() {
-            let before = self.recorder.len();
-            one(&monotonic_ns, &|| self.recorder.len() > before)?;
+        let recorder = &self.window.recorder;
+        while recorder.len() < self.window.until && wanted() {
+            let before = recorder.len();
+            one(&monotonic_ns, &|| recorder.len() > before)?;
         }
         Ok(())
     }

@@ -9,15 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::timers::{self, Periodic, What};
-use super::{Condition, Contender, affordable, alternate, cyclictest, row};
+use super::{Condition, Contender, Window, affordable, alternate, cyclictest, row};
+use crate::clock;
 use crate::machine::isolated as isolated_cpus;
 use crate::model::Row;
 use crate::options::Plan;
-use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 use crate::session::{Session, Step, Unit};
 use crate::subject::{Subject, outcome};
-use crate::{Stop, clock};
 
 /// The interval of a timer.
 const INTERVAL_NS: u64 = 500_000;
@@ -57,22 +56,15 @@ pub(super) fn steps(condition: Condition) -> Vec<Step> {
             let _load = condition.begin(session);
             let operation = "eventfd: from the write to the handler";
             let row = |subject| row("eventfd", operation, subject).under(name);
-            let (cpu, stop) = (session.plan.cpu, session.stop);
+            let cpu = session.plan.cpu;
             let contenders = vec![
-                Contender::new(row(Subject::Punctual), Unit::Ticks, move |recorder, until| {
+                Contender::new(row(Subject::Punctual), Unit::Ticks, move |window| {
                     let event =
                         eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| format!("no eventfd: {error}"))?;
-                    let out = Out {
-                        recorder: recorder.clone(),
-                        until,
-                        mark: AtomicU64::new(0),
-                        stop: stop.clone(),
-                    };
+                    let out = Out { window: window.clone(), mark: AtomicU64::new(0) };
                     outcome(app::run(punctual::Config::new().cpu(cpu), out, Arc::new(event)))
                 }),
-                Contender::new(row(Subject::Posix), Unit::Ticks, move |recorder, until| {
-                    threads(recorder, until, cpu, stop)
-                }),
+                Contender::new(row(Subject::Posix), Unit::Ticks, move |window| threads(window, cpu)),
             ];
             alternate(session, session.samples(), contenders);
         }),
@@ -81,11 +73,11 @@ pub(super) fn steps(condition: Condition) -> Vec<Step> {
             let operation = "timerfd: from its instant to the handler";
             let row = |subject| row("timerfd", operation, subject).under(name);
             let what = Periodic { interval_ns: INTERVAL_NS, what: What::Lateness };
-            let (cpu, stop) = (session.plan.cpu, session.stop);
+            let cpu = session.plan.cpu;
             let samples = affordable(session.plan, INTERVAL_NS);
             let contenders = vec![
-                Contender::new(row(Subject::Punctual), Unit::Nanos, timers::tasks(what, cpu, stop)),
-                Contender::new(row(Subject::Posix), Unit::Nanos, timers::threads(what, cpu, stop)),
+                Contender::new(row(Subject::Punctual), Unit::Nanos, timers::tasks(what, cpu)),
+                Contender::new(row(Subject::Posix), Unit::Nanos, timers::threads(what, cpu)),
             ];
             alternate(session, samples, contenders);
         }),
@@ -102,27 +94,24 @@ const INSTANT: &str = "An instant: from it to the code released by it";
 /// SCHED_DEADLINE, and with cyclictest if installed.
 fn instants(session: &mut Session<'_>, cpu: usize, condition: &str) {
     let row = |subject| row("instant", INSTANT, subject).under(condition);
-    let stop = session.stop;
     let samples = affordable(session.plan, INTERVAL_NS);
     let external = cyclictest::Cyclictest::new(cpu, INTERVAL_NS, session.no_fifo.is_none());
     let mut contenders = vec![
-        Contender::new(row(Subject::Punctual), Unit::Nanos, timers::spawn_at(INTERVAL_NS, 0, cpu, stop)),
-        Contender::new(row(Subject::Posix), Unit::Nanos, timers::nanosleep(INTERVAL_NS, 0, cpu, stop)),
+        Contender::new(row(Subject::Punctual), Unit::Nanos, timers::spawn_at(INTERVAL_NS, 0, cpu)),
+        Contender::new(row(Subject::Posix), Unit::Nanos, timers::nanosleep(INTERVAL_NS, 0, cpu)),
     ];
     let posix = row(Subject::Posix);
     let deadline =
         Row { id: posix.id.replace("/posix", "/deadline"), subject: "SCHED_DEADLINE".into(), ..posix };
     match session.no_fifo {
-        None => contenders.push(Contender::new(deadline, Unit::Nanos, timers::deadline(INTERVAL_NS, stop))),
+        None => contenders.push(Contender::new(deadline, Unit::Nanos, timers::deadline(INTERVAL_NS))),
         Some(_) => session.add_unmeasured(deadline, "SCHED_DEADLINE requires root (CAP_SYS_NICE)"),
     }
     session.note("A SCHED_DEADLINE thread cannot be pinned, so it runs on any CPU.");
     match &external {
         Ok(external) => {
             let row = cyclictest::row(row(Subject::Posix));
-            contenders.push(Contender::new(row, Unit::Nanos, |recorder, until| {
-                external.window(recorder, until, stop)
-            }));
+            contenders.push(Contender::new(row, Unit::Nanos, |window| external.measure(window)));
         }
         Err(why) => session.add_unmeasured(cyclictest::row(row(Subject::Posix)), why.as_str()),
     }
@@ -132,10 +121,8 @@ fn instants(session: &mut Session<'_>, cpu: usize, condition: &str) {
 /// The tasks' output.
 #[derive(Debug)]
 struct Out {
-    recorder: Arc<Recorder>,
-    until: usize,
+    window: Window,
     mark: AtomicU64,
-    stop: Stop,
 }
 
 fn write(event: &OwnedFd) {
@@ -173,14 +160,12 @@ mod app {
     #[task(priority = 1, shared = [&out, &event])]
     fn triggers(cx: triggers::Context) {
         let out = cx.shared.out;
-        while out.recorder.len() < out.until && !out.stop.is_requested() {
-            let before = out.recorder.len();
+        while !out.window.is_over() {
+            let before = out.window.recorder.len();
             out.mark.store(clock::now(), Ordering::Release);
             write(cx.shared.event);
             // At once if the levels preempt each other.
-            while out.recorder.len() == before && !out.stop.is_requested() {
-                std::thread::yield_now();
-            }
+            out.window.await_sample_after(before);
         }
         punctual::shutdown();
     }
@@ -190,12 +175,12 @@ mod app {
         let now = clock::now();
         let out = cx.shared.out;
         read(cx.local.source);
-        out.recorder.push(now.saturating_sub(out.mark.load(Ordering::Acquire)));
+        out.window.recorder.push(now.saturating_sub(out.mark.load(Ordering::Acquire)));
     }
 }
 
 /// The same with a reading thread.
-fn threads(recorder: &Arc<Recorder>, until: usize, cpu: usize, stop: &Stop) -> Result<Lack, String> {
+fn threads(window: &Window, cpu: usize) -> Result<Lack, String> {
     let event = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| format!("no eventfd: {error}"))?;
     let (mark, ended, ready) = (AtomicU64::new(0), AtomicBool::new(false), Barrier::new(2));
     let handles = || {
@@ -207,19 +192,17 @@ fn threads(recorder: &Arc<Recorder>, until: usize, cpu: usize, stop: &Stop) -> R
             if ended.load(Ordering::Acquire) {
                 return lack;
             }
-            recorder.push(now.saturating_sub(mark.load(Ordering::Acquire)));
+            window.recorder.push(now.saturating_sub(mark.load(Ordering::Acquire)));
         }
     };
     let triggers = || {
         let lack = rt::enter(cpu, rt::PRIORITY);
         ready.wait();
-        while recorder.len() < until && !stop.is_requested() {
-            let before = recorder.len();
+        while !window.is_over() {
+            let before = window.recorder.len();
             mark.store(clock::now(), Ordering::Release);
             write(&event);
-            while recorder.len() == before && !stop.is_requested() {
-                std::thread::yield_now();
-            }
+            window.await_sample_after(before);
         }
         ended.store(true, Ordering::Release);
         write(&event);

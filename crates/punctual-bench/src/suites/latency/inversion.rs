@@ -5,19 +5,17 @@
 //! kernel prefers to the holder runs first.
 
 use std::hint::black_box;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
 
 use punctual::Instant;
 use rustix::thread::ClockId;
 
 use super::timers::timespec;
-use super::{Condition, Contender, alternate, row};
-use crate::Stop;
+use super::{Condition, Contender, Window, alternate, row};
 use crate::clock::monotonic_ns;
 use crate::contend::{self, Lock};
 use crate::peers::Semaphore;
-use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 use crate::session::{Step, Unit};
 use crate::subject::{Subject, outcome};
@@ -38,32 +36,17 @@ pub(super) fn steps(condition: Condition) -> Vec<Step> {
         let _load = condition.begin(session);
         let operation = "Inversion: from the instant at which a held lock is wanted to having it";
         let row = |subject| row("inversion", operation, subject).under(name);
-        let (cpu, stop) = (session.plan.cpu, session.stop);
+        let cpu = session.plan.cpu;
         let contenders = vec![
-            Contender::new(row(Subject::Punctual), Unit::Nanos, move |recorder, until| {
-                let out = Out { recorder: recorder.clone(), until, stop: stop.clone() };
-                outcome(app::run(punctual::Config::new().cpu(cpu), out))
+            Contender::new(row(Subject::Punctual), Unit::Nanos, move |window| {
+                outcome(app::run(punctual::Config::new().cpu(cpu), window.clone()))
             }),
-            Contender::new(row(Subject::Posix), Unit::Nanos, move |recorder, until| {
-                Ok(threads(&contend::posix(), recorder, until, cpu, stop))
+            Contender::new(row(Subject::Posix), Unit::Nanos, move |window| {
+                Ok(threads(&contend::posix(), window, cpu))
             }),
         ];
         alternate(session, session.samples().min(SAMPLES), contenders);
     })]
-}
-
-/// The tasks' output.
-#[derive(Debug)]
-struct Out {
-    recorder: Arc<Recorder>,
-    until: usize,
-    stop: Stop,
-}
-
-impl Out {
-    fn is_done(&self) -> bool {
-        self.recorder.len() >= self.until || self.stop.is_requested()
-    }
 }
 
 /// The rest of a critical section, part of which remains at the instant.
@@ -85,45 +68,43 @@ mod app {
     #[shared]
     struct Shared {
         held: (),
-        out: Out,
+        window: Window,
     }
 
     #[local]
     struct Local {}
 
     #[init]
-    fn init(_: init::Context, out: Out) -> (Shared, Local) {
-        (Shared { held: (), out }, Local {})
+    fn init(_: init::Context, window: Window) -> (Shared, Local) {
+        (Shared { held: (), window }, Local {})
     }
 
     /// Runs on an ordinary thread, which the worker of `wants` preempts in the critical section.
-    #[idle(shared = [held, &out])]
+    #[idle(shared = [held, &window])]
     fn idle(mut cx: idle::Context) {
-        let out = cx.shared.out;
-        while !out.is_done() {
-            let before = out.recorder.len();
+        let window = cx.shared.window;
+        while !window.is_over() {
+            let before = window.recorder.len();
             cx.shared.held.lock(|()| {
                 let instant_ns = monotonic_ns() + LEAD_NS;
                 wants::spawn_at(Instant::from_ticks(instant_ns), instant_ns).expect("one waits at a time");
                 hold_until_after(instant_ns);
             });
             // At once if the levels preempt this.
-            while out.recorder.len() == before && !out.stop.is_requested() {
-                std::thread::yield_now();
-            }
+            window.await_sample_after(before);
         }
         punctual::shutdown();
     }
 
-    #[task(priority = 2, shared = [held, &out])]
+    #[task(priority = 2, shared = [held, &window])]
     fn wants(mut cx: wants::Context, instant_ns: u64) {
         let now_ns = cx.shared.held.lock(|()| monotonic_ns());
-        cx.shared.out.recorder.push(now_ns.saturating_sub(instant_ns));
+        cx.shared.window.recorder.push(now_ns.saturating_sub(instant_ns));
     }
 }
 
 /// The same with an ordinary thread, one at SCHED_FIFO, and a mutex.
-fn threads(lock: &impl Lock, recorder: &Arc<Recorder>, until: usize, cpu: usize, stop: &Stop) -> Lack {
+fn threads(lock: &impl Lock, window: &Window, cpu: usize) -> Lack {
     let (start, instant) = (Semaphore::new(0), AtomicU64::new(0));
     let (ended, ready) = (AtomicBool::new(false), Barrier::new(2));
     let wants = || {
@@ -140,7 +121,7 @@ fn threads(lock: &impl Lock, recorder: &Arc<Recorder>, until: usize, cpu: usize,
             // A wait interrupted by a signal is repeated.
             while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &at).is_err() {}
             let now_ns = lock.with(&member, monotonic_ns);
-            recorder.push(now_ns.saturating_sub(instant_ns));
+            window.recorder.push(now_ns.saturating_sub(instant_ns));
         }
     };
     let holds = || {
@@ -148,17 +129,15 @@ fn threads(lock: &impl Lock, recorder: &Arc<Recorder>, until: usize, cpu: usize,
         let _ = rt::pin(cpu);
         let member = lock.join(0);
         ready.wait();
-        while recorder.len() < until && !stop.is_requested() {
-            let before = recorder.len();
+        while !window.is_over() {
+            let before = window.recorder.len();
             lock.with(&member, || {
                 let instant_ns = monotonic_ns() + LEAD_NS;
                 instant.store(instant_ns, Ordering::Release);
                 start.signal();
                 hold_until_after(instant_ns);
             });
-            while recorder.len() == before && !stop.is_requested() {
-                std::thread::yield_now();
-            }
+            window.await_sample_after(before);
         }
         ended.store(true, Ordering::Release);
         start.signal();

@@ -19,6 +19,7 @@ pub(crate) mod timers;
 
 use std::sync::Arc;
 
+use crate::Stop;
 use crate::load::Load;
 use crate::model::Row;
 use crate::options::{Plan, SuiteName};
@@ -99,24 +100,46 @@ impl Condition {
     }
 }
 
-/// Adds samples to the recorder until it holds `samples`, or fewer if that fails; returns the
-/// refused settings.
-pub(in crate::suites) type Window<'a> = dyn FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> + 'a;
+/// A window of a contender.
+#[derive(Debug, Clone)]
+pub(crate) struct Window {
+    pub(crate) recorder: Arc<Recorder>,
+    /// The number of samples at its end.
+    pub(crate) until: usize,
+    pub(crate) stop: Stop,
+}
+
+impl Window {
+    /// Returns `true` if it has all of its samples, or the run is to stop.
+    pub(crate) fn is_over(&self) -> bool {
+        self.recorder.len() >= self.until || self.stop.is_requested()
+    }
+
+    /// Lets other threads run until there are more than `before` samples.
+    fn await_sample_after(&self, before: usize) {
+        while self.recorder.len() == before && !self.stop.is_requested() {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Adds the samples of a window, or fewer if that fails; returns the refused settings.
+pub(in crate::suites) type Measure<'a> = dyn FnMut(&Window) -> Result<Lack, String> + 'a;
 
 /// A contender: one way to perform the operation of a group of rows.
 pub(in crate::suites) struct Contender<'a> {
     row: Row,
     unit: Unit,
-    window: Box<Window<'a>>,
+    measure: Box<Measure<'a>>,
 }
 
 impl<'a> Contender<'a> {
     pub(in crate::suites) fn new(
         row: Row,
         unit: Unit,
-        window: impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> + 'a,
+        measure: impl FnMut(&Window) -> Result<Lack, String> + 'a,
     ) -> Self {
-        Self { row, unit, window: Box::new(window) }
+        Self { row, unit, measure: Box::new(measure) }
     }
 }
 
@@ -141,7 +164,9 @@ pub(in crate::suites) fn alternate(
             if session.stop.is_requested() || failure.is_some() {
                 continue;
             }
-            match (contender.window)(recorder, samples * window / windows) {
+            let until = samples * window / windows;
+            let part = Window { recorder: Arc::clone(recorder), until, stop: session.stop.clone() };
+            match (contender.measure)(&part) {
                 Ok(lacks) => lack.extend(lacks.into_iter().filter(|_| window == 1)),
                 Err(why) => *failure = Some(why),
             }

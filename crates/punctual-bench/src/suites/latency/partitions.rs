@@ -1,39 +1,26 @@
 //! Tasks of two partitions, each on a CPU, that spawn each other in turn: with both sleeping
 //! between jobs, with both spinning before they sleep, and with one polling.
 
-use std::sync::Arc;
-
 use punctual::{Config, Duration};
 
-use crate::recorder::Recorder;
+use super::Window;
+use crate::clock;
 use crate::rt::Lack;
 use crate::subject::outcome;
-use crate::{Stop, clock};
-
-/// The output of the asking task.
-#[derive(Debug)]
-struct Out {
-    recorder: Arc<Recorder>,
-    until: usize,
-    stop: Stop,
-}
 
 macro_rules! app {
     ($(#[$doc:meta])* $function:ident, $app:ident, $away:ident = $name:literal $(($poll:ident))? $(, $setting:ident = $value:expr)?) => {
         $(#[$doc])*
         pub(super) fn $function(
-            recorder: &Arc<Recorder>,
-            until: usize,
+            window: &Window,
             cpus: [usize; 2],
-            stop: &Stop,
         ) -> Result<Lack, String> {
-            if recorder.len() >= until || stop.is_requested() {
+            if window.is_over() {
                 return Ok(Lack::new());
             }
-            let out = Out { recorder: recorder.clone(), until, stop: stop.clone() };
             let config = Config::new().partition_cpu("home", cpus[0]).partition_cpu($name, cpus[1]);
             $(let config = config.$setting($value);)?
-            outcome($app::run(config, out))
+            outcome($app::run(config, window.clone()))
         }
 
         #[punctual::app(partitions = [home, $away $(($poll))?], main = false, monitor = false)]
@@ -45,21 +32,20 @@ macro_rules! app {
 
             #[local]
             struct Local {
-                out: Out,
+                window: Window,
             }
 
             #[init]
-            fn init(_: init::Context, out: Out) -> (Shared, Local) {
+            fn init(_: init::Context, window: Window) -> (Shared, Local) {
                 ask::spawn(0).expect("it is spawned once");
-                (Shared {}, Local { out })
+                (Shared {}, Local { window })
             }
 
             /// Ends a round, if one has started, and starts the next.
-            #[task(core = home, local = [out])]
+            #[task(core = home, local = [window])]
             fn ask(cx: ask::Context, begun: u64) {
-                let out = cx.local.out;
-                let more = begun == 0 || out.recorder.push(clock::now() - begun);
-                if !more || out.recorder.len() >= out.until || out.stop.is_requested() {
+                let more = begun == 0 || cx.local.window.recorder.push(clock::now() - begun);
+                if !more || cx.local.window.is_over() {
                     return punctual::shutdown();
                 }
                 answer::spawn(clock::now()).expect("it has answered");

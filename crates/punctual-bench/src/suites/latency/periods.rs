@@ -5,17 +5,13 @@
 //! release. Reading it is a system call, which represents the work: one reading per [`PERIODS`]
 //! periods, the same for all.
 
-use std::sync::Arc;
-
 use punctual::Duration;
 use rustix::thread::ClockId;
 
 use super::timers::{LEAD_NS, timespec};
-use super::{Contender, affordable, alternate, row};
-use crate::Stop;
+use super::{Contender, Window, affordable, alternate, row};
 use crate::clock::{monotonic_ns, process_time_ns};
 use crate::model::Row;
-use crate::recorder::Recorder;
 use crate::rt::{self, Lack};
 use crate::session::{Step, Unit};
 use crate::subject::{AS_BY_DEFAULT, Subject, outcome};
@@ -36,18 +32,14 @@ pub(super) fn steps() -> Vec<Step> {
             subject: AS_BY_DEFAULT.into(),
             ..plain.clone()
         };
-        let (cpu, stop) = (session.plan.cpu, session.stop);
+        let cpu = session.plan.cpu;
         let samples = affordable(session.plan, PERIOD_NS * u64::from(PERIODS)).min(AT_MOST);
         let contenders = vec![
-            Contender::new(monitored, Unit::Nanos, move |recorder, until| {
-                monitored::measure(recorder, until, cpu, stop)
-            }),
-            Contender::new(plain, Unit::Nanos, move |recorder, until| {
-                plain::measure(recorder, until, cpu, stop)
-            }),
-            Contender::new(row(Subject::Posix), Unit::Nanos, move |recorder, until| {
+            Contender::new(monitored, Unit::Nanos, move |window| monitored::measure(window, cpu)),
+            Contender::new(plain, Unit::Nanos, move |window| plain::measure(window, cpu)),
+            Contender::new(row(Subject::Posix), Unit::Nanos, move |window| {
                 rt::on_thread(cpu, rt::PRIORITY, |lack| {
-                    thread(recorder, until, stop);
+                    thread(window);
                     Ok(lack.clone())
                 })
             }),
@@ -59,17 +51,15 @@ pub(super) fn steps() -> Vec<Step> {
 /// The state of a measurement.
 #[derive(Debug)]
 struct Periods {
-    recorder: Arc<Recorder>,
-    until: usize,
-    stop: Stop,
+    window: Window,
     /// The number of periods so far; the first ones warm up the caches.
     count: u32,
     last_ns: u64,
 }
 
 impl Periods {
-    fn new(recorder: &Arc<Recorder>, until: usize, stop: &Stop) -> Self {
-        Self { recorder: recorder.clone(), until, stop: stop.clone(), count: 0, last_ns: 0 }
+    fn new(window: &Window) -> Self {
+        Self { window: window.clone(), count: 0, last_ns: 0 }
     }
 
     /// Starts a period; returns `true` if another is needed.
@@ -80,10 +70,10 @@ impl Periods {
         }
         let now_ns = process_time_ns();
         if self.count > PERIODS {
-            self.recorder.push(now_ns - self.last_ns);
+            self.window.recorder.push(now_ns - self.last_ns);
         }
         self.last_ns = now_ns;
-        self.recorder.len() < self.until && !self.stop.is_requested()
+        !self.window.is_over()
     }
 }
 
@@ -114,16 +104,11 @@ macro_rules! app {
                 }
             }
 
-            pub(super) fn measure(
-                recorder: &Arc<Recorder>,
-                until: usize,
-                cpu: usize,
-                stop: &Stop,
-            ) -> Result<Lack, String> {
-                if recorder.len() >= until {
+            pub(super) fn measure(window: &Window, cpu: usize) -> Result<Lack, String> {
+                if window.recorder.len() >= window.until {
                     return Ok(Lack::new());
                 }
-                outcome(run(punctual::Config::new().cpu(cpu), Periods::new(recorder, until, stop)))
+                outcome(run(punctual::Config::new().cpu(cpu), Periods::new(window)))
             }
         }
     };
@@ -139,8 +124,8 @@ app! {
 }
 
 /// A thread that does the same with `clock_nanosleep`.
-fn thread(recorder: &Arc<Recorder>, until: usize, stop: &Stop) {
-    let mut periods = Periods::new(recorder, until, stop);
+fn thread(window: &Window) {
+    let mut periods = Periods::new(window);
     let mut next_ns = monotonic_ns() + LEAD_NS;
     loop {
         // A wait interrupted by a signal is repeated.

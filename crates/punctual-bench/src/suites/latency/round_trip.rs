@@ -5,12 +5,11 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Condition, Contender, alternate, row};
-use crate::recorder::Recorder;
+use super::{Condition, Contender, Window, alternate, row};
+use crate::clock;
 use crate::rt::{self, Lack};
 use crate::session::{Step, Unit};
 use crate::subject::{Subject, outcome};
-use crate::{Stop, clock};
 
 /// The time limit for a datagram. Loopback loses none; after three timeouts the row ends with its
 /// samples so far.
@@ -26,16 +25,16 @@ pub(super) fn steps(condition: Condition) -> Vec<Step> {
         let row = |subject| {
             row("udp", "UDP round trip, loopback, 64 bytes, an answer by a higher one", subject).under(name)
         };
-        let (cpu, stop) = (session.plan.cpu, session.stop);
+        let cpu = session.plan.cpu;
         let contenders = vec![
-            Contender::new(row(Subject::Punctual), Unit::Ticks, move |recorder, until| {
+            Contender::new(row(Subject::Punctual), Unit::Ticks, move |window| {
                 let (client, server) = sockets()?;
-                let out = Out { client, recorder: recorder.clone(), until, stop: stop.clone() };
+                let out = Out { client, window: window.clone() };
                 outcome(app::run(punctual::Config::new().cpu(cpu), Arc::new(out), server))
             }),
-            Contender::new(row(Subject::Posix), Unit::Ticks, move |recorder, until| {
+            Contender::new(row(Subject::Posix), Unit::Ticks, move |window| {
                 let (client, server) = sockets()?;
-                let out = Out { client, recorder: recorder.clone(), until, stop: stop.clone() };
+                let out = Out { client, window: window.clone() };
                 Ok(threads(&out, &server, cpu))
             }),
         ];
@@ -60,9 +59,7 @@ fn sockets() -> Result<(UdpSocket, UdpSocket), String> {
 #[derive(Debug)]
 struct Out {
     client: UdpSocket,
-    recorder: Arc<Recorder>,
-    until: usize,
-    stop: Stop,
+    window: Window,
 }
 
 impl Out {
@@ -70,12 +67,12 @@ impl Out {
     fn ask(&self) {
         let mut answer = [0; BYTES];
         let mut lost = 0;
-        while self.recorder.len() < self.until && lost < 3 && !self.stop.is_requested() {
+        while lost < 3 && !self.window.is_over() {
             let from = clock::now();
             let arrived = self.client.send(&[7; BYTES]).and_then(|_| self.client.recv(&mut answer));
             match arrived {
                 Ok(_) => {
-                    self.recorder.push(clock::now() - from);
+                    self.window.recorder.push(clock::now() - from);
                 }
                 Err(_) => lost += 1,
             }

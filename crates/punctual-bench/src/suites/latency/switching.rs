@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual::sync::TimedQueue;
 
-use super::{Contender, alternate, partitions, row};
+use super::{Contender, Window, alternate, partitions, row};
 use crate::contend::{self, Lock};
 use crate::model::Quantity;
 use crate::peers::Semaphore;
@@ -39,10 +39,8 @@ pub(super) fn steps() -> Vec<Step> {
             tasks(session, own.published(published::rtic(Rtic::LevelsOneCpu)), Levels::Two);
             let peer = row("switch-levels", operation, Subject::Posix).per_sample(2);
             let cpu = session.plan.cpu;
-            let stop = session.stop;
-            let contender = Contender::new(peer, Unit::Ticks, move |recorder, until| {
-                Ok(semaphores(recorder, until, [cpu, cpu], stop))
-            });
+            let contender =
+                Contender::new(peer, Unit::Ticks, move |window| Ok(semaphores(window, [cpu, cpu])));
             alternate(session, session.samples(), vec![contender]);
         }),
         Step::new("task switching between two CPUs", two_cpus),
@@ -138,13 +136,11 @@ mod app {
 }
 
 /// Two threads wake each other by semaphores; a sample is a round trip.
-fn semaphores(recorder: &Arc<Recorder>, until: usize, cpus: [usize; 2], stop: &Stop) -> Lack {
+fn semaphores(window: &Window, cpus: [usize; 2]) -> Lack {
     let (there, back) = (Semaphore::new(0), Semaphore::new(0));
     ping_pong(
-        recorder,
-        until,
+        window,
         cpus,
-        stop,
         |_| {
             there.signal();
             back.acquire();
@@ -157,15 +153,13 @@ fn semaphores(recorder: &Arc<Recorder>, until: usize, cpus: [usize; 2], stop: &S
 }
 
 /// The same with queues of `punctual-sync`.
-fn queues(recorder: &Arc<Recorder>, until: usize, cpus: [usize; 2], stop: &Stop) -> Lack {
+fn queues(window: &Window, cpus: [usize; 2]) -> Lack {
     let (there, back) = (TimedQueue::<u64, 4>::new(), TimedQueue::<u64, 4>::new());
     let mut at_home = back.receiver().expect("nobody else receives");
     let mut away = there.receiver().expect("nobody else receives");
     ping_pong(
-        recorder,
-        until,
+        window,
         cpus,
-        stop,
         |round| {
             there.send(round).expect("one item at a time");
             at_home.recv();
@@ -180,17 +174,15 @@ fn queues(recorder: &Arc<Recorder>, until: usize, cpus: [usize; 2], stop: &Stop)
 /// Runs as many rounds as samples are needed: `here` starts one and waits for its end, `away`
 /// answers.
 fn ping_pong(
-    recorder: &Arc<Recorder>,
-    until: usize,
+    window: &Window,
     cpus: [usize; 2],
-    stop: &Stop,
     mut here: impl FnMut(u64) + Send,
     mut away: impl FnMut(u64) + Send,
 ) -> Lack {
     let ready = Barrier::new(2);
-    let rounds = until.saturating_sub(recorder.len()) as u64;
+    let rounds = window.until.saturating_sub(window.recorder.len()) as u64;
     // Fixed for both: a stop ends the run after this window, which takes milliseconds.
-    let rounds = if stop.is_requested() { 0 } else { rounds };
+    let rounds = if window.stop.is_requested() { 0 } else { rounds };
     std::thread::scope(|scope| {
         let away = rt::spawn(scope, || {
             let lack = rt::enter(cpus[1], rt::PRIORITY + 1);
@@ -204,7 +196,7 @@ fn ping_pong(
             for round in 0..rounds {
                 let from = clock::now();
                 here(round);
-                recorder.push(clock::now() - from);
+                window.recorder.push(clock::now() - from);
             }
             lack.dedup();
             lack
@@ -236,14 +228,14 @@ fn two_cpus(session: &mut Session<'_>) {
         }
         return;
     };
-    let (cpus, stop, samples) = ([session.plan.cpu, other], session.stop, session.samples());
+    let (cpus, samples) = ([session.plan.cpu, other], session.samples());
     let lines = std::cell::RefCell::new(Vec::new());
-    type Measure = fn(&Arc<Recorder>, usize, [usize; 2], &Stop) -> Result<Lack, String>;
+    type Measure = fn(&Window, [usize; 2]) -> Result<Lack, String>;
     let with_line = |measure: Measure| {
         let lines = &lines;
-        move |recorder: &Arc<Recorder>, until: usize| {
+        move |window: &Window| {
             lines.borrow_mut().push(cache_line(cpus));
-            let lack = measure(recorder, until, cpus, stop);
+            let lack = measure(window, cpus);
             lines.borrow_mut().push(cache_line(cpus));
             lack
         }
@@ -252,12 +244,8 @@ fn two_cpus(session: &mut Session<'_>) {
         Contender::new(own, Unit::Ticks, with_line(partitions::sleeping)),
         Contender::new(polled, Unit::Ticks, with_line(partitions::polling)),
         Contender::new(spun, Unit::Ticks, with_line(partitions::spinning)),
-        Contender::new(sync, Unit::Ticks, with_line(|r, until, cpus, stop| Ok(queues(r, until, cpus, stop)))),
-        Contender::new(
-            posix,
-            Unit::Ticks,
-            with_line(|r, until, cpus, stop| Ok(semaphores(r, until, cpus, stop))),
-        ),
+        Contender::new(sync, Unit::Ticks, with_line(|window, cpus| Ok(queues(window, cpus)))),
+        Contender::new(posix, Unit::Ticks, with_line(|window, cpus| Ok(semaphores(window, cpus)))),
     ];
     alternate(session, samples, contenders);
     let clock = session.clock;

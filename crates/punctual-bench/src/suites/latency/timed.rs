@@ -6,8 +6,7 @@
 use punctual_report::format::format_nanos;
 
 use super::timers::{Periodic, What, sleep, spawn_after, tasks, threads};
-use super::{Condition, Contender, Window, affordable, alternate, row};
-use crate::Stop;
+use super::{Condition, Contender, Measure, affordable, alternate, row};
 use crate::model::{Published, Row};
 use crate::published;
 use crate::session::{Step, Unit};
@@ -23,7 +22,7 @@ struct Kind {
     published: fn(u64) -> Vec<Published>,
     unit: Unit,
     /// Returns the contenders, Punctual's first, for a time in nanoseconds and a CPU.
-    windows: for<'a> fn(u64, usize, &'a Stop) -> [Box<Window<'a>>; 2],
+    measures: fn(u64, usize) -> [Box<Measure<'static>>; 2],
 }
 
 const DELAY: Kind = Kind {
@@ -32,7 +31,7 @@ const DELAY: Kind = Kind {
     step: "delay of",
     published: published::delay,
     unit: Unit::Ticks,
-    windows: |ns, cpu, stop| [Box::new(spawn_after(ns, cpu, stop)), Box::new(sleep(ns, cpu, stop))],
+    measures: |ns, cpu| [Box::new(spawn_after(ns, cpu)), Box::new(sleep(ns, cpu))],
 };
 
 const PULSE: Kind = Kind {
@@ -41,9 +40,9 @@ const PULSE: Kind = Kind {
     step: "pulses of",
     published: published::pulse,
     unit: Unit::Nanos,
-    windows: |ns, cpu, stop| {
+    measures: |ns, cpu| {
         let periodic = Periodic { interval_ns: ns, what: What::Interval };
-        [Box::new(tasks(periodic, cpu, stop)), Box::new(threads(periodic, cpu, stop))]
+        [Box::new(tasks(periodic, cpu)), Box::new(threads(periodic, cpu))]
     },
 };
 
@@ -57,16 +56,16 @@ fn step(kind: &'static Kind, us: u64, condition: Condition) -> Step {
     let time = format_nanos(ns as f64);
     Step::new(format!("{} {time}, {name}", kind.step), move |session| {
         let _load = condition.begin(session);
-        let windows = (kind.windows)(ns, session.plan.cpu, session.stop);
-        let contenders = [Subject::Punctual, Subject::Posix].into_iter().zip(windows);
-        let contenders = contenders.map(|(subject, window)| {
+        let measures = (kind.measures)(ns, session.plan.cpu);
+        let contenders = [Subject::Punctual, Subject::Posix].into_iter().zip(measures);
+        let contenders = contenders.map(|(subject, measure)| {
             let row = Row {
                 nominal_ns: Some(ns as f64),
                 published: (kind.published)(us),
                 ..row(&format!("{}-{us}", kind.slug), format!("{} {time}", kind.operation), subject)
                     .under(name)
             };
-            Contender::new(row, kind.unit, window)
+            Contender::new(row, kind.unit, measure)
         });
         alternate(session, affordable(session.plan, ns), contenders.collect());
     })

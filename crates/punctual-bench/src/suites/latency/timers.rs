@@ -10,11 +10,10 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-use crate::clock::monotonic_ns;
-use crate::recorder::Recorder;
+use super::Window;
+use crate::clock::{self, monotonic_ns};
 use crate::rt::{self, Lack};
 use crate::subject::outcome;
-use crate::{Stop, clock};
 
 /// The time from the start of a timer to its first expiration, in which the threads fall asleep.
 pub(super) const LEAD_NS: u64 = 1_000_000;
@@ -43,9 +42,7 @@ struct Handler {
     expirations: u64,
     last_ns: u64,
     periodic: Periodic,
-    recorder: Arc<Recorder>,
-    until: usize,
-    stop: Stop,
+    window: Window,
 }
 
 /// A kernel timer that may not be running yet.
@@ -79,15 +76,13 @@ impl AsFd for Timer {
 }
 
 impl Handler {
-    fn new(periodic: Periodic, recorder: &Arc<Recorder>, until: usize, stop: &Stop) -> Result<Self, String> {
+    fn new(periodic: Periodic, window: &Window) -> Result<Self, String> {
         Ok(Self {
             timer: Arc::new(Timer::new()?),
             expirations: 0,
             last_ns: 0,
             periodic,
-            recorder: recorder.clone(),
-            until,
-            stop: stop.clone(),
+            window: window.clone(),
         })
     }
 
@@ -96,7 +91,7 @@ impl Handler {
     fn handle(&mut self) -> bool {
         let mut count = [0; 8];
         if rustix::io::read(&*self.timer, &mut count).is_err() {
-            return !self.stop.is_requested();
+            return !self.window.stop.is_requested();
         }
         let now_ns = monotonic_ns();
         match self.periodic.what {
@@ -104,30 +99,26 @@ impl Handler {
                 let first_ns = self.timer.first_ns.load(Ordering::Acquire);
                 for expiration in self.expirations..self.expirations + u64::from_ne_bytes(count) {
                     let nominal_ns = first_ns + expiration * self.periodic.interval_ns;
-                    if self.recorder.len() < self.until {
-                        self.recorder.push(now_ns.saturating_sub(nominal_ns));
+                    if self.window.recorder.len() < self.window.until {
+                        self.window.recorder.push(now_ns.saturating_sub(nominal_ns));
                     }
                 }
             }
             What::Interval if self.last_ns > 0 => {
-                self.recorder.push(now_ns - self.last_ns);
+                self.window.recorder.push(now_ns - self.last_ns);
             }
             What::Interval => {}
         }
         self.expirations += u64::from_ne_bytes(count);
         self.last_ns = now_ns;
-        self.recorder.len() < self.until && !self.stop.is_requested()
+        !self.window.is_over()
     }
 }
 
 /// Releases a task by the timer.
-pub(super) fn tasks(
-    periodic: Periodic,
-    cpu: usize,
-    stop: &Stop,
-) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
-    move |recorder, until| {
-        let handler = Handler::new(periodic, recorder, until, stop)?;
+pub(super) fn tasks(periodic: Periodic, cpu: usize) -> impl FnMut(&Window) -> Result<Lack, String> {
+    move |window| {
+        let handler = Handler::new(periodic, window)?;
         let report = bound::run(punctual::Config::new().cpu(cpu), handler);
         outcome(report)
     }
@@ -166,14 +157,10 @@ mod bound {
 }
 
 /// Wakes a thread that reads the timer.
-pub(super) fn threads(
-    periodic: Periodic,
-    cpu: usize,
-    stop: &Stop,
-) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
-    move |recorder, until| {
+pub(super) fn threads(periodic: Periodic, cpu: usize) -> impl FnMut(&Window) -> Result<Lack, String> {
+    move |window| {
         rt::on_thread(cpu, rt::PRIORITY, |lack| {
-            let mut handler = Handler::new(periodic, recorder, until, stop)?;
+            let mut handler = Handler::new(periodic, window)?;
             handler.timer.start(periodic.interval_ns);
             while handler.handle() {}
             Ok(lack.clone())
@@ -186,12 +173,11 @@ pub(crate) fn spawn_at(
     interval_ns: u64,
     work_ns: u64,
     cpu: usize,
-    stop: &Stop,
-) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
-    move |recorder, until| {
+) -> impl FnMut(&Window) -> Result<Lack, String> {
+    move |window| {
         let config = punctual::Config::new().cpu(cpu);
         let interval = Duration::from_nanos(interval_ns);
-        let report = instants::run(config, recorder.clone(), until, (interval, work_ns), stop.clone());
+        let report = instants::run(config, window.clone(), interval, work_ns);
         outcome(report)
     }
 }
@@ -205,33 +191,25 @@ mod instants {
 
     #[local]
     struct Local {
-        recorder: Arc<Recorder>,
-        until: usize,
+        window: Window,
         interval: Duration,
         work_ns: u64,
-        stop: Stop,
     }
 
     #[init]
-    fn init(
-        _: init::Context,
-        recorder: Arc<Recorder>,
-        until: usize,
-        (interval, work_ns): (Duration, u64),
-        stop: Stop,
-    ) -> (Shared, Local) {
+    fn init(_: init::Context, window: Window, interval: Duration, work_ns: u64) -> (Shared, Local) {
         tick::spawn(None).expect("it is spawned once");
-        (Shared {}, Local { recorder, until, interval, work_ns, stop })
+        (Shared {}, Local { window, interval, work_ns })
     }
 
     /// The first job, which has no instant, runs when the app has started.
-    #[task(priority = 2, capacity = 2, local = [recorder, until, interval, work_ns, stop])]
+    #[task(priority = 2, capacity = 2, local = [window, interval, work_ns])]
     fn tick(cx: tick::Context, nominal: Option<Instant>) {
         let now_ns = monotonic_ns();
         if let Some(nominal) = nominal {
-            cx.local.recorder.push(now_ns.saturating_sub(nominal.as_ticks()));
+            cx.local.window.recorder.push(now_ns.saturating_sub(nominal.as_ticks()));
         }
-        if cx.local.recorder.len() >= *cx.local.until || cx.local.stop.is_requested() {
+        if cx.local.window.is_over() {
             return punctual::shutdown();
         }
         let next = match nominal {
@@ -255,11 +233,10 @@ pub(in crate::suites) fn nanosleep(
     interval_ns: u64,
     work_ns: u64,
     cpu: usize,
-    stop: &Stop,
-) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
-    move |recorder, until| {
+) -> impl FnMut(&Window) -> Result<Lack, String> {
+    move |window| {
         rt::on_thread(cpu, rt::PRIORITY, |lack| {
-            sleep_until_instants(interval_ns, work_ns, recorder, until, stop);
+            sleep_until_instants(interval_ns, work_ns, window);
             Ok(lack.clone())
         })
     }
@@ -267,43 +244,36 @@ pub(in crate::suites) fn nanosleep(
 
 /// The same at SCHED_DEADLINE with a budget of half of the interval, on any CPU, since the policy
 /// does not permit pinning.
-pub(super) fn deadline(
-    interval_ns: u64,
-    stop: &Stop,
-) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
-    move |recorder, until| {
+pub(super) fn deadline(interval_ns: u64) -> impl FnMut(&Window) -> Result<Lack, String> {
+    move |window| {
         let body = || {
             rt::set_deadline(interval_ns / 2, interval_ns)
                 .map_err(|error| format!("no SCHED_DEADLINE: {error}"))?;
-            sleep_until_instants(interval_ns, 0, recorder, until, stop);
+            sleep_until_instants(interval_ns, 0, window);
             Ok(Lack::new())
         };
         std::thread::scope(|scope| rt::join(rt::spawn(scope, body)))
     }
 }
 
-fn sleep_until_instants(interval_ns: u64, work_ns: u64, recorder: &Recorder, until: usize, stop: &Stop) {
+fn sleep_until_instants(interval_ns: u64, work_ns: u64, window: &Window) {
     let mut nominal_ns = monotonic_ns() + LEAD_NS;
-    while recorder.len() < until && !stop.is_requested() {
+    while !window.is_over() {
         // A wait interrupted by a signal is repeated.
         while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec(nominal_ns)).is_err() {}
         let now_ns = monotonic_ns();
-        recorder.push(now_ns.saturating_sub(nominal_ns));
+        window.recorder.push(now_ns.saturating_sub(nominal_ns));
         work_until(now_ns + work_ns);
         nominal_ns += interval_ns;
     }
 }
 
 /// Spawns a job with this delay, repeatedly, and records the actual delay.
-pub(super) fn spawn_after(
-    delay_ns: u64,
-    cpu: usize,
-    stop: &Stop,
-) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
-    move |recorder, until| {
+pub(super) fn spawn_after(delay_ns: u64, cpu: usize) -> impl FnMut(&Window) -> Result<Lack, String> {
+    move |window| {
         let config = punctual::Config::new().cpu(cpu);
         let delay = Duration::from_nanos(delay_ns);
-        let report = delays::run(config, recorder.clone(), until, delay, stop.clone());
+        let report = delays::run(config, window.clone(), delay);
         outcome(report)
     }
 }
@@ -317,32 +287,24 @@ mod delays {
 
     #[local]
     struct Local {
-        recorder: Arc<Recorder>,
-        until: usize,
+        window: Window,
         delay: Duration,
-        stop: Stop,
     }
 
     #[init]
-    fn init(
-        _: init::Context,
-        recorder: Arc<Recorder>,
-        until: usize,
-        delay: Duration,
-        stop: Stop,
-    ) -> (Shared, Local) {
+    fn init(_: init::Context, window: Window, delay: Duration) -> (Shared, Local) {
         delayed::spawn_after(delay, None).expect("it is spawned once");
-        (Shared {}, Local { recorder, until, delay, stop })
+        (Shared {}, Local { window, delay })
     }
 
     /// `requested` is `None` the first time, when `init` had to end before the job could run.
-    #[task(priority = 2, capacity = 2, local = [recorder, until, delay, stop])]
+    #[task(priority = 2, capacity = 2, local = [window, delay])]
     fn delayed(cx: delayed::Context, requested: Option<u64>) {
         let now = clock::now();
         if let Some(requested) = requested {
-            cx.local.recorder.push(now - requested);
+            cx.local.window.recorder.push(now - requested);
         }
-        if cx.local.recorder.len() >= *cx.local.until || cx.local.stop.is_requested() {
+        if cx.local.window.is_over() {
             return punctual::shutdown();
         }
         delayed::spawn_after(*cx.local.delay, Some(clock::now())).expect("one waits at a time");
@@ -350,18 +312,14 @@ mod delays {
 }
 
 /// A thread sleeps for the given time, repeatedly.
-pub(super) fn sleep(
-    delay_ns: u64,
-    cpu: usize,
-    stop: &Stop,
-) -> impl FnMut(&Arc<Recorder>, usize) -> Result<Lack, String> {
-    move |recorder, until| {
+pub(super) fn sleep(delay_ns: u64, cpu: usize) -> impl FnMut(&Window) -> Result<Lack, String> {
+    move |window| {
         rt::on_thread(cpu, rt::PRIORITY, |lack| {
-            while recorder.len() < until && !stop.is_requested() {
+            while !window.is_over() {
                 let from = clock::now();
                 // A signal that interrupts it also ends the run.
                 rt::sleep(std::time::Duration::from_nanos(delay_ns));
-                recorder.push(clock::now() - from);
+                window.recorder.push(clock::now() - from);
             }
             Ok(lack.clone())
         })

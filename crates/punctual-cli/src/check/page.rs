@@ -27,10 +27,14 @@ pub(super) fn page(verdict: &Verdict, lines: &Lines) -> String {
     if !verdict.subject.tasks.is_empty() {
         let table = text::table(&verdict.subject.tasks).html("Tasks");
         let _ = writeln!(body, "<section><h2>Tasks</h2>{table}");
-        *body += &note(
-            "T period, D deadline from the release, seen: longest measured response, bound: proven response, prof.: the \
-             same with the cost of the profiler, which seen contains as well. A dash is an unknown or undeclared value.",
-        );
+        let profiled = match text::is_profiled(&verdict.subject.tasks) {
+            true => ", `prof.`: the same with the cost of the profiler, which `seen` contains as well",
+            false => "",
+        };
+        *body += &note(&format!(
+            "T period, D deadline from the release, `seen`: longest measured response, `bound`: proven \
+             response{profiled}. A dash is an unknown or undeclared value."
+        ));
         *body += "</section>\n";
     }
     if !verdict.causes.is_empty() {

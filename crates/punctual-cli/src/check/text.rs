@@ -106,9 +106,14 @@ pub(super) fn percent(task: &Task) -> Option<String> {
     Some(format!("{sign}{} %", format_count(percent.abs() as u64)))
 }
 
+/// Returns `true` if the table has the bounds of the profiled run.
+pub(super) fn is_profiled(tasks: &[Task]) -> bool {
+    tasks.iter().any(|task| task.profiled_bound.is_some())
+}
+
 pub(super) fn table(tasks: &[Task]) -> Table {
     // Next to the responses, which contain the cost of the profiler as well.
-    let is_profiled = tasks.iter().any(|task| task.profiled_bound.is_some());
+    let is_profiled = is_profiled(tasks);
     let columns = ["T", "D", "seen"].into_iter().chain(is_profiled.then_some("prof.")).chain(["bound"]);
     let first = [Column::left("times in µs").at_most(24)];
     let last = ["margin", "missed"].map(Column::right);

@@ -63,8 +63,8 @@ pub(super) fn reservations(system: &System, contradictions: Vec<String>) -> Stri
 pub(super) fn legend(system: &System) -> String {
     let ratio = match system.of_profiled_run() {
         Some(_) => {
-            "The observed run was profiled: its bounds, including the cost of profiling, are in \
-             the column `prof.`."
+            "The observed run was profiled: the column `prof.` shows its bounds, including the cost of \
+             profiling."
         }
         None => "",
     };

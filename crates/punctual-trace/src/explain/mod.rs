@@ -123,7 +123,7 @@ fn sentence(term: Term, job: &Job, names: &Names) -> String {
         Term::Window => window(job),
         Term::Blocking => wait::all(job, names),
         Term::Interference => match job.interference {
-            Bounds::Exact(0) => "displaced by nobody".into(),
+            Bounds::Exact(0) => "not displaced".into(),
             Bounds::Unknown => "nothing is known to have displaced it".into(),
             _ => format!("{predicate} by {}", causes(&job.interference_causes, names)),
         },

@@ -1,7 +1,7 @@
 //! Section of the page for a chain of tasks: its table, and a drawing of its longest crossing with
 //! one row per stage.
 
-use punctual_report::escape::{Code, Escaped, NoBreak};
+use punctual_report::escape::{Code, NoBreak};
 use punctual_report::format::{format_clock, format_count, format_part, unit};
 use punctual_report::page::note;
 use punctual_report::scale::Linear;
@@ -24,7 +24,7 @@ const MIN_WIDTH: f64 = 1.2;
 /// Returns the section.
 pub(super) fn section(stages: &[String], chain: &Chain, report: &Report<'_>) -> String {
     let title = stages.join(" → ");
-    let mut out = format!("<section class=\"chain\"><h2>{}</h2>", Escaped(&fitted(&title, 700.0)));
+    let mut out = format!("<section class=\"chain\"><h2>{}</h2>", Code(&fitted(&title, 700.0)));
     out += "<p>From the release of the first job to the end of the last, each of which woke the next.</p>";
     out += &chain_table(chain, stages).html(&title);
     for (count, what) in [

@@ -12,13 +12,14 @@ use crate::cli::Args;
 use crate::controller::{self, Outcome, Setpoints};
 use crate::log::Recorder;
 use crate::plant::GIMBAL;
-use crate::report::{StepResponse, to_html, to_json};
+use crate::report::{StepResponse, format_urad, to_html, to_json};
 use crate::setpoints::{LineParser, Timeline, read_file};
 use crate::summary::{self, Run};
 use crate::topics::{Carried, Links, Sender};
 use crate::tuning;
 use punctual::{Config, StartError};
 use punctual_bridge::{Recording, is_replay};
+use punctual_report::format::format_count;
 
 /// Returns the default path of the report: in a checkout among the build products, which git
 /// ignores.
@@ -241,7 +242,8 @@ fn finish(
         text.push_str(&motion(&summary.step));
         let lost =
             link.lost_feedback + link.lost_commands + link.crc_errors + link.format_errors + link.bus_errors;
-        text.push_str(&format!("SPI: {} exchanges, {lost} lost or damaged\n", link.exchanges));
+        let [exchanges, lost] = [link.exchanges, lost].map(format_count);
+        text.push_str(&format!("SPI: {exchanges} exchanges, {lost} lost or damaged\n"));
         if let Some(Ok(report)) = &record.topics {
             text.push_str(&format!("\nTopics:\n{report}"));
         }
@@ -280,8 +282,10 @@ fn motion(step: &StepResponse) -> String {
     for axis in &step.axes {
         if let (Some(max), Some(rms)) = (axis.residual_max_urad, axis.residual_rms_urad) {
             text.push_str(&format!(
-                "{}: at most {max:.0} µrad from the virtual-time reference, RMS {rms:.1} µrad\n",
-                axis.name
+                "{}: at most {} from the virtual-time reference, RMS {}\n",
+                axis.name,
+                format_urad(max),
+                format_urad(rms)
             ));
         } else if let Some(step) = axis.first_step() {
             let settled = match step.settled_ns {

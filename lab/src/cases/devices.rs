@@ -145,12 +145,13 @@ fn behind_spidev(outcome: &Outcome) -> Result {
     };
     let exchanges =
         spi.strip_prefix("SPI: ").and_then(|rest| rest.strip_suffix(" exchanges, 0 lost or damaged"));
-    let exchanges: Option<u32> = exchanges.and_then(|number| number.parse().ok());
+    let grouped = |number: &str| number.replace(' ', "").parse::<u32>().ok();
+    let exchanges = exchanges.and_then(grouped);
     demand(outcome, exchanges.is_some_and(|number| number >= 19_990), "exchanges are missing or damaged")?;
     // "pan: at most 767 µrad from the virtual-time reference, …"
     let near = |line: &str, limit: u32| {
-        let number = line.split(' ').nth(3).and_then(|number| number.parse::<u32>().ok());
-        number.is_some_and(|urad| urad <= limit)
+        let number = line.split_once(": at most ").and_then(|(_, rest)| rest.split_once(" µrad from "));
+        number.and_then(|(number, _)| grouped(number)).is_some_and(|urad| urad <= limit)
     };
     let [of_pan, of_tilt] = PERIOD_URAD;
     demand(outcome, near(pan, of_pan) && near(tilt, of_tilt), "the movement differs from virtual time")
@@ -191,9 +192,18 @@ mod tests {
         let judge = far_end(Path::new("/g"), Path::new("/p")).judge;
         let good = "status 1\nno gimbal answers\nstatus 1\ndoes not take mode 1\nstatus 0\n\
                     pan: at most 767 µrad from the virtual-time reference, RMS 1.0 µrad\n\
-                    tilt: at most 767 µrad from the virtual-time reference, RMS 1.0 µrad\n\
-                    SPI: 20000 exchanges, 0 lost or damaged\nstatus 1\nthe controller gave up\n";
+                    tilt: at most 1 534 µrad from the virtual-time reference, RMS 1.0 µrad\n\
+                    SPI: 20 000 exchanges, 0 lost or damaged\nstatus 1\nthe controller gave up\n";
         requires_each_line(&judge, good);
-        rejects(&judge, good, &[("most 767", "most 3000"), ("20000", "15000"), ("0 lost", "1 lost")]);
+        rejects(
+            &judge,
+            good,
+            &[
+                ("most 767 µ", "most 3 000 µ"),
+                ("1 534 µ", "15.3 m"),
+                ("20 000", "15 000"),
+                ("0 lost", "1 lost"),
+            ],
+        );
     }
 }

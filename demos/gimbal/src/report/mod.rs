@@ -16,6 +16,8 @@ use crate::client::LinkCounters;
 use crate::difference::difference;
 use crate::log::{Recorder, Sample};
 
+pub(crate) use page::format_urad;
+
 /// Returns the report as an HTML page.
 pub fn to_html(summary: &RunSummary) -> String {
     page::page(summary)

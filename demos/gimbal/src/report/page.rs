@@ -52,7 +52,7 @@ fn worst_difference(summary: &RunSummary) -> Option<(f64, &str)> {
 }
 
 /// Formats an angle in µrad, or in mrad from 10 000 µrad on.
-pub(super) fn format_urad(urad: f64) -> String {
+pub(crate) fn format_urad(urad: f64) -> String {
     let (unit, size) = angle_unit(urad);
     format!("{} {unit}", format_significant(urad / size))
 }

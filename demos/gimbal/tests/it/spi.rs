@@ -90,7 +90,8 @@ fn brings_remote_gimbal_to_setpoint() {
     let output = gimbal.interrupt();
     let printed = printed(&output);
     let line = printed.lines().find(|line| line.starts_with("SPI: ")).unwrap_or_else(|| panic!("{printed}"));
-    let exchanges: u64 = line["SPI: ".len()..].split(' ').next().unwrap().parse().unwrap();
+    let exchanges = line["SPI: ".len()..].split(" exchanges").next().unwrap().replace(' ', "");
+    let exchanges: u64 = exchanges.parse().unwrap();
     assert!(exchanges > 100, "{printed}");
 }
 

@@ -120,6 +120,13 @@ fn largest_step(setpoint: &[(u64, f64)]) -> Option<(u64, f64)> {
 
 /// Writes the section with the histograms of all tasks.
 pub(super) fn histograms(summary: &RunSummary, out: &mut String) {
+    let is_timed = |task: &TaskRow| task.jitter.max_ns > 0 || task.response.max_ns > 0;
+    if !summary.tasks.iter().any(is_timed) {
+        let why =
+            "No job took any time: in virtual time, a job takes as long as its task declares by `execution`.";
+        let _ = writeln!(out, "<section><h2>Distributions</h2>{}</section>", page::note(why));
+        return;
+    }
     *out += "<section><h2>Distributions</h2><p>Both axes are logarithmic, ten bars per decade; the dashed line \
              marks the longest of all. The horizontal axis is the same for every task.</p>";
     let histograms = |of: fn(&TaskRow) -> &Distribution| -> Vec<Histogram> {

@@ -141,6 +141,16 @@ mod tests {
     }
 
     #[test]
+    fn explains_missing_distributions_of_virtual_time() {
+        let mut summary = hostile();
+        let timed = to_html(&summary);
+        assert!(timed.contains("Histogram of the") && !timed.contains("No job took any time"));
+        summary.tasks[0].jitter = Distribution { buckets: vec![(0, 1)], ..Distribution::default() };
+        let untimed = to_html(&summary);
+        assert!(untimed.contains("No job took any time") && !untimed.contains("Histogram of the"));
+    }
+
+    #[test]
     fn needs_no_network() {
         let page = to_html(&hostile());
         for outside in ["http:", "https:", "src=", "href=", "url(", "@import", "<script"] {

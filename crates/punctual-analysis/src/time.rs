@@ -30,7 +30,9 @@ pub fn parse(text: &str) -> Result<Nanos, String> {
     }
     let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(trimmed.len());
     let (digits, unit) = (trimmed[..end].replace('_', ""), trimmed[end..].trim_start());
-    if digits.is_empty() {
+    let is_zero = digits.bytes().all(|digit| digit == b'0');
+    // A zero with a unit is no better answer where a time is required.
+    if digits.is_empty() || (unit.is_empty() && is_zero) {
         return Err(format!("`{text}` is no time; write a number with a unit, as in \"100us\""));
     }
     if unit.is_empty() {
@@ -43,7 +45,7 @@ pub fn parse(text: &str) -> Result<Nanos, String> {
     if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
         return Err(format!("`{text}` is no number with a unit"));
     }
-    let too_long = || format!("`{text}` is longer than a year, which is the longest time of a model");
+    let too_long = || format!("`{text}` is longer than a year; give a shorter time");
     let mut ns = decimal(whole).and_then(|whole| whole.checked_mul(size)).ok_or_else(too_long)?;
     let mut place = size;
     for digit in fraction.bytes().map(|byte| u64::from(byte - b'0')) {
@@ -176,6 +178,7 @@ mod tests {
             ("", "no time"),
             ("us", "no time"),
             ("100", "no unit"),
+            ("0", "no time"),
             ("-1us", "negative"),
             ("1h", "no unit of time"),
             ("1.5ns", "whole number of nanoseconds"),

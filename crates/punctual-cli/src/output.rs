@@ -53,7 +53,7 @@ impl Json {
     pub(crate) fn lines(&self) -> Result<Sink, String> {
         let Some(path) = self.file() else { return Ok(Sink(None)) };
         let file = punctual_files::stream(path);
-        file.map(|file| Sink(Some(file))).map_err(|error| format!("--json {}: {error}", path.display()))
+        file.map(|file| Sink(Some(file))).map_err(|error| unwritable("--json", path, &error))
     }
 }
 
@@ -66,7 +66,19 @@ pub(crate) fn columns(of: impl AsFd) -> Option<usize> {
 /// Checks that the file of a flag can be written.
 pub(crate) fn check(flag: &str, path: Option<&Path>) -> Result<(), String> {
     let Some(path) = path else { return Ok(()) };
-    punctual_files::check(path).map_err(|error| format!("{flag} {}: {error}", path.display()))
+    punctual_files::check(path).map_err(|error| unwritable(flag, path, &error))
+}
+
+/// Describes why the file of a flag cannot be written, with the remedy.
+fn unwritable(flag: &str, path: &Path, error: &io::Error) -> String {
+    let remedy = match error.kind() {
+        io::ErrorKind::IsADirectory => "; give a file",
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "; give a file in an existing directory",
+        io::ErrorKind::PermissionDenied => "; give a file in a directory that this user may write to",
+        // Others contain their remedy, or have none that a flag could name.
+        _ => "",
+    };
+    format!("{flag} {}: {error}{remedy}", path.display())
 }
 
 /// Writes the file of a flag, if it was given. Returns `false` after a failure, which is printed.
@@ -74,7 +86,7 @@ pub(crate) fn write(flag: &str, path: Option<&Path>, content: impl FnOnce() -> S
     let Some(path) = path else { return true };
     let written = punctual_files::write(path, content().as_bytes());
     if let Err(error) = &written {
-        message!("error: {flag} {}: {error}", path.display());
+        message!("error: {}", unwritable(flag, path, error));
     }
     written.is_ok()
 }

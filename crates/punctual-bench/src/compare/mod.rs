@@ -27,7 +27,7 @@ use crate::suites;
 #[non_exhaustive]
 pub enum LoadError {
     /// The file cannot be read.
-    #[error("cannot read {}: {error}", .path.display())]
+    #[error("cannot read {}: {error}; give a file of `punctual bench --json`", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,

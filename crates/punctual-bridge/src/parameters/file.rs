@@ -16,7 +16,7 @@ const MAX_BYTES: u64 = 1 << 20;
 #[non_exhaustive]
 pub enum FileError {
     /// The file cannot be read.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {error}; give a parameter file in TOML", path.display())]
     Read {
         /// The file.
         path: PathBuf,

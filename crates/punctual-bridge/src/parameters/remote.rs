@@ -21,7 +21,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(15);
 #[non_exhaustive]
 pub enum RequestError {
     /// No app has parameters.
-    #[error("no running app of this user has parameters to set{}", list_others(.0))]
+    #[error("no running app of this user has parameters to set{}; start an app with parameters", list_others(.0))]
     NoApp(Vec<Other>),
     /// The requested app does not exist.
     #[error("no running app, program or process {wanted} with parameters; there are {}{}", .found.join(", "), list_others(.others))]

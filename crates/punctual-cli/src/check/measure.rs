@@ -44,6 +44,24 @@ pub(super) struct Measured {
 }
 
 pub(super) fn measure(arguments: &Check) -> Result<Measured, String> {
+    let mut measured = measure_subject(arguments)?;
+    let Subject { tasks, unknown, .. } = &mut measured.subject;
+    let named = arguments.deadlines.iter().filter_map(|deadline| deadline.task.as_deref());
+    for name in named.filter(|name| !tasks.iter().any(|task| names(&task.name).contains(name))) {
+        let known: Vec<&str> = tasks.iter().map(|task| &*task.name).collect();
+        let why = format!("--deadline: no task has this name; there are {}", known.join(", "));
+        unknown.insert(0, Unknown::new(format!("the deadline of `{name}`"), why));
+    }
+    Ok(measured)
+}
+
+/// Returns the names of a task: that of tables, and the name and the number of a recorded thread.
+fn names(name: &str) -> [&str; 3] {
+    let (short, number) = name.rsplit_once('/').unwrap_or((name, name));
+    [name, short, number]
+}
+
+fn measure_subject(arguments: &Check) -> Result<Measured, String> {
     let saved = arguments.machine.as_deref().map(doctor::saved).transpose()?.map(Machine::read);
     if let Some(path) = &arguments.trace {
         let mut subject = Subject::new(Kind::Recording, path.display().to_string());
@@ -51,8 +69,8 @@ pub(super) fn measure(arguments: &Check) -> Result<Measured, String> {
         if saved.is_none() {
             subject.unknown.push(Unknown::new(
                 "the settings of the machine",
-                "a recording does not contain them; save them there with punctual doctor --record m.txt, and give \
-                 --machine m.txt",
+                "a recording does not contain them; save them there with `punctual doctor --record m.txt`, and \
+                 give `--machine m.txt`",
             ));
         }
         return Ok(Measured { subject, machine: saved, app: None });
@@ -235,7 +253,7 @@ fn add_bounds(system: &System, analysis: &Analysis, subject: &mut Subject) {
             Ok(bound) => shown.bound = Some(bound.response),
             Err(why) => {
                 let why = explain::why_none(system, at, why);
-                subject.unknown.push(Unknown::new(format!("the bound of `{}`", task.name), why));
+                subject.unknown.push(Unknown::bound(&task.name, &why));
             }
         }
     }
@@ -376,7 +394,7 @@ fn infer_tasks(
     for (at, why) in &result.inferred.unbounded {
         let name = &result.threads[*at].name;
         if subject.tasks.iter().any(|task| task.name == *name) {
-            subject.unknown.push(Unknown::new(format!("the bound of `{name}`"), why.clone()));
+            subject.unknown.push(Unknown::bound(name, why));
         }
     }
     for sentence in infer::contradictions(&result) {
@@ -388,7 +406,7 @@ fn infer_tasks(
     if subject.tasks.iter().all(|task| task.deadline.is_none()) {
         subject
             .unknown
-            .push(Unknown::new("deadlines", "a recording contains none; give --deadline NAME=TIME"));
+            .push(Unknown::new("deadlines", "a recording contains none; give `--deadline NAME=TIME`"));
     }
     Ok(())
 }
@@ -396,9 +414,7 @@ fn infer_tasks(
 /// Returns the deadline of a recorded thread, by its name, its number, or both as in tables. One
 /// for all applies to the threads of the program only.
 fn deadline_of_thread(arguments: &Check, name: &str, is_of_program: bool) -> Option<Nanos> {
-    let (short, number) = name.rsplit_once('/').unwrap_or((name, name));
-    let names = [name, short, number];
-    let is_called = |task: &str| names.contains(&task);
+    let is_called = |task: &str| names(name).contains(&task);
     match is_of_program {
         true => Deadline::find(&arguments.deadlines, is_called),
         false => Deadline::named(&arguments.deadlines, is_called),

@@ -64,7 +64,7 @@ fn figures(verdict: &Verdict) -> Vec<Figure> {
     let answer = Figure::new("On time here", verdict.answer.as_str(), &verdict.reason);
     let mut figures = vec![answer.fault_if(verdict.answer == Answer::No)];
     if let Some((task, percent)) = verdict.worst().and_then(|task| Some((task, text::percent(task)?))) {
-        let detail = format!("of the deadline of `{}` are left", task.name);
+        let detail = format!("left of the deadline of `{}`", task.name);
         let is_late = task.margin().is_some_and(|margin| margin < 0.0);
         figures.push(Figure::new("Margin of the worst task", percent, detail).fault_if(is_late));
     }

@@ -145,6 +145,14 @@ impl Unknown {
     pub(super) fn new(what: impl Into<String>, why: impl Into<String>) -> Self {
         Self { what: what.into(), why: why.into() }
     }
+
+    /// Returns the missing bound of a task, with the sentence that explains it: "`a` has no bound:
+    /// …" or "`a` has no bound, since …".
+    pub(super) fn bound(task: &str, sentence: &str) -> Self {
+        let reason = sentence.strip_prefix(&format!("`{task}` has no bound"));
+        let reason = reason.and_then(|rest| rest.strip_prefix(": ").or(rest.strip_prefix(", ")));
+        Self::new(format!("the bound of `{task}`"), reason.unwrap_or(sentence).trim_end_matches('.'))
+    }
 }
 
 /// The measurements of a subject.
@@ -321,6 +329,19 @@ mod tests {
 
     fn verdict(kind: Kind, task: Task, machine: &doctor::Report) -> Verdict {
         Verdict::new(subject(kind, vec![task]), Some(machine))
+    }
+
+    /// Returns the explanation of a missing bound of `a`.
+    fn missing_bound(sentence: &str) -> String {
+        Unknown::bound("a", sentence).why
+    }
+
+    #[test]
+    fn names_task_without_bound_once() {
+        assert_eq!(missing_bound("`a` has no bound: `b` needs it."), "`b` needs it");
+        assert_eq!(missing_bound("`a` has no bound, since `b` has none."), "since `b` has none");
+        let other = "`a` has no bound that can be computed: 99 % of the CPU is used.";
+        assert_eq!(missing_bound(other), other.trim_end_matches('.'));
     }
 
     #[test]

@@ -127,7 +127,7 @@ const MACHINE_LIMIT: u64 = 64 << 20;
 /// Reads the settings that `--record` saved.
 pub(crate) fn saved(path: &Path) -> Result<Tree, String> {
     let bytes = punctual_files::read(path, MACHINE_LIMIT)
-        .map_err(|error| format!("--machine {}: {error}", path.display()))?;
+        .map_err(|error| format!("--machine {}: {error}; give a file of --record", path.display()))?;
     Ok(Tree::parse(&String::from_utf8_lossy(&bytes)))
 }
 

@@ -65,7 +65,7 @@ fn resolve_in(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, String> 
         if is_executable(Path::new(command)) {
             return Ok(command.into());
         }
-        return Err(format!("cannot run `{name}`: it is not an executable file"));
+        return Err(format!("cannot run `{name}`: it is not an executable file; give the path of one"));
     }
     // As execvp(3) without PATH.
     let path = path.unwrap_or(OsStr::new("/bin:/usr/bin"));

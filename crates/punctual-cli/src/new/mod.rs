@@ -229,14 +229,24 @@ fn directory_in(checkout: &Path, place: &str) -> Result<String, String> {
         .ok_or_else(|| format!("a manifest cannot name {}; move the checkout", found.display()))
 }
 
+/// Names that `cargo new` rejects: keywords, and directories of build products.
+const RESERVED: &str = "\
+    abstract as async await become box break const continue crate do dyn else enum extern false \
+    final fn for gen if impl in let loop macro match mod move mut override priv pub ref return \
+    self Self static struct super trait true try type typeof unsafe unsized use virtual where \
+    while yield build deps examples incremental";
+
 /// Checks that cargo accepts it as the name of a package, and systemd as that of a unit.
 fn check_name(name: &str) -> Result<(), String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let begins = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic());
     if !begins || !name.chars().all(is_word) {
         return Err(format!(
-            "{name:?} cannot be the name of a crate; begin with a letter, and go on with letters, digits, `-` and `_`"
+            "{name:?} cannot be the name of a crate; begin with a letter, and continue with letters, digits, `-` and `_`"
         ));
+    }
+    if RESERVED.split(' ').any(|word| word == name) {
+        return Err(format!("{name} is a reserved name; choose a different one, such as my-{name}"));
     }
     // The standard library, and the template's dependencies.
     if ["punctual", "punctual-bridge", "punctual-bare", "core", "std", "alloc", "test", "proc_macro"]

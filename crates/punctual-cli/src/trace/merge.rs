@@ -9,7 +9,7 @@ use std::time::Duration;
 use punctual_files::NewFile;
 use punctual_report::format::{format_counted, format_nanos, format_significant};
 use punctual_trace::machines::{self, Relation, THREADS, exchange};
-use punctual_trace::write::dat;
+use punctual_trace::write::{WriteError, dat};
 
 use super::args::{Convert, Exchange, Merge};
 use super::outputs::identity;
@@ -94,7 +94,12 @@ pub(crate) fn marker() -> PathBuf {
 pub(crate) fn convert(arguments: &Convert) -> Result<u8, Failure> {
     let Convert { input, output, remove } = arguments;
     let found = fs::metadata(input);
-    let found = found.map_err(|error| Failure::usage(format!("{}: {error}", input.display())))?;
+    let found = found.map_err(|error| {
+        Failure::usage(format!(
+            "{}: {error}; give a trace.dat, or the directory of a recording",
+            input.display()
+        ))
+    })?;
     check_output(output, std::slice::from_ref(input), "the input")?;
     let is_directory = found.is_dir();
     if *remove && !is_directory {
@@ -107,7 +112,10 @@ pub(crate) fn convert(arguments: &Convert) -> Result<u8, Failure> {
         (true, true) => dat::finish(input, output)?,
         (true, false) => dat::write(input, output)?,
         (false, _) => {
-            let damage = punctual_trace::convert(input, output)?;
+            let damage = punctual_trace::convert(input, output).map_err(|error| match error {
+                WriteError::Unreadable(_) => Failure::usage(error.to_string()),
+                error => error.into(),
+            })?;
             damage.iter().for_each(|what| message!("warning: {}: {what}", input.display()));
         }
     }

@@ -65,6 +65,11 @@ fn answers_unknown_without_deadlines_or_without_the_machine() {
     let none = checked(&["--trace", &trace]);
     assert_eq!(none["answer"], "unknown");
     assert!(none["reason"].as_str().unwrap().contains("--deadline"), "{none}");
+    let misspelt = checked(&["--trace", &trace, "--deadline", "contrl=400us", "--deadline", "101=400us"]);
+    assert_eq!(misspelt["unknown"][0]["what"], "the deadline of `contrl`", "{misspelt}");
+    let why = "--deadline: no task has this name; there are control/101, vision/102, log/103";
+    assert_eq!(misspelt["unknown"][0]["why"], why);
+    assert_ne!(misspelt["unknown"][1]["what"], "the deadline of `101`", "{misspelt}");
     let elsewhere = checked(&["--trace", &trace, "--deadline", "control=400us"]);
     assert_eq!((&elsewhere["answer"], &elsewhere["machine"]), (&"unknown".into(), &Value::Null));
     let unknown = elsewhere["unknown"].as_array().unwrap();
@@ -179,18 +184,22 @@ fn writes_page_and_json_next_to_the_text() {
 #[test]
 fn rejects_commands_and_files_that_do_not_exist() {
     let missing: PathBuf = "/no/such/file".into();
-    for arguments in [
-        &["--", "/no/such/app"][..],
-        &["--trace", missing.to_str().unwrap()],
-        &["--machine", missing.to_str().unwrap()],
-        &["--period", "1s", "--duration", "1ms"],
-        &["--html", "/no/such/directory/page.html"],
-        &["--deadline", "5"],
-        &["--period", "0s"],
+    for (arguments, remedy) in [
+        (&["--", "/no/such/app"][..], "; give the path of one"),
+        (&["--trace", missing.to_str().unwrap()], "; give a trace.dat file"),
+        (&["--machine", missing.to_str().unwrap()], "; give a file of --record"),
+        (&["--period", "1s", "--duration", "1ms"], ""),
+        (&["--html", "/no/such/directory/page.html"], "; give a file in an existing directory"),
+        (&["--html", "/"], "; give a file"),
+        (&["--deadline", "5"], "has no unit"),
+        (&["--period", "0s"], "; write 1ns or more"),
+        (&["--period", "0"], "; write a number with a unit"),
+        (&["--period", "99999999999s"], "; give a shorter time"),
     ] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(text(&output.stderr).starts_with("error: "), "{arguments:?}: {}", text(&output.stderr));
+        let error = text(&output.stderr);
+        assert!(error.starts_with("error: ") && error.contains(remedy), "{arguments:?}: {error}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
     }
 }

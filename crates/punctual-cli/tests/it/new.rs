@@ -88,6 +88,8 @@ fn keeps_existing_files() {
         (&["no/such"], "does not exist"),
         (&["2x"], "cannot be the name of a crate"),
         (&["punctual"], "the name of another crate"),
+        (&["fn"], "fn is a reserved name; choose a different one, such as my-fn"),
+        (&["build"], "reserved"),
         (&["ours", "--path", "mine"], "not a checkout of Punctual"),
         (&["ours", "--template", "none"], "possible values: plain, gimbal, ros2, raspi"),
     ] {

@@ -21,7 +21,7 @@ const INPUTS: [&[&str]; 25] = [
     &["doctor", "--machine", MISSING],
     &["isolate", "run", "--cpus", "0", "--", MISSING],
     &["man", MISSING],
-    &["new", "crate", "--path", MISSING],
+    &["new", "my-crate", "--path", MISSING],
     &["recover", MISSING],
     &["replay", MISSING, "--", "true"],
     &["rta", "--", MISSING],

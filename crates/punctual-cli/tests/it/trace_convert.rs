@@ -56,8 +56,10 @@ fn names_fix_for_bad_input() {
     unfinished(&scratch, "raw", 10);
     assert_eq!(run(&scratch, &["raw", "-o", "t.dat"]).1, Some(0));
     let _listener = UnixListener::bind(scratch.file("socket")).unwrap();
+    std::fs::write(scratch.file("junk"), "junk").unwrap();
     for (arguments, code, message) in [
-        (&["missing"][..], 2, "missing: No such file"),
+        (&["missing"][..], 2, "missing: No such file or directory (os error 2); give a trace.dat"),
+        (&["junk"], 2, "junk: byte 0: this is neither a trace.dat nor a perf.data; give a file"),
         (&["t.dat", "-o", "./t.dat"], 2, "this is the input"),
         (&["t.dat", "--remove"], 2, "t.dat is not a directory"),
         (&["raw", "-o", "/no/such/place"], 2, "--output /no/such/place"),

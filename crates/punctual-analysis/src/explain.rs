@@ -88,7 +88,7 @@ fn blocked(system: &System, task: &Task, blocking: Blocking) -> String {
                 time(each)
             )
         }
-        None => format!("A job of {who} may have just begun, and goes on for {}", time(each)),
+        None => format!("A job of {who} may have just begun, and continues for {}", time(each)),
     };
     if spinning > 0 {
         out += &format!(", {} of it spinning for other CPUs", time(spinning));

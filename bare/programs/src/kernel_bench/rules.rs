@@ -35,7 +35,7 @@ const RULES: [Rule; 8] = [
     Rule {
         slug: "yield",
         text: "a yield lets the equal one run",
-        expected: "creator yields, equal runs, creator goes on",
+        expected: "creator yields, equal runs, creator continues",
         threads: &[(5, yields)],
     },
     Rule {
@@ -143,7 +143,7 @@ fn yields(_: ()) {
     Thread::spawn(5, &STACKS[1], event, "equal runs").unwrap();
     event("creator yields");
     Thread::yield_now();
-    event("creator goes on");
+    event("creator continues");
 }
 
 fn higher_at_once(_: ()) {

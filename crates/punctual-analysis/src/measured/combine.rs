@@ -40,7 +40,7 @@ pub(super) fn combine(
         combination.assume(sentence.into());
     }
     for name in without {
-        combination.assume(format!("`{name}` is left out: it is taken to have no jobs."));
+        combination.assume(format!("`{name}` is left out, as if it had no jobs."));
     }
     for name in &idle_tasks {
         combination.assume(format!(
@@ -345,7 +345,7 @@ impl Combination {
             && self.is_spawned(&task.name, measured);
         if is {
             self.assume(format!(
-                "`{}` was spawned by jobs only, and by no other thread: it is taken to be so always.",
+                "`{}` was spawned by jobs only; other threads are assumed never to spawn it.",
                 task.name
             ));
         }

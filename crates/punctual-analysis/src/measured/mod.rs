@@ -19,8 +19,8 @@ pub const NO_INTERRUPTS: &str =
     "Interrupts and other threads on these CPUs were not recorded: they are not counted.";
 
 /// Assumption if only jobs observed the rest of the machine.
-pub const SEEN_BY_JOBS: &str = "What interrupts, other threads and a host took of these CPUs is known only from jobs that took longer \
-    than their threads' CPU time: the most of any job is counted, once in a busy window. A recording knows more of it.";
+pub const SEEN_BY_JOBS: &str = "The times that interrupts, other threads and a host took of these CPUs were not recorded: the most that \
+    a job lost to them is counted once in a busy window.";
 
 /// Name of the source that took the CPU from a job where no other record names one.
 pub const THE_REST: &str = "the rest of the machine";

@@ -269,6 +269,6 @@ fn show(device: &mut Device) {
         message!("{missed} bytes of the program's output were missed");
     }
     let mut stdout = io::stdout().lock();
-    // Without a reader the program goes on.
+    // Without a reader the program continues.
     let _ = stdout.write_all(&text).and_then(|()| stdout.flush());
 }

@@ -219,7 +219,9 @@ pub(crate) fn finish(signals: &Signals, child: &mut Running, why: StopReason) ->
             child.signal(SIGTERM);
             asked = Some(Instant::now());
         }
-        StopReason::Failed => message!("warning: the command goes on without being recorded; Ctrl-C ends it"),
+        StopReason::Failed => {
+            message!("warning: the command continues without being recorded; Ctrl-C ends it")
+        }
         StopReason::Ended => {}
     }
     loop {

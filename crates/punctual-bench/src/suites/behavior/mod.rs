@@ -108,7 +108,7 @@ const EQUAL_TO_THE_TAIL: Rule = Rule {
 const YIELD_LETS_THE_EQUAL_RUN: Rule = Rule {
     slug: "yield",
     text: "a yield lets the equal one run",
-    expected: "creator yields, equal runs, creator goes on",
+    expected: "creator yields, equal runs, creator continues",
     needs_fifo: true,
 };
 

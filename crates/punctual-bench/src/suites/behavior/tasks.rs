@@ -149,7 +149,7 @@ mod app {
             Poll::Pending
         })
         .await;
-        cx.shared.log.event("creator goes on");
+        cx.shared.log.event("creator continues");
     }
 
     #[task(priority = 3, shared = [first, second, &log])]

@@ -27,7 +27,7 @@ pub(super) fn steps() -> Vec<Step> {
             creator.with(0, &|| creator.log.event("equal runs"), || {
                 creator.log.event("creator yields");
                 std::thread::yield_now();
-                creator.log.event("creator goes on");
+                creator.log.event("creator continues");
             });
         }),
         (HIGHER_AT_ONCE, |creator| {

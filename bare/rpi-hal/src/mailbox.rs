@@ -25,7 +25,7 @@ const UNCACHED: u32 = 0xC000_0000;
 const REACHABLE: u32 = 1 << 30;
 
 /// Number of reads of a register before a call fails. Each takes about 100 ns, and the firmware
-/// answers within a few milliseconds, also if it has to change a voltage.
+/// answers within a few milliseconds, even if it has to change a voltage.
 const MAX_POLLS: u32 = 10_000_000;
 
 /// Number of words of other channels and calls that are dropped while waiting for an answer.
@@ -207,7 +207,7 @@ impl<T: Transport> Firmware<T> {
         if code != ANSWER {
             return Err(Error::Rejected);
         }
-        // The length is that of the whole answer, also if the buffer has been too small for it.
+        // The length is that of the whole answer, even if the buffer has been too small for it.
         if answer & ANSWER == 0 || ((answer & !ANSWER) as usize) < 4 * needed {
             return Err(Error::Unknown);
         }

@@ -88,7 +88,7 @@ impl Activation {
     pub fn spawned(&self) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
-            // Release: the polling thread sees the future. `poll` acquires, also if it follows at
+            // Release: the polling thread sees the future. `poll` acquires, even if it follows at
             // once.
             let queued = state & !ABSENT | QUEUED;
             match self.state.compare_exchange_weak(state, queued, Ordering::Release, Ordering::Relaxed) {

@@ -100,7 +100,7 @@ impl<P: Port> Partition<P> {
         ///
         /// # Panics
         /// If two levels have the same number, or if there are more than 254 workers; and if the
-        /// port's partitions are of one thread, also if the levels are not in ascending order.
+        /// port's partitions are of one thread, even if the levels are not in ascending order.
         pub unsafe fn new(
             port: P,
             levels: &'static [&'static Level],

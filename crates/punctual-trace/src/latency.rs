@@ -100,7 +100,7 @@ struct Cpu {
     /// Number of opportunities to switch to it; not counted if it was woken on another CPU, which
     /// has to notify this one first.
     chances: Option<u32>,
-    /// The longest PAIE since it waits.
+    /// The longest PAIE since the start of that wait.
     enabled_longest: Longest,
     /// Time at which the current thread was switched in.
     current_since: u64,

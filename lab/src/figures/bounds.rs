@@ -85,7 +85,7 @@ impl Figures {
             for (at, (name, _)) in STATISTICS.into_iter().enumerate() {
                 let mut bounds = match (exact, is_peer) {
                     (true, false) => Bounds::of(kind, effective(id, name)),
-                    // Our code does not make it longer; a different length is still to be reported.
+                    // Our code does not make it longer; a different length is still reported.
                     (true, true) if ["median", "mean"].contains(&name) => PEERS,
                     (false, _) if name == "median" => OTHER_KERNEL,
                     _ => continue,

@@ -344,9 +344,8 @@ fn call(file: &File, request: u64, argument: *mut libc::c_void) -> io::Result<i3
 const VARIABLE: &str = "PUNCTUAL_REMOTE";
 
 /// Lets the process that `command` starts inherit `device` and its bell, and passes it the layout
-/// of the memory that it shares with the program on the CPU. The caller must not
-/// [wait](Device::wait) for the bell any more. The process gets SIGTERM when the calling thread
-/// ends.
+/// of the memory that it shares with the program on the CPU. From then on the caller must not
+/// [wait](Device::wait) for the bell. The process gets SIGTERM when the calling thread ends.
 pub fn hand_over(device: &Device, command: &mut Command) {
     let descriptors = device.descriptors();
     let [memory, bell] = descriptors;

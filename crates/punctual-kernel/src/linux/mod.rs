@@ -455,7 +455,7 @@ unsafe impl Port for Linux {
     }
 }
 
-/// Sleeps until the signal has come, also if it has come since interrupts were masked.
+/// Sleeps until the signal has come, even if it has come since interrupts were masked.
 fn wait_for_signal() {
     // SAFETY: sets of signals are filled in before they are used; the signal mask is restored at
     // the end.

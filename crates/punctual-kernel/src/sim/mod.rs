@@ -230,7 +230,7 @@ unsafe impl Port for Sim {
     type Home = Home;
     const HOME: Home = Home(AtomicU64::new(0));
     type Mask = bool;
-    // The standard library's need for a panic.
+    // The standard library needs this much for a panic.
     const MIN_STACK: usize = 32 * 1024;
 
     type Guard = ();
@@ -325,7 +325,7 @@ unsafe impl Port for Sim {
     fn call<A>(entry: fn(A), argument: A) {
         if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(|| entry(argument))) {
             *world().panic.borrow_mut() = Some(payload);
-            // If the environment panicked, in a section that had just begun.
+            // Set if the environment panicked at the start of a section.
             world().is_masked.set(false);
             // Does not return.
             Kernel::<Self>::stop();

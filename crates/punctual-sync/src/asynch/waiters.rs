@@ -228,7 +228,7 @@ impl<const W: usize> Waiters<W> {
         if state & STATE == UPDATING {
             return slot.change(state, generation | NOTIFIED);
         }
-        // Acquire: the waker. Release: the owner sees what it is notified of, also if it finds
+        // Acquire: the waker. Release: the owner sees what it is notified of, even if it finds
         // `WAKING`.
         let waking = generation | WAKING;
         if !slot.change(state, waking) {

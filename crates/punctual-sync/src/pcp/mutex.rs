@@ -95,7 +95,7 @@ impl<'g, T> PcpMutex<'g, T> {
     }
 }
 
-/// A held mutex; released when dropped, also if the critical section panics.
+/// A held mutex; released when dropped, even if the critical section panics.
 struct Held<'a, 'g> {
     holder: &'a AtomicU32,
     member: &'a Member<'g>,

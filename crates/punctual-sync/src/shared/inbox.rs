@@ -254,8 +254,8 @@ impl Doorbell {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Returns `true` if a sender has to wake the receiver after it has sent. One of several
-    /// concurrent senders has to.
+    /// Returns `true` if a sender has to wake the receiver after it has sent. Of several
+    /// concurrent senders, one gets `true`.
     #[must_use]
     pub fn is_to_ring(&self) -> bool {
         // See `sleep`.

@@ -39,7 +39,7 @@
 //! [`Ring::take_over_consumer`]; while it is alive they fail. Published items are preserved, each
 //! completely and once. Items that the dead producer had not published are lost; items that the
 //! dead consumer had taken and not released are delivered again, since it is unknown whether they
-//! were processed. The other end notices nothing.
+//! were processed. The other end is not affected.
 //!
 //! # Invariants
 //!

@@ -208,7 +208,7 @@ impl<T, const W: usize> TicketLock<T, W> {
         Some(self.guard(ticket, me))
     }
 
-    /// Locks like `lock`, also if a process died while it held the lock: the caller repairs the
+    /// Locks like `lock`, even if a process died while it held the lock: the caller repairs the
     /// value. From then on other threads can lock it again, unless the caller's process dies before
     /// it unlocks.
     ///

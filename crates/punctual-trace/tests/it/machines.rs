@@ -236,7 +236,7 @@ fn rejects_recordings_without_messages() {
     assert!(error.to_string().contains("punctual trace exchange"), "{error}");
 }
 
-/// Also if the recording's clock is unknown.
+/// Even if the recording's clock is unknown.
 #[test]
 fn writes_files_that_trace_cmd_reads() {
     for clock in ["[mono]", ""] {

@@ -338,7 +338,7 @@ fn records_calls_of_selected_threads() {
     };
     // The calls of thread 7 show that they are recorded.
     assert!(matches!(found(""), [Some(Bounds::Exact(_)), _]), "{:?}", found(""));
-    // Also if it has no job yet when it makes one.
+    // Even if it has no job yet when it makes one.
     let (mut running, number) = (Script::new(), 230);
     running
         .switch(10, 0, Runnable, HIGH)

@@ -1,4 +1,4 @@
-//! Access to the kernel's tracing, also if it is not mounted.
+//! Access to the kernel's tracing, even if it is not mounted.
 
 use std::io;
 use std::path::Path;

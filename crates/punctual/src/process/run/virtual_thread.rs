@@ -72,7 +72,7 @@ pub fn spawn_in_virtual_time(
     }
     let turns = Turns(runtime);
     background::spawn(name, move || {
-        // Dropped last, also if the thread cannot be started.
+        // Dropped last, even if the thread cannot be started.
         let _turns = turns;
         thread::begin_as_guest(runtime);
         if runtime.host.turns.wait_as_guest() {

@@ -532,7 +532,7 @@ fn no_change_is_lost_however_threads_are_moved() {
     };
     let start = move |number: u32, rounds: u64, cpu: usize, now_and_then: fn(u64, [usize; 2])| {
         std::thread::spawn(move || {
-            // Also if it panics, because the others would run forever.
+            // Even if it panics, because the others would run forever.
             struct Over(&'static Load);
             impl Drop for Over {
                 fn drop(&mut self) {

@@ -111,7 +111,17 @@ pub(crate) fn run(arguments: &New) -> ExitCode {
                 Some(checkout) => format!("the checkout {}", checkout.display()),
                 None => format!("punctual {}", env!("CARGO_PKG_VERSION")),
             };
-            print(&format!("created {directory}, which depends on {uses}\nnext: cd {directory} && {next}\n"));
+            let needs = match arguments.template {
+                Template::Bare(board) => {
+                    let target = board.target();
+                    format!(
+                        "needs QEMU and the target {target}, for example by `rustup target add {target}`\n"
+                    )
+                }
+                _ => String::new(),
+            };
+            let created = format!("created {directory}, which depends on {uses}");
+            print(&format!("{created}\n{needs}next: cd {directory} && {next}\n"));
             ExitCode::SUCCESS
         }
         Err(message) => {

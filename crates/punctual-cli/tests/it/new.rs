@@ -113,8 +113,10 @@ fn selects_target_and_features_of_each_board() {
         ("virt-a72", "aarch64-unknown-none"),
     ] {
         let name = format!("my-{board}");
-        let status = new(&[&name, "--template", board], &scratch.0).status_within(TEST_LIMIT).unwrap();
-        assert!(status.success());
+        let output = new(&[&name, "--template", board], &scratch.0).output_within(TEST_LIMIT).unwrap();
+        assert!(output.status.success());
+        let printed = text(&output.stdout);
+        assert!(printed.contains(&format!("`rustup target add {target}`\nnext: cd ")), "{printed}");
         let file = |path: &str| fs::read_to_string(scratch.file(&name).join(path)).unwrap();
         let manifest = file("Cargo.toml");
         let library = root().join("bare/punctual-bare");

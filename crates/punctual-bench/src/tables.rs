@@ -37,9 +37,8 @@ impl Figures {
         after: impl Fn(&Row, &mut Table),
     ) {
         for row in &group.rows {
-            let disturbed = row.disturbed.as_ref().map(|by| footnotes.number(&disturbance(by)));
-            let marks = row.why.iter().map(|why| footnotes.number(why)).chain(disturbed);
-            let marks: Vec<usize> = marks.collect();
+            let mut marks: Vec<usize> = row.why.iter().map(|why| footnotes.number(why)).collect();
+            marks.extend(row.disturbed.as_ref().map(|by| footnotes.number(&disturbance(by))));
             let mut cells = vec![Cell::new(&*row.subject).sign(color(&row.subject), "")];
             match &row.figures {
                 Some(f) => {
@@ -93,9 +92,8 @@ pub(crate) fn answers(answers: &[Answer], footnotes: &mut Footnotes) -> Table {
             (Some(_), _) => ("no".to_owned(), "fault"),
             (None, _) => ("unknown".to_owned(), "muted"),
         };
-        let disturbed = answer.disturbed.as_ref().map(|by| footnotes.number(&disturbance(by)));
-        let marks = answer.why.iter().map(|why| footnotes.number(why)).chain(disturbed);
-        let marks: Vec<usize> = marks.collect();
+        let mut marks: Vec<usize> = answer.why.iter().map(|why| footnotes.number(why)).collect();
+        marks.extend(answer.disturbed.as_ref().map(|by| footnotes.number(&disturbance(by))));
         let cells = [
             Cell::new(period),
             Cell::new(&*answer.condition),

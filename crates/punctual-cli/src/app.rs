@@ -65,6 +65,11 @@ pub(crate) fn run(
     running(app.id());
     let status = app.end_after(length)?;
     if !files.profile.exists() {
+        // The runtime handles SIGTERM from its start on.
+        if status.is_some_and(|status| status.signal() == Some(libc::SIGTERM)) {
+            let app = command[0].display();
+            return Err(format!("{app} had not started its tasks within --duration; extend it"));
+        }
         return Err(format!(
             "{} has written no profile ({}); it must end by itself or on SIGTERM, and run with \
              {PROFILE}=FILE",

@@ -94,7 +94,13 @@ fn output_file(text: &str) -> Result<PathBuf, String> {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    if directory.is_dir() { Ok(path) } else { Err(format!("there is no directory {}", directory.display())) }
+    if !directory.is_dir() {
+        return Err(format!("there is no directory {}", directory.display()));
+    }
+    match punctual_files::check(&path) {
+        Ok(()) => Ok(path),
+        Err(error) => Err(format!("{error}; choose a directory that this user can write to")),
+    }
 }
 
 #[cfg(test)]

@@ -144,6 +144,9 @@ fn make(arguments: &New) -> Result<(PathBuf, Option<PathBuf>), String> {
     fs::create_dir(directory).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => format!("{shown} already exists; choose another name, or remove it"),
         io::ErrorKind::NotFound => format!("{shown}: its parent directory does not exist; create it first"),
+        io::ErrorKind::PermissionDenied => {
+            format!("{shown}: {error}; choose a directory that this user may write to")
+        }
         _ => format!("{shown}: {error}"),
     })?;
     let written = write(directory, name, &dependencies, arguments);

@@ -419,6 +419,16 @@ fn runs_app_to_measure_it() {
         "{}",
         text(&output.stderr)
     );
+    let slow = scratch.file("slow");
+    let script = format!(
+        "#!/bin/sh\n[ -n \"$PUNCTUAL_MODEL\" ] && {{ cp {} \"$PUNCTUAL_MODEL\"; exit 0; }}\nexec sleep 60\n",
+        model.display()
+    );
+    fs::write(&slow, script).unwrap();
+    fs::set_permissions(&slow, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = punctual(&["rta", "--duration", "1ms", "--"]);
+    let error = text(&command.arg(&slow).output_within(TEST_LIMIT).unwrap().stderr);
+    assert!(error.ends_with("had not started its tasks within --duration; extend it\n"), "{error}");
     let output = punctual(&["rta", "--", "true"]).output_within(TEST_LIMIT).unwrap();
     assert!(text(&output.stderr).contains("true has written no model (exit status: 0)"));
 }

@@ -56,8 +56,8 @@ pub(super) enum What {
         #[arg(long, conflicts_with = "offline")]
         no_record: bool,
 
-        /// Run a program without Linux on one CPU, which Linux gives up meanwhile: 64-bit ARM, with
-        /// the module punctual_cpu (docs/book/src/guides/amp.md)
+        /// Run a program without Linux on one CPU, which Linux gives up for the run: 64-bit ARM,
+        /// with the module punctual_cpu (docs/book/src/guides/amp.md)
         #[arg(long)]
         offline: bool,
 

@@ -43,7 +43,7 @@ struct Found {
 const LEGEND: &str = "Times in µs. L ≤ max(ST, POID) + PAIE + PSD + interrupts, from the wake-up of the most urgent thread of a CPU by that \
                       CPU to the switch to it (de Oliveira et al. 2020). POID preemption or interrupts disabled, not to schedule; ST from a \
                       switch until they are enabled; PAIE enabled until they are disabled to schedule; PSD disabled to schedule until the \
-                      switch; IRQ what interrupts take meanwhile. NMIs and the host of a virtual machine are in what they interrupt.";
+                      switch; IRQ interrupts during these. NMIs and the host of a virtual machine count as part of what they interrupt.";
 
 pub(crate) fn run(arguments: &LatencyArgs) -> Result<u8, Failure> {
     let path = &arguments.trace;

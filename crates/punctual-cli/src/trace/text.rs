@@ -110,8 +110,8 @@ pub(crate) fn left_out(counters: &Counters) -> Option<String> {
     });
     let switches = (counters.unseen_switches > 0).then(|| {
         format!(
-            "warning: beside the {1} recorded context switches, {0} are missing that the kernel did not count as lost; the \
-             jobs around them are counted as flawed and left out. Larger buffers do not help",
+            "warning: {} context switches are missing that the kernel did not count as lost, and {} were recorded; the jobs \
+             around the missing ones are counted as flawed and left out. Larger buffers do not help",
             format_count(counters.unseen_switches),
             format_count(counters.switches)
         )

@@ -163,9 +163,9 @@ fn separate_long_jobs(system: &mut System, partition: usize, jobs: &[Jobs<'_>], 
     };
     let cpu = system.partitions[partition].cpu.unwrap_or(0);
     system.assumptions.push(format!(
-        "C is what all jobs but one of {RARE} took at most: {}. What {} took more, up to {}, is the source `{name}`, which comes as \
-         often as they came. The kernel saw nothing else on the CPU meanwhile: that is the job itself, or a host that took the CPU of a \
-         virtual machine.",
+        "C is the longest time of all jobs but one in {RARE}: {}. The excess of {}, up to {}, is the source `{name}`, which occurs as \
+         often as these jobs. The kernel saw nothing else on the CPU then: the job itself took longer, or the host of a virtual machine \
+         took the CPU.",
         differing.join(", "),
         format_counted(times, "longer job"),
         format_part(longest)

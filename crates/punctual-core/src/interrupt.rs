@@ -205,7 +205,8 @@ mod tests {
     static IDLE: Worker = Worker::new(0);
     static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[&GRID], Jobs::of(&|_, _, _| None));
     // SAFETY: nothing else uses the level or the workers.
-    static PARTITION: Partition<Still> = unsafe { Partition::new(Still, &[&LEVEL], &[&IDLE, &WORKER]) };
+    static PARTITION: Partition<Still> =
+        unsafe { Partition::new(Still::new(), &[&LEVEL], &[&IDLE, &WORKER]) };
 
     #[test]
     fn tick_releases_due_jobs_and_returns_the_next_time() {
@@ -272,7 +273,8 @@ mod tests {
         }),
     );
     // SAFETY: nothing else uses the level or the workers.
-    static TWO: Partition<Still> = unsafe { Partition::new(Still, &[&TWO_LEVEL], &[&TWO_IDLE, &TWO_WORKER]) };
+    static TWO: Partition<Still> =
+        unsafe { Partition::new(Still::new(), &[&TWO_LEVEL], &[&TWO_IDLE, &TWO_WORKER]) };
 
     #[test]
     fn tick_takes_one_of_several_due_jobs_and_queues_the_rest() {
@@ -314,7 +316,7 @@ mod tests {
     // SAFETY: nothing else uses the levels or the workers.
     static THREE: Partition<Still> = unsafe {
         Partition::new(
-            Still,
+            Still::new(),
             &[&one::LEVEL, &two::LEVEL, &three::LEVEL],
             &[&ALONE, &one::WORKER, &two::WORKER, &three::WORKER],
         )

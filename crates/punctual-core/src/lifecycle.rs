@@ -103,7 +103,7 @@ mod tests {
         static WORKER: Worker = Worker::new(0);
         static LEVEL: Level = Level::new(1, &WORKER, &QUEUE, &NODES, &[], Jobs::of(&|_, _, _| None));
         // SAFETY: nothing else uses the level or the worker.
-        static PARTITION: Partition<Still> = unsafe { Partition::new(Still, &[&LEVEL], &[&WORKER]) };
+        static PARTITION: Partition<Still> = unsafe { Partition::new(Still::new(), &[&LEVEL], &[&WORKER]) };
         // SAFETY: only this test uses the worker.
         let me = unsafe { CurrentWorker::new(&WORKER) };
         let fields = || {

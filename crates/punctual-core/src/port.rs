@@ -69,7 +69,7 @@ pub trait Port: Sync {
     fn wait(&self, worker: &Worker, until: Option<Instant>, now: Stamp) -> bool;
 
     /// [`wait`](Self::wait) until `until` of a worker that other threads wake only to stop: may
-    /// return late after a wake, by no more than a few milliseconds. The default waits.
+    /// return late after a wake, by at most 10 ms. The default waits.
     #[inline]
     fn sleep_until(&self, worker: &Worker, until: Instant, now: Stamp) -> bool {
         self.wait(worker, Some(until), now)
@@ -115,16 +115,24 @@ pub trait Port: Sync {
 
 #[cfg(all(test, not(loom)))]
 pub(crate) mod tests {
+    use core::marker::PhantomData;
+
     use super::Port;
     use crate::sync::AtomicU32;
-    use crate::{Instant, ReadyLevels, Stamp, Worker};
+    use crate::{Instant, ReadyLevels, Stamp, WordCell, Worker};
 
     /// A port of one thread, for which no time passes.
     #[derive(Debug)]
-    pub(crate) struct Still;
+    pub(crate) struct Still<W = ReadyLevels>(PhantomData<W>);
 
-    impl Port for Still {
-        type Word = ReadyLevels;
+    impl<W> Still<W> {
+        pub(crate) const fn new() -> Self {
+            Self(PhantomData)
+        }
+    }
+
+    impl<W: WordCell> Port for Still<W> {
+        type Word = W;
 
         fn now(&self) -> Instant {
             Instant::from_ticks(0)

@@ -339,7 +339,7 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
 
     /// Lets the timekeeper of the level find an armed job.
     pub fn note(&self, armed: Armed) {
-        if self.slot_of(armed).is_some() {
+        if self.has_armed(armed) {
             self.level.note(armed.node);
         }
     }
@@ -347,7 +347,9 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// Cancels an armed job that has not been released yet. Returns `None` for a job of other
     /// slots.
     pub fn cancel(&self, armed: Armed) -> Option<A> {
-        self.slot_of(armed)?;
+        if !self.has_armed(armed) {
+            return None;
+        }
         let mut args = MaybeUninit::uninit();
         // SAFETY: the job was armed in these slots; there is room, and if the job was taken back,
         // its arguments are there.
@@ -378,15 +380,14 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// Two threads must not use copies of one `armed` at once: if one thread cancels the job while
     /// the other moves it, the next job armed in the slot may be released late.
     pub fn reschedule(&self, armed: Armed, time: Instant) -> bool {
-        self.slot_of(armed).is_some() && self.level.rearm(armed.node, armed.key, time)
+        self.has_armed(armed) && self.level.rearm(armed.node, armed.key, time)
     }
 
-    /// Returns the slot in which the job was armed; `None` if it was armed in other slots.
+    /// Returns whether the job was armed in these slots.
     #[inline]
-    fn slot_of(&self, armed: Armed) -> Option<usize> {
+    fn has_armed(&self, armed: Armed) -> bool {
         // The task's nodes are contiguous.
-        let slot = self.level.position(armed.node).wrapping_sub(self.base as usize);
-        (slot < N).then_some(slot)
+        self.level.position(armed.node).wrapping_sub(self.base as usize) < N
     }
 
     /// Removes `job` from its slot: returns its arguments and its release time (ns, 0 if the clock

@@ -162,8 +162,9 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
     use super::*;
+    use crate::port::tests::Still;
     use crate::word::{Word, bit};
-    use crate::{Instant, Jobs, Node, Port, Queue, Worker};
+    use crate::{Jobs, Node, Queue, Worker};
 
     /// An atomic that can be flagged: then it starts jobs as flagged, and clears no bit.
     #[derive(Debug)]
@@ -209,26 +210,6 @@ mod tests {
         unsafe fn reset(&self) {}
     }
 
-    struct Silent;
-
-    impl Port for Silent {
-        type Word = Flagged;
-
-        fn now(&self) -> Instant {
-            Instant::from_ticks(0)
-        }
-        fn wake(&self, _: &Worker) {}
-        fn wait(&self, _: &Worker, _: Option<Instant>, _: Stamp) -> bool {
-            unreachable!("no thread works")
-        }
-        fn wait_while(&self, _: &AtomicU32, _: u32) {}
-        fn wake_all(&self, _: &AtomicU32) {}
-        fn boost(&self, _: &AtomicU32) -> bool {
-            false
-        }
-        fn unboost(&self, _: &AtomicU32) {}
-    }
-
     struct One;
 
     impl ConstLevel for One {
@@ -246,14 +227,14 @@ mod tests {
 
     /// A partition of the levels 1 and 2, in which the test is idle, and the number of jobs that
     /// have run.
-    fn rig() -> (&'static Partition<Silent>, CurrentWorker, &'static AtomicU32) {
+    fn rig() -> (&'static Partition<Still<Flagged>>, CurrentWorker, &'static AtomicU32) {
         rig_with(|level| level)
     }
 
     /// [`rig`], with properties of level 1.
     fn rig_with(
         one: impl FnOnce(Level) -> Level,
-    ) -> (&'static Partition<Silent>, CurrentWorker, &'static AtomicU32) {
+    ) -> (&'static Partition<Still<Flagged>>, CurrentWorker, &'static AtomicU32) {
         let ran: &AtomicU32 = Box::leak(Box::default());
         let run = move |_: CurrentWorker, _: u32, _: Stamp| {
             ran.fetch_add(1, Ordering::Relaxed);
@@ -270,7 +251,7 @@ mod tests {
         let levels = levels.map(|level| &*Box::leak(Box::new(level)));
         // SAFETY: levels and workers are new, and this is their only partition.
         let partition =
-            unsafe { Partition::new(Silent, Vec::from(levels).leak(), Vec::from(workers).leak()) };
+            unsafe { Partition::new(Still::new(), Vec::from(levels).leak(), Vec::from(workers).leak()) };
         // SAFETY: there is one thread.
         let me = unsafe { CurrentWorker::new(workers[0]) };
         me.enter(1, true);
@@ -278,7 +259,7 @@ mod tests {
         (Box::leak(Box::new(partition)), me, ran)
     }
 
-    fn flag(partition: &Partition<Silent>, is_flagged: bool) {
+    fn flag(partition: &Partition<Still<Flagged>>, is_flagged: bool) {
         partition.word_cell().1.store(is_flagged, Ordering::Relaxed);
     }
 

@@ -3,7 +3,7 @@
 //!
 //! A task publishes plain data by copying it into a ring, without allocating, blocking or entering
 //! the kernel. An ordinary thread takes it from there every 10 ms, or every millisecond with
-//! transports, and passes it to any number of [`Sink`]s: a [`Recording`] in the MCAP format, which
+//! transports, and passes it to any number of [`Sink`]s: a `Recording` in the MCAP format, which
 //! viewers open, [`Csv`], or your own. Losses are counted and reported.
 //!
 //! ```
@@ -88,8 +88,8 @@
 //!
 //! | feature | contents |
 //! |---|---|
-//! | `mcap` | [`Recording`] |
-//! | `parameters` | [`parameters`]: values that can be changed while the app runs |
+//! | `mcap` | `Recording` |
+//! | `parameters` | `parameters`: values that can be changed while the app runs |
 //!
 //! # Transports
 //!
@@ -97,9 +97,6 @@
 //! outgoing topics and publish on the incoming ones through shared memory. An app therefore
 //! contains no network stack, and a transport that hangs or crashes does not affect it.
 //! [`transport`] is the interface for writing one.
-//!
-//! [`Recording`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/struct.Recording.html
-//! [`parameters`]: https://docs.rs/punctual-bridge/latest/punctual_bridge/parameters/
 
 mod bridge;
 mod csv;

@@ -16,8 +16,9 @@ use punctual_process::child::BoundedCommand;
 use crate::process::{INSTALL_LIMIT, TOOL_LIMIT};
 use crate::{Result, cargo};
 
-/// The address of the public repository, once it exists: the book then links to it.
-const REPOSITORY: Option<&str> = None;
+/// The address of the public repository, once it exists: the book then links to it, and manifests
+/// must name it.
+pub(crate) const REPOSITORY: Option<&str> = None;
 
 /// The version of mdBook to install if none is installed.
 const VERSION: &str = "0.5.4";

@@ -18,6 +18,7 @@ use clap::Args;
 use punctual_process::child::BoundedCommand;
 use serde_json::Value;
 
+use crate::book::REPOSITORY;
 use crate::process::TOOL_LIMIT;
 use crate::{Result, cargo, process, transports};
 
@@ -90,6 +91,10 @@ fn faults(package: &Value, released_with: &[&Value]) -> Vec<String> {
         if !(1..=5).contains(&package[key].as_array().map_or(0, Vec::len)) {
             faults.push(format!("{name}: `{key}` needs one to five entries"));
         }
+    }
+    if package["repository"].as_str() != REPOSITORY {
+        let address = REPOSITORY.unwrap_or("none, since there is no public repository");
+        faults.push(format!("{name}: `repository` is {}, not {address}", package["repository"]));
     }
     if package["metadata"]["docs"]["rs"].is_null() {
         faults.push(format!("{name}: no [package.metadata.docs.rs]"));
@@ -200,7 +205,7 @@ mod tests {
             "version": "0.1.0",
             "description": "x",
             "license": "MIT",
-            "repository": "https://example.org",
+            "repository": REPOSITORY,
             "readme": "../../README.md",
             "rust_version": "1.95",
             "keywords": ["x"],
@@ -230,6 +235,8 @@ mod tests {
         assert_eq!(change("/description", Value::Null), "a: no `description`");
         assert_eq!(change("/rust_version", Value::Null), "a: no `rust-version`");
         assert_eq!(change("/keywords", json!([])), "a: `keywords` needs one to five entries");
+        let invented = change("/repository", json!("https://example.org"));
+        assert!(invented.starts_with("a: `repository` is \"https://example.org\", not "), "{invented}");
         assert_eq!(change("/metadata", Value::Null), "a: no [package.metadata.docs.rs]");
         assert_eq!(change("/dependencies/0/req", json!("^0.1.0")), "a: depends on b \"^0.1.0\", not =0.1.0");
         assert_eq!(

@@ -1,7 +1,8 @@
 //! Measures the speed of margins and level assignment. The benchmark `peer` measures bounds.
 #![allow(missing_docs)]
 
-mod sets;
+#[path = "../tests/support/mod.rs"]
+mod support;
 
 use std::hint::black_box;
 use std::time::Duration as Time;
@@ -11,8 +12,7 @@ use punctual_analysis::assign::assign;
 use punctual_analysis::first_miss;
 use punctual_analysis::margin::margins;
 use punctual_analysis::system::System;
-use sets::random_system;
-use sets::support::Random;
+use support::{Random, random_system};
 
 fn schedulable(count: usize, total: f64) -> System {
     let mut seeds = 1..;

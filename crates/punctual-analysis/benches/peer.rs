@@ -8,7 +8,8 @@
 //! With a subject, `punctual` or `peer`, the program only repeats its passes over all sets, so that
 //! `valgrind --tool=callgrind` counts their instructions: the difference of two counts.
 
-mod sets;
+#[path = "../tests/support/mod.rs"]
+mod support;
 
 use std::env;
 use std::fs;
@@ -23,8 +24,7 @@ use response_time_analysis::demand::RBF;
 use response_time_analysis::fixed_priority::floating_nonpreemptive;
 use response_time_analysis::time::{Duration, Service};
 use response_time_analysis::wcet::Scalar;
-use sets::random_system;
-use sets::support::Random;
+use support::{Random, random_system};
 
 const SETS: u64 = 32;
 const TASKS: usize = 20;

@@ -1,5 +1,7 @@
 //! The checked task set: all names are resolved and all times are known.
 
+use serde::Deserialize;
+
 use crate::arrival::Stream;
 use crate::supply::Supply;
 use crate::time::{Nanos, Ratio};
@@ -257,9 +259,11 @@ pub struct Interrupt {
 }
 
 /// Propagation of a value from one task to the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Link {
     /// Each task runs at its own releases and reads the latest value.
+    #[default]
     Sampled,
     /// Each task is spawned by the one before it.
     Spawned,

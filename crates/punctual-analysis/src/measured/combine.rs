@@ -4,10 +4,10 @@ use punctual_report::format::format_part;
 
 use super::Place;
 use super::file::{
-    Access, Distance, Hold, Model, ModelExecutor, ModelIdle, ModelProtocol, ModelTask, ModelUse, Profile,
-    ProfilePartition, ProfileTask,
+    Access, Distance, Hold, Model, ModelIdle, ModelTask, ModelUse, Profile, ProfilePartition, ProfileTask,
 };
 use crate::arrival::Stream;
+use crate::schema::file::{ExecutorEntry, ProtocolEntry};
 use crate::schema::{Problem, Step};
 use crate::system::{
     Executor, Interrupt, Nesting, Observed, Overheads, Partition, Profiling, Protocol, Resource, Section,
@@ -56,24 +56,24 @@ pub(super) fn combine(
     let resource_count = resources.len();
     for (at, resource) in resources.into_iter().enumerate() {
         let protocol = match resource.protocol {
-            ModelProtocol::Srp => Protocol::Srp,
+            ProtocolEntry::Srp => Protocol::Srp,
             // Group numbers are arbitrary; they become indices of a list that is at most twice as
             // long as the resources.
-            ModelProtocol::Msrp => Protocol::Msrp {
+            ProtocolEntry::Msrp => Protocol::Msrp {
                 group: resource.group.map_or(resource_count + at, |it| it.min(2 * resource_count)),
             },
-            ModelProtocol::Pcp => Protocol::Pcp,
-            ModelProtocol::None => Protocol::Unlocked,
+            ProtocolEntry::Pcp => Protocol::Pcp,
+            ProtocolEntry::None => Protocol::Unlocked,
         };
         combination.system.resources.push(Resource { name: resource.name, protocol, ceilings: Vec::new() });
     }
     for (at, partition) in partitions.into_iter().enumerate() {
         let path = [Step::Key("partitions"), Step::At(at), Step::Key("executor")];
         let executor = match (partition.executor, cpus) {
-            (ModelExecutor::Preemptive, _) => Executor::Preemptive,
-            (ModelExecutor::Polling, _) => Executor::Polling,
-            (ModelExecutor::Global, Some(cpus)) if cpus > 0 => Executor::Global { cpus },
-            (ModelExecutor::Global, _) => {
+            (ExecutorEntry::Preemptive, _) => Executor::Preemptive,
+            (ExecutorEntry::Polling, _) => Executor::Polling,
+            (ExecutorEntry::Global, Some(cpus)) if cpus > 0 => Executor::Global { cpus },
+            (ExecutorEntry::Global, _) => {
                 let what = "the number of CPUs of the global executor is unknown";
                 return in_model(&path, what, "state it by --cpus");
             }

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::schema::file::{ExecutorEntry, ProtocolEntry};
 use crate::system::{Nesting, Profiling};
 use crate::time::{MAX_TIME, Nanos};
 
@@ -33,16 +34,8 @@ pub(super) struct Model {
 #[serde(deny_unknown_fields)]
 pub(super) struct ModelPartition {
     pub(super) name: String,
-    pub(super) executor: ModelExecutor,
+    pub(super) executor: ExecutorEntry,
     pub(super) cpu: Option<u32>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum ModelExecutor {
-    Preemptive,
-    Polling,
-    Global,
 }
 
 /// A declared task. Further keys do not affect the analysis; one that does changes the version of
@@ -81,19 +74,10 @@ pub(super) struct ModelResource {
     pub(super) name: String,
     #[serde(rename = "ceiling")]
     pub(super) _ceiling: u32,
-    pub(super) protocol: ModelProtocol,
+    pub(super) protocol: ProtocolEntry,
     pub(super) group: Option<usize>,
     #[serde(rename = "partitions")]
     pub(super) _partitions: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum ModelProtocol {
-    Srp,
-    Msrp,
-    Pcp,
-    None,
 }
 
 #[derive(Debug, Deserialize)]

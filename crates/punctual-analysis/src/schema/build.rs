@@ -2,15 +2,15 @@
 //! cannot express.
 
 use super::file::{
-    ChainEntry, ExecutorEntry, File, InterruptEntry, LinkEntry, PartitionEntry, ProtocolEntry, ResourceEntry,
+    ChainEntry, ExecutorEntry, File, InterruptEntry, PartitionEntry, ProtocolEntry, ResourceEntry,
     SectionEntry, SupplyEntry, TaskEntry,
 };
 use super::{Problem, Step};
 use crate::arrival::Stream;
 use crate::supply::Supply;
 use crate::system::{
-    Chain, Executor, Interrupt, Link, Nesting, Observed, Overheads, Partition, Protocol, Resource, Section,
-    Spawn, Suspension, System, Task,
+    Chain, Executor, Interrupt, Nesting, Observed, Overheads, Partition, Protocol, Resource, Section, Spawn,
+    Suspension, System, Task,
 };
 use crate::time::{Nanos, Time};
 
@@ -355,14 +355,10 @@ impl Names {
             .iter()
             .enumerate()
             .map(|(at, name)| find("task", &self.tasks, name, extended(&path, &[Step::At(at)])));
-        let link = match entry.link {
-            LinkEntry::Sampled => Link::Sampled,
-            LinkEntry::Spawned => Link::Spawned,
-        };
         let tasks = tasks.collect::<Result<_>>()?;
         let at = vec![Step::Key("chain"), Step::At(at), Step::Key("deadline")];
         let deadline = entry.deadline.map(|time| positive(time, at, "`deadline`")).transpose()?;
-        Ok(Chain { name: entry.name, tasks, link, deadline })
+        Ok(Chain { name: entry.name, tasks, link: entry.link, deadline })
     }
 }
 

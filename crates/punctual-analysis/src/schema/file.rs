@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::system::Link;
 use crate::time::Time;
 
 /// Name and version of the format.
@@ -145,16 +146,8 @@ pub(crate) struct ChainEntry {
     pub(crate) name: String,
     pub(crate) tasks: Vec<String>,
     #[serde(default)]
-    pub(crate) link: LinkEntry,
+    pub(crate) link: Link,
     pub(crate) deadline: Option<Time>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum LinkEntry {
-    #[default]
-    Sampled,
-    Spawned,
 }
 
 fn once() -> u64 {

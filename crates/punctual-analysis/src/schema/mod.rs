@@ -18,7 +18,7 @@
 //! ```
 
 mod build;
-mod file;
+pub(crate) mod file;
 mod locate;
 
 use std::fmt::{self, Display, Formatter};

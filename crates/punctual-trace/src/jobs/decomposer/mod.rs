@@ -158,7 +158,7 @@ impl Decomposer {
     }
 
     /// Processes the next event; passes the jobs that it ends to `sink`.
-    #[inline]
+    // Without `#[inline]`, which would optimize it as little as a caller that has to compile fast.
     pub fn feed(&mut self, event: &Event, sink: &mut dyn FnMut(&Job)) {
         if let Kind::Named { thread, name } = event.kind {
             return self.named(thread, name);

@@ -1,6 +1,6 @@
 //! `cargo xtask bless benchmarks`: measures, and generates `BENCHMARKS.md`.
 //!
-//! Timed rows come from repeated runs of `punctual bench` and of the benchmark of the analysis, in
+//! Timed rows come from repeated runs of `punctual bench` and of two benchmarks of packages, in
 //! which Punctual and its peers take turns in interleaved windows. A ratio is formed within one
 //! run; the page shows the median and the worst ratio of all runs. Counted rows come from the
 //! recorded counts, which `cargo xtask check instructions` keeps exact.
@@ -20,9 +20,11 @@ use crate::{Result, cargo, process};
 const PAGE: &str = "BENCHMARKS.md";
 const COUNTED: &str = "xtask/instructions/figures.txt";
 const SUITES: [&str; 3] = ["executors", "rtos", "latency"];
-/// The suite that `cargo bench` runs, and its arguments.
-const ANALYSIS: &str = "analysis";
-const ANALYSIS_BENCH: [&str; 5] = ["bench", "-p", "punctual-analysis", "--bench", "peer"];
+/// The suites that `cargo bench` runs, with its arguments.
+const BENCHES: [(&str, [&str; 5]); 2] = [
+    ("cells", ["bench", "-p", "punctual-sync", "--bench", "cells"]),
+    ("analysis", ["bench", "-p", "punctual-analysis", "--bench", "peer"]),
+];
 
 /// The fewest runs of a page.
 const MIN_RUNS: usize = 20;
@@ -55,13 +57,15 @@ pub(crate) fn run(options: &Options) -> Result {
             measure(bench, &file)?;
         }
         let mut run: Run = serde_json::from_str(&fs::read_to_string(&file)?)?;
-        let file = directory.join(format!("{number}-{ANALYSIS}.json"));
-        if !file.exists() {
-            let mut bench = cargo::command();
-            bench.args(ANALYSIS_BENCH).args(["--locked", "--"]);
-            measure(bench, &file)?;
+        for (suite, arguments) in BENCHES {
+            let file = directory.join(format!("{number}-{suite}.json"));
+            if !file.exists() {
+                let mut bench = cargo::command();
+                bench.args(arguments).args(["--locked", "--"]);
+                measure(bench, &file)?;
+            }
+            run.suites.push(serde_json::from_str(&fs::read_to_string(&file)?)?);
         }
-        run.suites.push(serde_json::from_str(&fs::read_to_string(&file)?)?);
         runs.push(run);
     }
     let root = cargo::root();
@@ -164,6 +168,11 @@ fn is_ours(subject: &str) -> bool {
     ["Punctual", "punctual", "TimedQueue", "as by default"].iter().any(|name| subject.starts_with(name))
 }
 
+/// True for subjects and counted rows that the page omits, because they hardly differ from another.
+fn is_detail(name: &str) -> bool {
+    ["100 tasks", "timers armed", "could be profiled"].iter().any(|detail| name.contains(detail))
+}
+
 /// True for peers that do the same: only one other queue orders its items by time.
 fn is_comparable(ours: &str, peer: &str) -> bool {
     ours != "TimedQueue" || peer.starts_with("futex-queue")
@@ -199,7 +208,7 @@ fn comparisons(subjects: &[(String, Vec<Figures>)]) -> Vec<Comparison<'_>> {
         let peers = peers.filter(|(peer, _)| is_comparable(ours, peer));
         peers.min_by(|(_, a), (_, b)| typical(a).total_cmp(&typical(b)))
     };
-    let ours = subjects.iter().filter(|(subject, _)| is_ours(subject));
+    let ours = subjects.iter().filter(|(subject, _)| is_ours(subject) && !is_detail(subject));
     ours.filter_map(|(subject, figures)| {
         let (peer, theirs) = fastest(subject)?;
         Some(Comparison { ours: (subject, figures), peer: (peer, theirs) })
@@ -216,7 +225,8 @@ fn page(commit: &str, runs: &[Run], counted: &str) -> Result<String> {
          same policy on the same CPU; below 1 Punctual is faster. The table shows the median and the worst\n\
          of {} runs. Ratios carry over to other machines, nanoseconds do not. **Bold** marks rows where the\n\
          peer is faster. [How `punctual bench` measures](docs/book/src/internals/measurement.md) defines\n\
-         its operations, and [`peer.rs`](crates/punctual-analysis/benches/peer.rs) the *bound of a task*.\n\n",
+         its operations, [`peer.rs`](crates/punctual-analysis/benches/peer.rs) the *bound of a task*, and\n\
+         [`cells.rs`](crates/punctual-sync/benches/cells.rs) the rest.\n\n",
         runs.len()
     );
     writeln!(
@@ -237,21 +247,24 @@ fn page(commit: &str, runs: &[Run], counted: &str) -> Result<String> {
 
 fn timed(page: &mut String, answers: &Answers) -> Result {
     let commands = SUITES.map(|suite| (suite, format!("punctual bench {suite}")));
-    let analysis = (ANALYSIS, format!("cargo {}", ANALYSIS_BENCH.join(" ")));
-    for (suite, command) in commands.into_iter().chain([analysis]) {
+    let benches = BENCHES.map(|(suite, arguments)| (suite, format!("cargo {}", arguments.join(" "))));
+    for (suite, command) in commands.into_iter().chain(benches) {
         writeln!(
             page,
             "## `{command}`\n\n| operation | Punctual | max, p50 | fastest peer | max, p50 | \
              ratio, median | worst |\n|---|---|--:|---|--:|--:|--:|"
         )?;
         for ((_, operation, condition), subjects) in answers.iter().filter(|((name, ..), _)| name == suite) {
+            let separator = if condition.is_empty() { "" } else { ", " };
+            // Only the first row of an operation names it.
+            let mut named = format!("{operation}{separator}{condition} ");
             for comparison in comparisons(subjects) {
                 let ratio = median(comparison.ratios());
                 let emphasis = if ratio > 1.0 { "**" } else { "" };
-                let condition = if condition.is_empty() { String::new() } else { format!(", {condition}") };
                 writeln!(
                     page,
-                    "| {operation}{condition} | {} | {} | {} | {} | {emphasis}{}{emphasis} | {} |",
+                    "| {}| {} | {} | {} | {} | {emphasis}{}{emphasis} | {} |",
+                    std::mem::take(&mut named),
                     comparison.ours.0,
                     duration(comparison.ours.1),
                     comparison.peer.0,
@@ -293,10 +306,11 @@ fn counted_rows(page: &mut String, counted: &str) -> Result {
         page,
         "## Counted instructions\n\nUser-space instructions of one operation with its loop, counted by valgrind on \
          x86-64 (`cargo xtask\ncheck instructions`), with the state word as an atomic and biased, as in an app \
-         with one partition.\n`lab/figures.txt` lists instructions in user space and kernel.\n\n\
+         with one partition.\n`xtask/instructions/figures.txt` lists more rows, `lab/figures.txt` those of \
+         user space and kernel.\n\n\
          | operation | atomic | biased |\n|---|--:|--:|"
     )?;
-    for (count, name) in rows.iter().filter(|(_, name)| !name.ends_with(", biased")) {
+    for (count, name) in rows.iter().filter(|(_, name)| !name.ends_with(", biased") && !is_detail(name)) {
         let biased = rows.iter().find(|(_, other)| other.strip_suffix(", biased") == Some(name));
         writeln!(page, "| {name} | {count} | {} |", biased.map_or("–", |(count, _)| count))?;
     }
@@ -357,9 +371,18 @@ mod tests {
     }
 
     #[test]
+    fn names_an_operation_once_and_omits_details() {
+        let run = run(10.0, &[("punctual-sync", 15.0), ("Punctual, 100 tasks", 10.0), ("peer", 20.0)]);
+        let mut page = String::new();
+        timed(&mut page, &answers(&[run])).unwrap();
+        assert!(page.contains("\n| Lock | Punctual |") && page.contains("\n| | punctual-sync |"), "{page}");
+        assert!(!page.contains("100 tasks"), "{page}");
+    }
+
+    #[test]
     fn compares_bounds_of_the_analysis() {
         let mut run = run(10.0, &[("peer", 20.0)]);
-        run.suites[0].name = ANALYSIS.into();
+        run.suites[0].name = "analysis".into();
         let mut page = String::new();
         timed(&mut page, &answers(&[run])).unwrap();
         let (_, section) = page.split_once("## `cargo bench -p punctual-analysis --bench peer`").unwrap();

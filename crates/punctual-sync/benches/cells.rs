@@ -2,9 +2,10 @@
 //! `rtrb`, `Latest` with `triple_buffer`, `Semaphore` with `sem_t`, `TimedQueue` with
 //! `futex-queue`.
 //!
-//!     cargo bench -p punctual-sync --bench cells [-- RUNS [PART OF A NAME]]
+//!     cargo bench -p punctual-sync --bench cells [-- --json=FILE | RUNS [PART OF A NAME]]
 //!
-//! Over RUNS runs it reports the number in which the goal was met.
+//! Over RUNS runs it reports the number in which the goal was met; `cargo xtask bless benchmarks`
+//! collects 20 runs.
 
 #[path = "support/windows.rs"]
 mod windows;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_sync::shared::{Latest, Ring, Semaphore};
 use punctual_sync::{TimedQueue, now};
-use windows::{Pair, Window, compare, pin, repeated, together, until};
+use windows::{Pair, Window, compare, pin, repeated, suite, together, until};
 
 /// Items in one window.
 const ITEMS: u64 = 400_000;
@@ -55,7 +56,7 @@ fn ring<T: Item>() -> f64 {
     together(receive, send) / ITEMS as f64
 }
 
-fn rtrb<T: Item>() -> f64 {
+fn one_by_one<T: Item>() -> f64 {
     let (mut producer, mut consumer) = rtrb::RingBuffer::<T>::new(CAPACITY);
     let receive =
         move || (0..ITEMS).for_each(|number| assert_eq!(until(|| consumer.pop().ok()), T::of(number)));
@@ -82,7 +83,7 @@ fn ring_batches<T: Item>() -> f64 {
     together(receive, send) / ITEMS as f64
 }
 
-fn rtrb_batches<T: Item>() -> f64 {
+fn batches<T: Item>() -> f64 {
     let (mut producer, mut consumer) = rtrb::RingBuffer::<T>::new(CAPACITY);
     let receive = move || {
         let mut batch = [T::of(0); BATCH];
@@ -199,37 +200,24 @@ fn due_theirs() -> f64 {
     futex_queue(|queue| assert!(queue.send_scheduled(black_box(1), past).is_ok()))
 }
 
-fn pair(
-    what: &'static str,
-    crosses: bool,
-    candidate: (&'static str, Window),
-    peer: (&'static str, Window),
-) -> Pair {
-    Pair { what, goal: 1.0, candidate, peer, crosses }
+fn pair(what: &'static str, crosses: bool, candidate: Window, peer: (&'static str, Window)) -> Pair {
+    Pair { what, goal: 1.0, candidate, peer, crosses, operations: if crosses { ITEMS } else { REPEATED } }
 }
 
 fn pairs() -> Vec<Pair> {
+    let rtrb = |window: Window| ("rtrb 0.4", window);
+    let futex_queue = |window: Window| ("futex-queue 0.1.1", window);
     vec![
-        pair("ring, 1 byte, one by one", true, ("Ring", ring::<u8>), ("rtrb", rtrb::<u8>)),
-        pair("ring, 8 bytes, one by one", true, ("Ring", ring::<u64>), ("rtrb", rtrb::<u64>)),
-        pair("ring, 64 bytes, one by one", true, ("Ring", ring::<[u64; 8]>), ("rtrb", rtrb::<[u64; 8]>)),
-        pair("ring, 1 byte, batches of 32", true, ("Ring", ring_batches::<u8>), ("rtrb", rtrb_batches::<u8>)),
-        pair(
-            "ring, 8 bytes, batches of 32",
-            true,
-            ("Ring", ring_batches::<u64>),
-            ("rtrb", rtrb_batches::<u64>),
-        ),
-        pair(
-            "ring, 64 bytes, batches of 32",
-            true,
-            ("Ring", ring_batches::<[u64; 8]>),
-            ("rtrb", rtrb_batches::<[u64; 8]>),
-        ),
-        pair("newest value, 64 bytes, write", true, ("Latest", latest), ("triple_buffer", triple)),
-        pair("semaphore, P + V", false, ("Semaphore", semaphore), ("sem_t", sem_t)),
-        pair("queue, send + recv, ready", false, ("TimedQueue", ready_ours), ("futex-queue", ready_theirs)),
-        pair("queue, send + recv, due", false, ("TimedQueue", due_ours), ("futex-queue", due_theirs)),
+        pair("Ring, 1 byte, one by one", true, ring::<u8>, rtrb(one_by_one::<u8>)),
+        pair("Ring, 8 bytes, one by one", true, ring::<u64>, rtrb(one_by_one::<u64>)),
+        pair("Ring, 64 bytes, one by one", true, ring::<[u64; 8]>, rtrb(one_by_one::<[u64; 8]>)),
+        pair("Ring, 1 byte, batches of 32", true, ring_batches::<u8>, rtrb(batches::<u8>)),
+        pair("Ring, 8 bytes, batches of 32", true, ring_batches::<u64>, rtrb(batches::<u64>)),
+        pair("Ring, 64 bytes, batches of 32", true, ring_batches::<[u64; 8]>, rtrb(batches::<[u64; 8]>)),
+        pair("Latest, 64 bytes, a write", true, latest, ("triple_buffer 9", triple)),
+        pair("Semaphore, P + V", false, semaphore, ("sem_t", sem_t)),
+        pair("TimedQueue, send + recv, ready", false, ready_ours, futex_queue(ready_theirs)),
+        pair("TimedQueue, send + recv, due", false, due_ours, futex_queue(due_theirs)),
     ]
 }
 
@@ -239,10 +227,15 @@ fn main() {
     // no comparison.
     let Some(at) = arguments.iter().position(|argument| argument == "--bench") else { return };
     arguments.remove(at);
+    let mut pairs = pairs();
+    pin(0);
+    if let [only] = &arguments[..]
+        && let Some(file) = only.strip_prefix("--json=")
+    {
+        return std::fs::write(file, suite(&pairs)).expect("the file is written");
+    }
     let runs =
         arguments.first().map_or(1, |runs| runs.parse().expect("the first argument is a number of runs"));
-    let mut pairs = pairs();
     pairs.retain(|pair| arguments.get(1).is_none_or(|part| pair.what.contains(part.as_str())));
-    pin(0);
     compare(&pairs, runs);
 }

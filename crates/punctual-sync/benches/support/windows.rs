@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 const WINDOWS: usize = 41;
+/// The subject of a candidate's row.
+const OURS: &str = "punctual-sync";
 
 /// Runs one window; returns nanoseconds per item.
 pub(crate) type Window = fn() -> f64;
@@ -18,10 +20,13 @@ pub(crate) type Window = fn() -> f64;
 pub(crate) struct Pair {
     pub(crate) what: &'static str,
     pub(crate) goal: f64,
-    pub(crate) candidate: (&'static str, Window),
+    /// The window of `punctual-sync`.
+    pub(crate) candidate: Window,
     pub(crate) peer: (&'static str, Window),
     /// `true` if the comparison involves two CPUs.
     pub(crate) crosses: bool,
+    /// Operations in a window.
+    pub(crate) operations: u64,
 }
 
 /// Compares all pairs `runs` times, and prints each run, and the number of runs in which each goal
@@ -33,7 +38,7 @@ pub(crate) fn compare(pairs: &[Pair], runs: usize) {
     for run in 1..=runs {
         for (pair, ratios) in pairs.iter().zip(&mut ratios) {
             println!("{}, run {run}", pair.what);
-            ratios.push(pair.run());
+            ratios.push(pair.run().ratio);
         }
     }
     println!("\nratios to the peer over {runs} runs");
@@ -51,9 +56,35 @@ pub(crate) fn compare(pairs: &[Pair], runs: usize) {
     }
 }
 
+/// Compares all pairs once; returns a suite in the format of `punctual bench --json`.
+pub(crate) fn suite(pairs: &[Pair]) -> String {
+    let mut rows = Vec::new();
+    for pair in pairs {
+        println!("{}", pair.what);
+        let run = pair.run();
+        for (subject, times) in [(OURS, run.ours), (pair.peer.0, run.peers)] {
+            rows.push(format!(
+                r#"{{"operation":"{}","subject":"{subject}","operations_per_sample":{},"figures":{{"max_ns":{},"p50_ns":{}}}}}"#,
+                pair.what,
+                pair.operations,
+                times[WINDOWS - 1],
+                times[WINDOWS / 2]
+            ));
+        }
+    }
+    format!(r#"{{"name":"cells","rows":[{}]}}"#, rows.join(","))
+}
+
+/// The windows of a run, in ns per item and sorted, and the median of the ratios.
+struct Run {
+    ours: Vec<f64>,
+    peers: Vec<f64>,
+    ratio: f64,
+}
+
 impl Pair {
-    /// Prints ns per item of both, and returns the median of the ratios.
-    fn run(&self) -> f64 {
+    /// Runs all windows, and prints ns per item of both.
+    fn run(&self) -> Run {
         let (mut lines, mut ours, mut peers) = (Vec::new(), Vec::new(), Vec::new());
         for window in 0..WINDOWS {
             if self.crosses {
@@ -61,23 +92,23 @@ impl Pair {
             }
             // The order alternates, so that neither always finds the caches that the other left.
             if window % 2 == 0 {
-                ours.push(self.candidate.1());
+                ours.push((self.candidate)());
                 peers.push(self.peer.1());
             } else {
                 peers.push(self.peer.1());
-                ours.push(self.candidate.1());
+                ours.push((self.candidate)());
             }
         }
         let mut ratios: Vec<f64> = ours.iter().zip(&peers).map(|(own, peer)| own / peer).collect();
         if self.crosses {
             print_spread("a cache line, one way", &mut lines);
         }
-        print_spread(self.candidate.0, &mut ours);
+        print_spread(OURS, &mut ours);
         print_spread(self.peer.0, &mut peers);
         ratios.sort_by(f64::total_cmp);
         let ratio = ratios[WINDOWS / 2];
         println!("  {:<24} {ratio:.3}", "median of the ratios");
-        ratio
+        Run { ours, peers, ratio }
     }
 }
 

@@ -13,7 +13,7 @@ use clap::Args;
 use crate::Result;
 use crate::process::End;
 use crate::sample::Sample;
-use crate::seeds::{self, Seeds};
+use crate::seeds::{self, Seeds, Table};
 use crate::working_copy::{self, Kind, WorkingCopy};
 
 pub(crate) const PACKAGES: [&str; 2] = ["punctual-core", "punctual-sync"];
@@ -59,7 +59,7 @@ fn one_of(packages: &'static [&'static str], name: &str) -> Result<&'static str,
 
 pub(crate) fn run(options: &Options) -> Result {
     let packages = if options.packages.is_empty() { PACKAGES.as_slice() } else { &options.packages };
-    let mut tables = packages.iter().copied().map(Seeds::of).collect::<Result<Vec<_>>>()?;
+    let mut tables = packages.iter().copied().map(Table::of).collect::<Result<Vec<_>>>()?;
     seeds::check_names(&options.seeds, &tables)?;
     for table in &mut tables {
         table.choose(&options.seeds, options.sample);
@@ -73,7 +73,7 @@ pub(crate) fn run(options: &Options) -> Result {
     }
     // In one order, so that two runs do not wait for each other's copies.
     tables.sort_by_key(|table| table.package);
-    let copy = |table: Seeds| Ok((WorkingCopy::of(table.package)?, table));
+    let copy = |table: Table| Ok((WorkingCopy::of(table.package)?, table.plant()?));
     let copies = tables.into_iter().map(copy).collect::<Result<Vec<_>>>()?;
     if options.seeds.is_empty() {
         models(copies.iter().filter(|(_, table)| PACKAGES.contains(&table.package)))?;

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use clap::Args;
 
-use crate::seeds::{self, Seeds};
+use crate::seeds::{self, Table};
 use crate::working_copy::{Build, WorkingCopy};
 use crate::{Result, cargo};
 
@@ -38,6 +38,7 @@ pub(crate) fn run(options: &Options) -> Result {
         table.seeds.iter().for_each(|seed| println!("{}: {}", seed.name, seed.test().1));
         return Ok(());
     }
+    let table = table.plant()?;
     let check = lab::FigureCheck::new()?;
     let copy = WorkingCopy::new("slowdowns", &[lab::PROGRAM])?;
     let began = Instant::now();
@@ -76,9 +77,9 @@ pub(crate) fn run(options: &Options) -> Result {
     Err(format!("slow-downs not caught: {}", missed.join(", ")).into())
 }
 
-/// Returns the slow-downs, each of which can be planted.
-fn table() -> Result<Seeds> {
-    let table = Seeds::in_table(".", &PACKAGES, &cargo::root().join("lab/tests/slowdowns.toml"))?;
+/// Returns the slow-downs.
+fn table() -> Result<Table> {
+    let table = Table::read(".", &PACKAGES, cargo::root().join("lab/tests/slowdowns.toml"))?;
     match table.seeds.iter().find(|seed| seed.test().0 != CHECK) {
         Some(seed) => Err(format!("{}: its test is not `{CHECK}::<row>`", seed.name).into()),
         None => Ok(table),
@@ -98,7 +99,7 @@ mod tests {
     #[test]
     fn plants_every_slowdown_of_a_recorded_row() {
         let figures = std::fs::read_to_string(cargo::root().join("lab/figures.txt")).unwrap();
-        for seed in table().unwrap().seeds {
+        for seed in table().unwrap().plant().unwrap().seeds {
             let row = seed.test().1;
             let named = |line: &str| line.split_whitespace().next() == Some(row);
             assert!(figures.lines().any(named), "{}: there is no row {row}", seed.name);

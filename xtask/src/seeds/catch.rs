@@ -33,11 +33,11 @@ pub(crate) fn catch(copy: &WorkingCopy, table: &Seeds) -> Result {
         return Ok(());
     }
     let began = Instant::now();
-    let (alone, mut switched): (Vec<_>, Vec<_>) = seeds.iter().partition(|seed| seed.mutation.constant);
-    switched.sort_by_key(|seed| (seed.mutation.range.start, std::cmp::Reverse(seed.mutation.range.end)));
+    let (alone, mut switched): (Vec<_>, Vec<_>) = seeds.iter().partition(|seed| seed.change.constant);
+    switched.sort_by_key(|seed| (seed.change.range.start, std::cmp::Reverse(seed.change.range.end)));
     let mut blamed = BTreeMap::new();
     for source in sources {
-        let here = switched.iter().enumerate().map(|(number, seed)| (number, &seed.mutation));
+        let here = switched.iter().enumerate().map(|(number, seed)| (number, &seed.change));
         let here: Vec<_> = here.filter(|(_, mutation)| mutation.file == source.file).collect();
         let mut planted = Switched::new(&source.text, &here);
         if source.module.is_empty() {

@@ -27,9 +27,8 @@ mod tokens;
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::iter;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::mutants::{Form, Mutation, Source, lines, sources};
 use crate::sample::Sample;
@@ -37,7 +36,7 @@ use crate::working_copy::{self, WorkingCopy};
 use crate::{Result, cargo, files};
 pub(crate) use catch::catch;
 use outline::{Item, Outline};
-use tokens::{Pattern, Token, end_of_group, tokens};
+use tokens::{Pattern, Token, end_of_group, flat, stream};
 
 /// Every package with a table.
 pub(crate) const PACKAGES: [&str; 7] = [
@@ -50,36 +49,37 @@ pub(crate) const PACKAGES: [&str; 7] = [
     "punctual-bridge",
 ];
 
-/// A bug, and the test that must detect it.
+/// A bug, and the test that must detect it. The change is described by keys until it is planted.
 #[derive(Debug)]
-pub(crate) struct Seed {
+pub(crate) struct Seed<C = Mutation> {
     pub(crate) name: String,
     test: String,
-    mutation: Mutation,
+    change: C,
 }
 
-impl Seed {
+impl<C> Seed<C> {
     /// Returns the target and, within it, the test.
     pub(crate) fn test(&self) -> (&str, &str) {
         self.test.split_once("::").expect("was checked when the table was read")
     }
 }
 
-/// The sources of a package and its bugs, every one of which can be planted.
+/// The bugs of a package as its table describes them.
 #[derive(Debug)]
-pub(crate) struct Seeds {
+pub(crate) struct Table {
     pub(crate) package: &'static str,
-    pub(crate) sources: Vec<Source>,
-    pub(crate) seeds: Vec<Seed>,
+    /// The directories of the sources, relative to the package.
+    parts: &'static [&'static str],
+    path: PathBuf,
+    pub(crate) seeds: Vec<Seed<Keys>>,
 }
 
-impl Seeds {
-    /// Returns the seeds of a package.
+impl Table {
+    /// Returns the table of a package.
     pub(crate) fn of(package: &'static str) -> Result<Self> {
         // Its tests also exercise parts of the other package.
-        let others: &[&str] = if package == "punctual-cli" { &["../punctual-trace"] } else { &[] };
-        let parts: Vec<_> = iter::once("").chain(others.iter().copied()).collect();
-        let table = Self::in_table(package, &parts, &crates().join(package).join("tests/seeds.toml"))?;
+        let parts: &[_] = if package == "punctual-cli" { &["", "../punctual-trace"] } else { &[""] };
+        let table = Self::read(package, parts, crates().join(package).join("tests/seeds.toml"))?;
         let targets = working_copy::test_targets(package)?;
         for seed in &table.seeds {
             let (name, (target, _)) = (&seed.name, seed.test());
@@ -92,17 +92,9 @@ impl Seeds {
 
     /// Returns the seeds in a table of a package, or of other packages given by paths relative to
     /// it.
-    pub(crate) fn in_table(package: &'static str, parts: &[&str], path: &Path) -> Result<Self> {
-        let mut all = Vec::new();
-        for part in parts {
-            let mut of_part = sources(&crates().join(package).join(part))?;
-            let prefix = if part.is_empty() { String::new() } else { format!("{part}/") };
-            of_part.iter_mut().for_each(|source| source.file.insert_str(0, &prefix));
-            all.append(&mut of_part);
-        }
-        let table = files::read(path)?;
-        let seeds = parse(package, &all, &table).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Self { package, sources: all, seeds })
+    pub(crate) fn read(package: &'static str, parts: &'static [&'static str], path: PathBuf) -> Result<Self> {
+        let seeds = parse(&files::read(&path)?).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self { package, parts, path, seeds })
     }
 
     /// Keeps the seeds of these names, or all if there are no names, and of them those in the
@@ -112,6 +104,31 @@ impl Seeds {
         self.seeds.retain(|seed| sample.is_none_or(|sample| sample.takes(&seed.name)));
     }
 
+    /// Finds the places of all seeds.
+    pub(crate) fn plant(self) -> Result<Seeds> {
+        let Self { package, parts, path, seeds } = self;
+        let mut all = Vec::new();
+        for part in parts {
+            let mut of_part = sources(&crates().join(package).join(part))?;
+            let prefix = if part.is_empty() { String::new() } else { format!("{part}/") };
+            of_part.iter_mut().for_each(|source| source.file.insert_str(0, &prefix));
+            all.append(&mut of_part);
+        }
+        let seeds =
+            plant_all(package, &all, seeds).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Seeds { package, sources: all, seeds })
+    }
+}
+
+/// The sources of a package and its bugs, every one of which can be planted.
+#[derive(Debug)]
+pub(crate) struct Seeds {
+    pub(crate) package: &'static str,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) seeds: Vec<Seed>,
+}
+
+impl Seeds {
     /// Plants one seed alone during `build`.
     pub(crate) fn alone<T>(
         &self,
@@ -119,9 +136,9 @@ impl Seeds {
         copy: &WorkingCopy,
         build: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        let file = &seed.mutation.file;
+        let file = &seed.change.file;
         let source = self.sources.iter().find(|source| source.file == *file).expect("it was planted there");
-        copy.write(self.package, file, &seed.mutation.apply(&source.text))?;
+        copy.write(self.package, file, &seed.change.apply(&source.text))?;
         let built = build();
         copy.write(self.package, file, &source.text)?;
         built.map_err(|error| format!("{}: {error}", seed.name).into())
@@ -133,7 +150,7 @@ fn crates() -> PathBuf {
 }
 
 /// Requires each of these names to be that of a seed.
-pub(crate) fn check_names<'a>(names: &[String], tables: impl IntoIterator<Item = &'a Seeds>) -> Result {
+pub(crate) fn check_names<'a>(names: &[String], tables: impl IntoIterator<Item = &'a Table>) -> Result {
     let known: BTreeSet<_> =
         tables.into_iter().flat_map(|table| &table.seeds).map(|seed| &seed.name).collect();
     match names.iter().find(|name| !known.contains(name)) {
@@ -146,21 +163,28 @@ pub(crate) fn check_names<'a>(names: &[String], tables: impl IntoIterator<Item =
 /// found when a seed needs them.
 struct Text<'a> {
     source: &'a Source,
-    tokens: OnceCell<Vec<Token>>,
-    outline: OnceCell<Outline>,
+    parsed: OnceCell<(Vec<Token>, Outline)>,
 }
 
 impl<'a> Text<'a> {
     fn new(source: &'a Source) -> Self {
-        Self { source, tokens: OnceCell::new(), outline: OnceCell::new() }
+        Self { source, parsed: OnceCell::new() }
+    }
+
+    fn parsed(&self) -> &(Vec<Token>, Outline) {
+        self.parsed.get_or_init(|| {
+            let stream = stream(&self.source.text).expect("the compiler accepts the sources");
+            let outline = Outline::new(self.source, stream.clone());
+            (flat(stream), outline.expect("the compiler accepts the sources"))
+        })
     }
 
     fn tokens(&self) -> &[Token] {
-        self.tokens.get_or_init(|| tokens(&self.source.text).expect("the compiler accepts the sources"))
+        &self.parsed().0
     }
 
     fn outline(&self) -> &Outline {
-        self.outline.get_or_init(|| Outline::new(self.source).expect("the compiler accepts the sources"))
+        &self.parsed().1
     }
 
     /// Returns whether each name of the path occurs in the source, as in every source of the item.
@@ -181,33 +205,44 @@ struct Place<'a> {
 /// The bytes to replace, and their replacement.
 type Change = (Range<usize>, String);
 
-/// By the test, then by the name of the seed; the keys of the seed.
-type Table = BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>;
+/// The keys of a seed, which describe its place and its change.
+type Keys = BTreeMap<String, String>;
 
-fn parse(package: &'static str, sources: &[Source], table: &str) -> Result<Vec<Seed>> {
-    let table: Table = toml::from_str(table)?;
-    let texts: Vec<_> = sources.iter().map(Text::new).collect();
+/// Returns the seeds in the text of a table.
+fn parse(table: &str) -> Result<Vec<Seed<Keys>>> {
+    // By the test, then by the name of the seed.
+    let table: BTreeMap<String, BTreeMap<String, Keys>> = toml::from_str(table)?;
     let mut names = BTreeSet::new();
-    let (mut seeds, mut errors) = (Vec::new(), Vec::new());
+    let mut seeds = Vec::new();
     for (test, group) in table {
         if !test.contains("::") {
             return Err(format!("`{test}` is no test: write target::test, or lib::path::test").into());
         }
-        for (name, keys) in group {
+        for (name, change) in group {
             if !names.insert(name.clone()) {
                 return Err(format!("two seeds are named `{name}`").into());
             }
-            match plant(package, &texts, keys) {
-                Ok(mutation) => seeds.push(Seed { name, test: test.clone(), mutation }),
-                Err(error) => errors.push(format!("{name}: {error}")),
-            }
+            seeds.push(Seed { name, test: test.clone(), change });
         }
     }
-    if errors.is_empty() { Ok(seeds) } else { Err(errors.join("\n").into()) }
+    Ok(seeds)
+}
+
+/// Returns the seeds with their changes to these sources.
+fn plant_all(package: &'static str, sources: &[Source], seeds: Vec<Seed<Keys>>) -> Result<Vec<Seed>> {
+    let texts: Vec<_> = sources.iter().map(Text::new).collect();
+    let (mut planted, mut errors) = (Vec::new(), Vec::new());
+    for Seed { name, test, change } in seeds {
+        match plant(package, &texts, change) {
+            Ok(change) => planted.push(Seed { name, test, change }),
+            Err(error) => errors.push(format!("{name}: {error}")),
+        }
+    }
+    if errors.is_empty() { Ok(planted) } else { Err(errors.join("\n").into()) }
 }
 
 /// Returns the change that a seed makes.
-fn plant(package: &'static str, texts: &[Text], mut keys: BTreeMap<String, String>) -> Result<Mutation> {
+fn plant(package: &'static str, texts: &[Text], mut keys: Keys) -> Result<Mutation> {
     let at = keys.remove("at").ok_or("it has no `at`, the path of an item")?;
     let is_at = |item: &&Item| {
         let before = item.path.strip_suffix(&at);
@@ -244,7 +279,7 @@ impl<'a> Place<'a> {
     }
 
     /// Returns the changes at this place that match the keys of a seed.
-    fn changes(&self, keys: &BTreeMap<String, String>) -> Result<Vec<Change>> {
+    fn changes(&self, keys: &Keys) -> Result<Vec<Change>> {
         let keys: Vec<(&str, &str)> =
             keys.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let outline = self.text.outline();
@@ -342,7 +377,7 @@ mod tests {
 
     #[test]
     fn plants_every_seed() {
-        let has_seeds = |_, package: &&'static str| Ok(!Seeds::of(package)?.seeds.is_empty());
+        let has_seeds = |_, package: &&'static str| Ok(!Table::of(package)?.plant()?.seeds.is_empty());
         assert_eq!(in_parallel(&PACKAGES, cpus(), has_seeds).unwrap(), 0);
     }
 
@@ -363,8 +398,8 @@ mod tests {
     fn planted(keys: &str) -> Result<String> {
         let module = vec!["lock".to_owned()];
         let source = Source { file: "src/lock.rs".to_owned(), module, text: SOURCE.to_owned() };
-        let seeds = parse("p", &[source], &format!("[\"loom::test\"]\nseed = {{ {keys} }}"))?;
-        let changed = seeds[0].mutation.apply(SOURCE);
+        let seeds = parse(&format!("[\"loom::test\"]\nseed = {{ {keys} }}"))?;
+        let changed = plant_all("p", &[source], seeds)?[0].change.apply(SOURCE);
         assert!(syn::parse_file(&changed).is_ok(), "{changed}");
         Ok(changed.split_whitespace().collect::<Vec<_>>().join(" "))
     }
@@ -407,14 +442,9 @@ mod tests {
 
     #[test]
     fn rejects_incomplete_table() {
-        let error = |table: &str| parse("p", &[], table).unwrap_err().to_string();
+        let error = |table: &str| parse(table).unwrap_err().to_string();
         assert!(error("[test]\na = { at = 'b', drop = 'c' }").contains("is no test"));
         assert!(error("[test]\na = 'b'").contains("invalid type"));
-        assert!(
-            Seeds::in_table("p", &[], Path::new("no/table"))
-                .unwrap_err()
-                .to_string()
-                .starts_with("no/table: ")
-        );
+        assert!(Table::read("p", &[], "no/table".into()).unwrap_err().to_string().starts_with("no/table: "));
     }
 }

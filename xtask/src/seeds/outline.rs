@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use proc_macro2::TokenStream;
 use syn::visit::{self, Visit};
 use syn::{Attribute, BinOp, Block, Expr, Stmt};
 
@@ -32,8 +33,9 @@ pub(super) struct Outline {
 }
 
 impl Outline {
-    pub(super) fn new(source: &Source) -> Result<Self> {
-        let syntax = syn::parse_file(&source.text).map_err(|error| format!("{}: {error}", source.file))?;
+    /// Returns the elements of a source, which consists of these tokens.
+    pub(super) fn new(source: &Source, tokens: TokenStream) -> Result<Self> {
+        let syntax: syn::File = syn::parse2(tokens).map_err(|error| format!("{}: {error}", source.file))?;
         let mut outline = Self { scope: source.module.clone(), ..Self::default() };
         outline.add(0..source.text.len(), true);
         outline.visit_file(&syntax);

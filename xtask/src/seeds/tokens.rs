@@ -14,12 +14,15 @@ pub(super) struct Token {
     pub(super) range: Range<usize>,
 }
 
-/// Returns the tokens of a source, or of a part in which delimiters are balanced.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>> {
-    let stream: TokenStream = text.parse().map_err(|error| format!("`{text}`: {error}"))?;
+/// Parses a source, or a part in which delimiters are balanced.
+pub(super) fn stream(text: &str) -> Result<TokenStream> {
+    text.parse().map_err(|error| format!("`{text}`: {error}").into())
+}
+
+pub(super) fn flat(stream: TokenStream) -> Vec<Token> {
     let mut tokens = Vec::new();
     flatten(stream, &mut tokens);
-    Ok(tokens)
+    tokens
 }
 
 fn flatten(stream: TokenStream, tokens: &mut Vec<Token>) {
@@ -80,7 +83,7 @@ pub(super) struct Match {
 impl Pattern {
     pub(super) fn new(text: &str) -> Result<Self> {
         let mut pieces = Vec::new();
-        let mut tokens = tokens(text)?.into_iter();
+        let mut tokens = flat(stream(text)?).into_iter();
         while let Some(token) = tokens.next() {
             pieces.push(match token.text.as_str() {
                 "$" => Piece::Any(tokens.next().ok_or("`$` has no name")?.text),
@@ -159,7 +162,7 @@ mod tests {
 
     /// Returns the result of replacing the only match in `source`, or the number of matches.
     fn replaced(source: &str, find: &str, replacement: &str) -> Result<String, usize> {
-        let tokens = tokens(source).unwrap();
+        let tokens = flat(stream(source).unwrap());
         let found = Pattern::new(find).unwrap().find(&tokens);
         let [only] = found.as_slice() else { return Err(found.len()) };
         let range = tokens[only.tokens.start].range.start..tokens[only.tokens.end - 1].range.end;

@@ -72,7 +72,9 @@ mod tests {
     #[test]
     fn kills_programs_that_exceed_processor_or_wall_time() {
         let second = Duration::from_secs(1);
-        assert_eq!(shell("while :; do :; done", Limits::computing(second)).end, End::TimedOut(second));
+        // A busy machine may run the loop for a twentieth of the time or less.
+        let patient = Limits { wall: Duration::from_secs(600), ..Limits::computing(second) };
+        assert_eq!(shell("while :; do :; done", patient).end, End::TimedOut(second));
         let short = Limits { wall: Duration::from_millis(50), ..Limits::sleeping(second) };
         assert_eq!(shell("exec sleep 60", short).end, End::TimedOut(short.wall));
     }

@@ -110,6 +110,7 @@ mod app {
 
 #[test]
 fn helpers_are_ordinary_threads_off_app_cpus() {
+    let _turn = test_skip::alone();
     let (sender, receiver) = channel();
     let waits = std::thread::spawn(move || {
         let settings = receiver.recv_timeout(std::time::Duration::from_secs(60)).expect("a datagram comes");

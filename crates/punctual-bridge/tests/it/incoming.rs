@@ -181,6 +181,7 @@ mod app {
 
 #[test]
 fn releases_task() {
+    let _turn = test_skip::alone();
     let (sent, jobs) = channel();
     let peer = std::thread::spawn(move || steer(&jobs));
     let config = punctual::Config::new().until(punctual::Duration::from_secs(60));

@@ -69,7 +69,8 @@ struct Simulator {
     wanted: IncomingPublisher,
 }
 
-/// The app ends with its simulator, also after a failure.
+/// The app ends with its simulator, also after a failure. So do other apps of this process, whose
+/// tests take turns with the simulator's.
 impl Drop for Simulator {
     fn drop(&mut self) {
         punctual::shutdown();
@@ -123,6 +124,7 @@ impl Simulator {
 
 #[test]
 fn virtual_time_advances_as_far_as_clock_permits() {
+    let _turn = test_skip::alone();
     let name = format!("it-simulation-{}", std::process::id());
     let app = name.clone();
     let simulates = thread::spawn(move || {

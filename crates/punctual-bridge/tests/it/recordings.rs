@@ -1,12 +1,12 @@
 //! Recordings: their content, the number of files, and the remainder after the program is killed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use std::{env, fs};
 
 use mcap::read::Options;
 use mcap::{MessageStream, Summary};
@@ -238,7 +238,9 @@ fn recovers_complete_chunks_of_recording_cut_anywhere() {
     let bytes = recorded(&place, &CUT);
     let (path, whole) = (place.file("cut.mcap"), place.file("recovered.mcap"));
     let mut counts = BTreeSet::new();
-    for length in (0..bytes.len()).step_by(997).chain([bytes.len() - 8, bytes.len() - 1]) {
+    let repeats = env::var("PUNCTUAL_REPEATS");
+    let repeats = repeats.map_or(1, |times| times.parse().expect("PUNCTUAL_REPEATS is a number"));
+    for length in (0..bytes.len()).step_by(9_973 / repeats).chain([bytes.len() - 8, bytes.len() - 1]) {
         fs::write(&path, &bytes[..length]).unwrap();
         let _ = fs::remove_file(&whole);
         match recover(&path, &whole) {

@@ -20,6 +20,8 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use punctual_report::sort;
+
 use crate::event::{Event, Kind, Task, Tid};
 use crate::jobs::Actor;
 
@@ -111,7 +113,7 @@ impl Noise {
     #[must_use]
     pub fn causes(&self) -> Vec<(Actor, Share)> {
         let mut causes: Vec<_> = self.causes.iter().map(|(actor, cause)| (*actor, *cause)).collect();
-        causes.sort_by_key(|(actor, cause)| (Reverse((cause.total, cause.count)), *actor));
+        sort::by_key(&mut causes, |(actor, cause)| (Reverse((cause.total, cause.count)), *actor));
         causes
     }
 

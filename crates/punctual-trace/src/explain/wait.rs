@@ -1,6 +1,7 @@
 //! Describes a wait for a lock and the delays of the lock's holder.
 
 use punctual_report::format::format_part;
+use punctual_report::sort;
 use punctual_report::text::listed;
 
 use super::repeated;
@@ -47,7 +48,7 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
     for share in &wait.shares {
         holders.extend(share.holder.map(|tid| (share.depth, tid)).filter(|at| !holders.contains(at)));
     }
-    holders.sort_by_key(|&(depth, tid)| (depth, tid != holder));
+    sort::by_key(&mut holders, |&(depth, tid)| (depth, tid != holder));
     let mut depth = 0;
     for (index, &(at, tid)) in holders.iter().enumerate() {
         if at > depth {
@@ -71,7 +72,7 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
             _ => None,
         })
         .collect();
-    in_the_way.sort_by_key(|&(ns, _)| std::cmp::Reverse(ns));
+    sort::by_key(&mut in_the_way, |&(ns, _)| std::cmp::Reverse(ns));
     if !in_the_way.is_empty() {
         let by: Vec<_> = in_the_way
             .iter()
@@ -87,7 +88,7 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
 fn holder_activity(wait: &Blocking, (depth, tid): (u8, Tid), names: &Names) -> String {
     let mut shares: Vec<_> =
         wait.shares.iter().filter(|share| share.depth == depth && share.holder == Some(tid)).collect();
-    shares.sort_by_key(|share| std::cmp::Reverse(share.ns));
+    sort::by_key(&mut shares, |share| std::cmp::Reverse(share.ns));
     let mut preempted = Vec::new();
     let mut clauses = Vec::new();
     for share in shares {

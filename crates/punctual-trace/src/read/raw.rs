@@ -20,6 +20,8 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use punctual_report::sort;
+
 use super::error::ReadError;
 use super::{Buffer, CpuData, Order, Recorder, Trace, dat};
 use crate::format::dat::{clock_of, declared};
@@ -111,7 +113,7 @@ fn entries(path: &Path) -> Result<Vec<(String, PathBuf)>, ReadError> {
             found.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
         }
     }
-    found.sort();
+    sort::by(&mut found, Ord::cmp);
     Ok(found)
 }
 
@@ -160,6 +162,6 @@ fn buffer(path: &Path, name: String, clock: &str, statistics: &mut Vec<String>) 
             });
         }
     }
-    cpus.sort_by_key(|data| data.cpu);
+    sort::by_key(&mut cpus, |data| data.cpu);
     Ok(Buffer { name, clock: clock.to_owned(), page_size: None, cpus })
 }

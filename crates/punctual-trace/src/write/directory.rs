@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use punctual_files::Directory;
+use punctual_report::sort;
 
 use super::WriteError;
 use crate::format::Order;
@@ -123,7 +124,7 @@ impl<'a> Capture<'a> {
             }
             cpus.push((cpu, Pages::File(file, path, length)));
         }
-        cpus.sort_by_key(|(cpu, _)| *cpu);
+        sort::by_key(&mut cpus, |(cpu, _)| *cpu);
         Ok(Buffer { name, clock: clock.to_owned(), cpus })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use punctual_report::sort;
+
 use super::compressed::{Algorithm, BLOCK_LIMIT};
 use super::metadata::{Metadata, common_option, option_content};
 use super::reader::Reader;
@@ -75,7 +77,7 @@ impl Container {
             found.buffers.extend(more.buffers);
         }
         // Sections are read in the order of their IDs: formats first, each once.
-        found.sections.sort_unstable();
+        sort::by_key(&mut found.sections, |section| *section);
         found.sections.dedup_by_key(|(option, _)| *option);
         for (option, offset) in found.sections {
             self.part(metadata, option, offset)?;

@@ -9,6 +9,7 @@ use std::fs;
 use std::mem::MaybeUninit;
 
 use self::calls::{Calls, Counter};
+use crate::port::sort_descending;
 
 /// Maximum number of named kinds of interrupts and of system calls.
 const NAMED: usize = 6;
@@ -148,7 +149,7 @@ fn came(before: &str, after: &str, cpu: usize) -> Option<Vec<(String, u64)>> {
             came.push((about.chars().filter(|c| !c.is_control()).collect(), new));
         }
     }
-    came.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    sort_descending(&mut came, |(_, count)| *count);
     Some(came)
 }
 

@@ -7,7 +7,7 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -38,6 +38,15 @@ pub(crate) fn program(path: &str) -> Command {
     .for_each(|name| {
         command.env_remove(name);
     });
+    // A shell that starts the tests in the background lets them ignore this signal, and a program
+    // keeps to that.
+    // SAFETY: the closure makes one call, which is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        });
+    }
     command
 }
 

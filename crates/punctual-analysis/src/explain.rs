@@ -1,7 +1,6 @@
 //! Explains bounds in sentences, and states why a bound is missing.
 
 use punctual_report::format::{format_count, format_part};
-use punctual_report::sort;
 use punctual_report::text::listed;
 
 use crate::analyze;
@@ -219,7 +218,7 @@ fn most_interrupts(system: &System, partition: usize) -> String {
     let share = |it: &Interrupt| it.arrivals.rate().times(it.execution).as_f64() * 100.0;
     let mut shares: Vec<(f64, &str)> = interrupts.map(|it| (share(it), it.name.as_str())).collect();
     shares.retain(|&(share, _)| share >= 0.05);
-    sort::by(&mut shares, |a, b| b.0.total_cmp(&a.0));
+    shares.sort_by(|a, b| b.0.total_cmp(&a.0));
     let named: Vec<String> =
         shares.iter().take(NAMED).map(|(share, name)| format!("`{name}` {share:.1} %")).collect();
     let rest = if shares.len() > NAMED { ", …" } else { "" };

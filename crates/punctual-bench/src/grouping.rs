@@ -1,7 +1,5 @@
 //! Groups of rows: one operation under one condition.
 
-use punctual_report::sort;
-
 use crate::model::{Published, Row, Suite};
 use crate::subject::{AS_BY_DEFAULT, PEER};
 
@@ -62,7 +60,7 @@ pub(crate) fn groups(suite: &Suite) -> Vec<Group<'_>> {
     }
     for group in &mut groups {
         // Our rows first, then the usual alternatives, then the rest.
-        sort::by_key(&mut group.rows, |row| {
+        group.rows.sort_by_key(|row| {
             [AS_BY_DEFAULT, "Punctual", "punctual-sync", PEER]
                 .iter()
                 .position(|subject| row.subject == *subject)

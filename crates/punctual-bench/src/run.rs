@@ -4,8 +4,6 @@ use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
-use punctual_report::sort;
-
 use crate::activity::Observation;
 use crate::clock::{self, Clock};
 use crate::machine::{self, Machine};
@@ -89,7 +87,7 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
         suite.stolen_s = stolen.zip(machine::stolen_s()).map(|(before, after)| after - before);
         // Ordered by rule, so that the subjects of a rule are shown together.
         let rules: Vec<String> = suite.checks.iter().map(|check| check.rule.clone()).collect();
-        sort::by_key(&mut suite.checks, |check| rules.iter().position(|rule| *rule == check.rule));
+        suite.checks.sort_by_key(|check| rules.iter().position(|rule| *rule == check.rule));
         progress.suite_done(&suite);
         run.suites.push(suite);
     }

@@ -2,7 +2,6 @@
 //! changes. The maximum comes first.
 
 use punctual_report::format::{format_nanos, format_part, format_significant};
-use punctual_report::sort;
 use punctual_report::table::{Cell, Column, Table};
 
 use crate::compare::{Change, Comparison};
@@ -191,7 +190,7 @@ pub(crate) fn comparison(comparison: &Comparison) -> Table {
         table.row(name.into_iter().chain(verdicts).chain([Cell::new(""), Cell::new("")]));
     }
     let mut rows: Vec<_> = comparison.rows.iter().collect();
-    sort::by_key(&mut rows, |row| row.change != Change::Slower);
+    rows.sort_by_key(|row| row.change != Change::Slower);
     for row in rows {
         let text = if row.change == Change::Same { "" } else { row.change.text() };
         let name = [changed(row.change, text), Cell::new(&*row.id)];

@@ -1,8 +1,8 @@
 //! Tables, charts and pages in the common style of Punctual's reports.
 //!
 //! [`format`](mod@format), [`text`] and [`table`] produce text for a terminal; [`page`] produces
-//! pages, which contain tables and the drawings of [`chart`] and [`histogram`]. [`mod@sort`] sorts
-//! what they list. The crate is independent of the content of reports.
+//! pages, which contain tables and the drawings of [`chart`] and [`histogram`]. The crate is
+//! independent of the content of reports.
 //!
 //! A page is one file without scripts of this crate, and needs no network and no fonts. Text
 //! arguments become text, never markup. Only arguments documented as *HTML* are inserted unchanged;
@@ -28,7 +28,6 @@ pub mod format;
 pub mod histogram;
 pub mod page;
 pub mod scale;
-pub mod sort;
 pub mod svg;
 pub mod table;
 pub mod text;

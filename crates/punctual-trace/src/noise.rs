@@ -20,8 +20,6 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use punctual_report::sort;
-
 use crate::event::{Event, Kind, Task, Tid};
 use crate::jobs::Actor;
 
@@ -113,7 +111,7 @@ impl Noise {
     #[must_use]
     pub fn causes(&self) -> Vec<(Actor, Share)> {
         let mut causes: Vec<_> = self.causes.iter().map(|(actor, cause)| (*actor, *cause)).collect();
-        sort::by_key(&mut causes, |(actor, cause)| (Reverse((cause.total, cause.count)), *actor));
+        causes.sort_by_key(|(actor, cause)| (Reverse((cause.total, cause.count)), *actor));
         causes
     }
 

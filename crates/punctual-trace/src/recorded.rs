@@ -16,7 +16,6 @@
 mod chosen;
 
 use punctual_report::format::format_count;
-use punctual_report::sort;
 
 pub(crate) use self::chosen::Chosen;
 
@@ -395,7 +394,7 @@ pub fn understood(count: u64, skipped: &[(String, u64)]) -> String {
     let rest: u64 = skipped.iter().map(|(_, count)| count).sum();
     let mut text = format!("{} of {} were understood", format_count(count), format_count(count + rest));
     let mut most: Vec<_> = skipped.iter().collect();
-    sort::by_key(&mut most, |(_, count)| std::cmp::Reverse(*count));
+    most.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let mut named: Vec<_> =
         most.iter().take(NAMED).map(|(name, count)| format!("{name} ({})", format_count(*count))).collect();
     if most.len() > NAMED {

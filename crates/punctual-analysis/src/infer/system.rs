@@ -28,7 +28,6 @@ use super::periodic::Periodic;
 use super::thread::{Reading, Seen, Thread};
 use crate::arrival::Stream;
 use punctual_report::format::format_part;
-use punctual_report::sort;
 
 use crate::system::{Interrupt, Observed, Partition, Suspension, System, Task};
 use crate::time::{MAX_TIME, Nanos};
@@ -138,7 +137,7 @@ pub fn system(name: &str, threads: &[InferredThread], handlers: &[Handler], leng
     let mut lowest: Vec<Option<(u32, &str)>> = vec![None; count];
     let mut built: Vec<Option<Built>> = vec![None; threads.len()];
     let mut order: Vec<usize> = (0..threads.len()).collect();
-    sort::by_key(&mut order, |&at| std::cmp::Reverse(threads[at].urgency));
+    order.sort_by_key(|&at| std::cmp::Reverse(threads[at].urgency));
     for &at in &order {
         let thread = &threads[at];
         let Some(&partition) = thread.cpus.first().and_then(|cpu| partitions.get(cpu)) else { continue };

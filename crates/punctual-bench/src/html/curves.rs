@@ -3,7 +3,6 @@
 
 use punctual_report::format::format_nanos;
 use punctual_report::scale::{Log, decade_of_time, decades};
-use punctual_report::sort;
 use punctual_report::svg::{Anchor, Mark, Svg};
 
 use crate::grouping::color;
@@ -53,7 +52,7 @@ fn curve(operation: &str, points: &[(&Row, f64, &Distribution)]) -> String {
     // The values are spaced evenly, since they were chosen and are far apart.
     let mut values: Vec<(f64, &str)> =
         points.iter().map(|(row, at, _)| (*at, row.condition.as_deref().unwrap_or_default())).collect();
-    sort::by(&mut values, |a, b| a.0.total_cmp(&b.0));
+    values.sort_by(|a, b| a.0.total_cmp(&b.0));
     values.dedup();
     let step = (WIDTH - RIGHT - LEFT) / values.len() as f64;
     let x = |at: f64| {

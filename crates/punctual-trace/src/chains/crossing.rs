@@ -2,8 +2,6 @@
 
 use std::rc::Rc;
 
-use punctual_report::sort;
-
 use crate::jobs::{Bounds, Job, Phase};
 
 /// Time that the job of a stage spent in one phase.
@@ -90,6 +88,6 @@ fn stage(job: &Job, (from, to): (u64, u64), is_first: bool) -> Stage {
             None => {}
         }
     }
-    sort::by_key(&mut parts, |part| std::cmp::Reverse(part.ns));
+    parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
     Stage { from, to, length, parts }
 }

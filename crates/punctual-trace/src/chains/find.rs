@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use punctual_report::sort;
-
 use super::woken_by;
 use crate::event::Tid;
 use crate::jobs::{Actor, Job};
@@ -64,7 +62,7 @@ impl Finder {
             chain.reverse();
             chains.push((least, chain));
         }
-        sort::by(&mut chains, |(one, a), (other, b)| other.cmp(one).then_with(|| a.cmp(b)));
+        chains.sort_by(|(one, a), (other, b)| other.cmp(one).then_with(|| a.cmp(b)));
         chains.into_iter().take(MAX_CHAINS).map(|(_, chain)| chain).collect()
     }
 }

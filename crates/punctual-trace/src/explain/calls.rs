@@ -1,7 +1,6 @@
 //! The recorded system calls of a job.
 
 use punctual_report::format::{format_count, format_part};
-use punctual_report::sort;
 
 use super::NAMED;
 use crate::event::{Event, Kind, Tid};
@@ -90,7 +89,7 @@ pub fn system_calls(captured: &CapturedJob, names: &Names) -> Option<String> {
             None => sums.push((name, 1, call.ns)),
         }
     }
-    sort::by_key(&mut sums, |(_, _, ns)| std::cmp::Reverse(*ns));
+    sums.sort_by_key(|(_, _, ns)| std::cmp::Reverse(*ns));
     let (count, ns) = sums.iter().fold((0, 0), |(all, sum), (_, count, ns)| (all + count, sum + ns));
     let mut parts: Vec<_> = sums
         .iter()

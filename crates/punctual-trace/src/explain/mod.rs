@@ -34,7 +34,6 @@ mod wait;
 use std::fmt;
 
 use punctual_report::format::{format_count, format_counted, format_part};
-use punctual_report::sort;
 use punctual_report::text::listed;
 
 use crate::event::Section;
@@ -343,7 +342,7 @@ fn repeated(times: u32) -> String {
 /// Lists the largest causes, each with its time.
 pub(crate) fn causes(causes: &[Cause], names: &Names) -> String {
     let mut causes = causes.to_vec();
-    sort::by_key(&mut causes, |cause| std::cmp::Reverse(cause.ns));
+    causes.sort_by_key(|cause| std::cmp::Reverse(cause.ns));
     let rest: u64 = causes.iter().skip(NAMED).map(|cause| cause.ns).sum();
     let mut parts: Vec<String> = causes
         .iter()

@@ -1,7 +1,6 @@
 //! Describes a wait for a lock and the delays of the lock's holder.
 
 use punctual_report::format::format_part;
-use punctual_report::sort;
 use punctual_report::text::listed;
 
 use super::repeated;
@@ -48,7 +47,7 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
     for share in &wait.shares {
         holders.extend(share.holder.map(|tid| (share.depth, tid)).filter(|at| !holders.contains(at)));
     }
-    sort::by_key(&mut holders, |&(depth, tid)| (depth, tid != holder));
+    holders.sort_by_key(|&(depth, tid)| (depth, tid != holder));
     let mut depth = 0;
     for (index, &(at, tid)) in holders.iter().enumerate() {
         if at > depth {
@@ -72,7 +71,7 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
             _ => None,
         })
         .collect();
-    sort::by_key(&mut in_the_way, |&(ns, _)| std::cmp::Reverse(ns));
+    in_the_way.sort_by_key(|&(ns, _)| std::cmp::Reverse(ns));
     if !in_the_way.is_empty() {
         let by: Vec<_> = in_the_way
             .iter()
@@ -88,7 +87,7 @@ pub fn blocking(wait: &Blocking, names: &Names) -> String {
 fn holder_activity(wait: &Blocking, (depth, tid): (u8, Tid), names: &Names) -> String {
     let mut shares: Vec<_> =
         wait.shares.iter().filter(|share| share.depth == depth && share.holder == Some(tid)).collect();
-    sort::by_key(&mut shares, |share| std::cmp::Reverse(share.ns));
+    shares.sort_by_key(|share| std::cmp::Reverse(share.ns));
     let mut preempted = Vec::new();
     let mut clauses = Vec::new();
     for share in shares {

@@ -37,8 +37,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use punctual_report::sort;
-
 use self::clock::counted;
 pub use self::error::{Place, ReadError};
 use self::merge::{Merge, Source as _};
@@ -253,7 +251,7 @@ impl Trace {
             );
             return Err(ReadError::Unsupported { file: self.file.clone(), offset: 0, what });
         }
-        sort::by_key(&mut inputs, |(cpu, _)| *cpu);
+        inputs.sort_by_key(|(cpu, _)| *cpu);
         let mut translator = Translator::new(self.layout.order, &self.formats, &self.functions.schedule);
         translator.set_budget_timer(self.functions.budget_timer);
         translator.threads_mut().insert_lines(&self.threads);

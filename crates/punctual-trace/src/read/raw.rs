@@ -20,8 +20,6 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use punctual_report::sort;
-
 use super::error::ReadError;
 use super::{Buffer, CpuData, Order, Recorder, Trace, dat};
 use crate::format::dat::{clock_of, declared};
@@ -113,7 +111,7 @@ fn entries(path: &Path) -> Result<Vec<(String, PathBuf)>, ReadError> {
             found.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
         }
     }
-    sort::by(&mut found, Ord::cmp);
+    found.sort();
     Ok(found)
 }
 
@@ -162,6 +160,6 @@ fn buffer(path: &Path, name: String, clock: &str, statistics: &mut Vec<String>) 
             });
         }
     }
-    sort::by_key(&mut cpus, |data| data.cpu);
+    cpus.sort_by_key(|data| data.cpu);
     Ok(Buffer { name, clock: clock.to_owned(), page_size: None, cpus })
 }

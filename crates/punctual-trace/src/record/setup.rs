@@ -119,7 +119,7 @@ pub(super) fn ready(config: &Config, buffers: Option<Buffers>) -> Result<Ready, 
             on.push(event);
         }
     }
-    systems.sort();
+    systems.sort_unstable();
     systems.dedup();
     let calls = on.iter().any(|event| {
         event.starts_with("events/syscalls/")

@@ -4,7 +4,6 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use punctual_files::Directory;
-use punctual_report::sort;
 
 use super::WriteError;
 use crate::format::Order;
@@ -124,7 +123,7 @@ impl<'a> Capture<'a> {
             }
             cpus.push((cpu, Pages::File(file, path, length)));
         }
-        sort::by_key(&mut cpus, |(cpu, _)| *cpu);
+        cpus.sort_by_key(|(cpu, _)| *cpu);
         Ok(Buffer { name, clock: clock.to_owned(), cpus })
     }
 }

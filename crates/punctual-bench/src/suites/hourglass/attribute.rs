@@ -7,8 +7,6 @@
 
 use std::collections::HashMap;
 
-use punctual_report::sort;
-
 /// The cause of time that no kernel event explains.
 pub(super) const HOST: &str = "host or hardware (no kernel event)";
 
@@ -138,7 +136,7 @@ pub(super) fn attribute(events: &[Event], gaps: &[(u64, u64)], way: u64) -> Vec<
 }
 
 fn longest_first(shares: &mut [Share]) {
-    sort::by(shares, |a, b| b.max.cmp(&a.max).then_with(|| a.name.cmp(&b.name)));
+    shares.sort_by(|a, b| b.max.cmp(&a.max).then_with(|| a.name.cmp(&b.name)));
 }
 
 /// The number of tasks shown by name; a busy machine has hundreds.

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use punctual_report::format::format_counted;
 use punctual_report::page::note;
-use punctual_report::sort;
 use punctual_report::svg::fitted;
 use punctual_report::table::{Cell, Column, Table};
 
@@ -30,11 +29,11 @@ pub(super) fn page(report: &Report<'_>) -> (String, Written) {
     let mut tasks: Vec<&TaskStats> = report.tasks.clone();
     // The tasks with the largest total time get sections, whether from few long jobs or many short
     // ones.
-    sort::by_key(&mut tasks, |task| std::cmp::Reverse(total(task)));
+    tasks.sort_by_key(|task| std::cmp::Reverse(total(task)));
     let sections = tasks.len().min(MAX_SECTIONS);
     let (shown, others) = tasks.split_at_mut(sections);
-    sort::by_key(shown, |task| order(task));
-    sort::by_key(others, |task| order(task));
+    shown.sort_by_key(|task| order(task));
+    others.sort_by_key(|task| order(task));
     let (shown, others) = (&*shown, &*others);
     let slots = SLOTS / shown.len().max(1);
     let mut sections: Vec<Section> =

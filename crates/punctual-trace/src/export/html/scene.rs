@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use punctual_report::sort;
-
 use crate::event::{Event, Kind, SwitchOut, Tid};
 use crate::jobs::{Actor, Blocking, HolderState, Job, Phase, Segment};
 use crate::stats::CapturedJob;
@@ -106,7 +104,7 @@ fn involved(job: &Job) -> Vec<Actor> {
         *others.entry(waker.actor).or_default() += job.end.saturating_sub(job.start);
     }
     let mut others: Vec<(Actor, u64)> = others.into_iter().collect();
-    sort::by_key(&mut others, |&(actor, ns)| (std::cmp::Reverse(ns), actor));
+    others.sort_by_key(|&(actor, ns)| (std::cmp::Reverse(ns), actor));
     let named = |actor: &Actor| {
         !matches!(
             actor,

@@ -3,7 +3,6 @@
 
 use punctual_report::format::{format_part, unit};
 use punctual_report::scale::Linear;
-use punctual_report::sort;
 use punctual_report::svg::{Anchor, Mark, Svg, fitted, width};
 
 use super::labels::{Labels, Placement};
@@ -193,7 +192,7 @@ impl Drawing {
             self.rect("unlisted", (listed, job.end), (TOP, JOB_HEIGHT), mark);
         }
         // The longest get room first.
-        sort::by_key(&mut outside, |&(ns, ..)| std::cmp::Reverse(ns));
+        outside.sort_by_key(|&(ns, ..)| std::cmp::Reverse(ns));
         outside.truncate(MAX_LABELS);
         let others: Vec<f64> = outside.iter().map(|&(_, x, _)| x).collect();
         let mut spots: Vec<Placement> = Vec::new();

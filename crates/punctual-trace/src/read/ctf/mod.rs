@@ -20,8 +20,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use punctual_report::sort;
-
 use self::kernel::Classes;
 use self::stream::{Stream, What};
 use self::tsdl::Metadata;
@@ -72,7 +70,7 @@ pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
             files.push(entry.path());
         }
     }
-    sort::by(&mut files, Ord::cmp);
+    files.sort();
     let mut streams: Vec<(Arc<str>, Arc<dyn Bytes>)> = Vec::new();
     for file in files {
         let bytes = File::open(&file).map_err(failed(&file))?;
@@ -108,7 +106,7 @@ pub(super) fn read(
         .iter()
         .flat_map(|(&stream, of)| of.events.iter().map(move |(&id, event)| (stream, id, event)))
         .collect();
-    sort::by_key(&mut events, |&(stream, id, _)| (stream, id));
+    events.sort_by_key(|&(stream, id, _)| (stream, id));
     let left_out = events.iter().filter(|(stream, id, event)| !classes.add(*stream, *id, event)).count();
     if left_out > 0 {
         damage.push(format!("{left_out} kinds of events are left out, because there are more than 65 535"));

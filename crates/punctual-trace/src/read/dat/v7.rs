@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use punctual_report::sort;
-
 use super::compressed::{Algorithm, BLOCK_LIMIT};
 use super::metadata::{Metadata, common_option, option_content};
 use super::reader::Reader;
@@ -77,7 +75,7 @@ impl Container {
             found.buffers.extend(more.buffers);
         }
         // Sections are read in the order of their IDs: formats first, each once.
-        sort::by_key(&mut found.sections, |section| *section);
+        found.sections.sort_unstable();
         found.sections.dedup_by_key(|(option, _)| *option);
         for (option, offset) in found.sections {
             self.part(metadata, option, offset)?;

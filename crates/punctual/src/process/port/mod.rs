@@ -27,20 +27,6 @@ macro_rules! per_thread {
 #[allow(unused_imports, reason = "async tasks alone use it")]
 pub(crate) use per_thread;
 
-/// Sorts a short list, stably, the greatest key first.
-///
-/// By insertion: the functions of slices are compiled for every type and every key. With them for
-/// this crate's short lists, a seventh of its machine code would sort.
-pub(crate) fn sort_descending<T, K: Ord>(list: &mut [T], key: impl Fn(&T) -> K) {
-    for end in 1..list.len() {
-        let mut at = end;
-        while at > 0 && key(&list[at - 1]) < key(&list[at]) {
-            list.swap(at - 1, at);
-            at -= 1;
-        }
-    }
-}
-
 /// Platform of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -210,25 +196,5 @@ impl Port for AppPort {
 
     fn unwinds(&self) {
         self.host.unwinds();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sorts_stably() {
-        // All lists of up to 5 elements with 4 keys; the index tells equal elements apart.
-        for length in 0..=5_u32 {
-            for number in 0..4_u32.pow(length) {
-                let element = |at| (number / 4_u32.pow(at) % 4, at);
-                let mut list: Vec<(u32, u32)> = (0..length).map(element).collect();
-                let mut expected = list.clone();
-                expected.sort_by_key(|&(key, _)| std::cmp::Reverse(key));
-                sort_descending(&mut list, |&(key, _)| key);
-                assert_eq!(list, expected);
-            }
-        }
     }
 }

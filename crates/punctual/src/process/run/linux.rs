@@ -1,5 +1,6 @@
 //! A run on real-time threads.
 
+use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as StdDuration;
@@ -28,7 +29,6 @@ use crate::port::linux::inherited::Inherited;
 use crate::port::linux::stderr;
 use crate::port::linux::word;
 use crate::port::linux::{self, counter, futex, idle_states, interference, memory, notice, settings};
-use crate::port::sort_descending;
 use crate::process::task::costs;
 use crate::report::{Report, Settings, ThreadSettings};
 use crate::start_error::StartError;
@@ -215,7 +215,7 @@ pub(super) fn run(
 /// privileges this thread runs its jobs.
 fn starting_order(runtime: &Runtime) -> (Vec<&'static PartitionState>, Vec<&'static PartitionState>) {
     let mut partitions = runtime.partitions.to_vec();
-    sort_descending(&mut partitions, |partition| (!partition.is_home(), partition.highest_level()));
+    partitions.sort_by_key(|partition| (partition.is_home(), Reverse(partition.highest_level())));
     partitions.into_iter().partition(|partition| partition.model == ThreadModel::Polling)
 }
 

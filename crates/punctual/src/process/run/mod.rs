@@ -60,7 +60,6 @@ use crate::observe::guard::Guarded;
 use crate::observe::profile::{self, Profile};
 use crate::port::linux::stack::Bounds;
 use crate::port::linux::stderr;
-use crate::port::sort_descending;
 use crate::report::{Report, Rows, Settings};
 use crate::run::{App, Drops};
 use crate::start_error::StartError;
@@ -208,7 +207,7 @@ unsafe fn finish(
     // Late, when everything is safe, because resolving names of functions is slow. SAFETY: every
     // other thread of the run has ended, by this function's contract.
     settings.notes.append(&mut unsafe { guarded.add_findings(&mut tasks) });
-    sort_descending(&mut tasks, |task| task.level);
+    tasks.sort_by_key(|task| std::cmp::Reverse(task.level));
     let outcome = runtime.outcome();
     runtime.forget_fault();
     // Last, because the hook and destructors may spawn.

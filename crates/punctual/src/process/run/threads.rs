@@ -18,7 +18,6 @@ use crate::port::linux::polled::{Begun, Hits};
 use crate::port::linux::settings::{self, Place, Wanted};
 use crate::port::linux::stack::Bounds;
 use crate::port::linux::{self, futex, polling, suspension};
-use crate::port::sort_descending;
 use crate::report::ThreadSettings;
 use crate::start_error::StartError;
 use crate::state::fault;
@@ -89,7 +88,7 @@ impl<'a> Threads<'a> {
                 continue;
             }
             let mut levels: Vec<_> = core.levels().to_vec();
-            sort_descending(&mut levels, |level| level.number());
+            levels.sort_by_key(|level| std::cmp::Reverse(level.number()));
             for level in levels {
                 let name = format!("level {}", level.number());
                 let worker = level.worker();

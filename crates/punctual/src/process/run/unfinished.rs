@@ -6,7 +6,6 @@ use std::fs;
 
 use punctual_core::{MAX_LEVEL, Worker};
 
-use crate::port::sort_descending;
 use crate::state::partition::PartitionState;
 use crate::state::runtime::Runtime;
 
@@ -23,7 +22,7 @@ impl Unfinished {
         });
         let mut stuck: Vec<Self> =
             all.filter(|of| of.worker.running() > 0 || of.worker.level() > 0).collect();
-        sort_descending(&mut stuck, |of| of.worker.level());
+        stuck.sort_by_key(|of| std::cmp::Reverse(of.worker.level()));
         stuck
     }
 

@@ -7,6 +7,7 @@
 //! it, to any depth, and other partitions run in parallel. The threads of several partitions take
 //! turns, so no two actions are ever simultaneous: see [`Turns`](crate::port::virtual_time::Turns).
 
+use std::cmp::Reverse;
 use std::os::fd::BorrowedFd;
 use std::task::Waker;
 
@@ -21,8 +22,8 @@ use crate::state::runtime::Runtime;
 use crate::state::source::{ENDS, NONE};
 use crate::stop::{Culprit, StopReason};
 
+use crate::port::AppPort;
 use crate::port::virtual_time::{Claim, END, Simulated, Until};
-use crate::port::{AppPort, sort_descending};
 
 /// Begins a run in virtual time with the turn of `first`.
 pub(crate) fn start_turns(first: &'static PartitionState, limit: Option<Instant>) {
@@ -33,9 +34,9 @@ pub(crate) fn start_turns(first: &'static PartitionState, limit: Option<Instant>
 /// Returns the partitions in their order at equal times.
 fn ranked(partitions: &[&'static PartitionState]) -> Vec<usize> {
     let mut ranked: Vec<usize> = (0..partitions.len()).collect();
-    sort_descending(&mut ranked, |&index| match partitions[index].model {
-        ThreadModel::Anywhere => partitions[index].highest_level(),
-        _ => u8::MAX,
+    ranked.sort_by_key(|&index| match partitions[index].model {
+        ThreadModel::Anywhere => Reverse(partitions[index].highest_level()),
+        _ => Reverse(u8::MAX),
     });
     ranked
 }

@@ -9,7 +9,6 @@ use std::fs;
 use std::mem::MaybeUninit;
 
 use self::calls::{Calls, Counter};
-use crate::port::sort_descending;
 
 /// Maximum number of named kinds of interrupts and of system calls.
 const NAMED: usize = 6;
@@ -149,7 +148,7 @@ fn came(before: &str, after: &str, cpu: usize) -> Option<Vec<(String, u64)>> {
             came.push((about.chars().filter(|c| !c.is_control()).collect(), new));
         }
     }
-    sort_descending(&mut came, |(_, count)| *count);
+    came.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     Some(came)
 }
 

@@ -13,8 +13,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::port::sort_descending;
-
 /// Size of the buffer for call numbers, in pages: a power of two. With 4 KiB each, they hold about
 /// 1600 calls.
 const PAGES: usize = 32;
@@ -79,7 +77,7 @@ impl Counter {
             numbers.each(until, |number| *named.entry(number).or_default() += 1);
         }
         let mut named: Vec<_> = named.into_iter().map(|(number, count)| (name(number), count)).collect();
-        sort_descending(&mut named, |(_, count)| *count);
+        named.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         Ok(Calls { count, named })
     }
 

@@ -27,7 +27,7 @@
 use core::fmt;
 use core::future::poll_fn;
 
-use super::ends::Ends;
+use super::Ends;
 use super::snapshot::Snapshot;
 use super::waiters::{Until, Waiters};
 use crate::Taken;

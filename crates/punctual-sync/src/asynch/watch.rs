@@ -30,7 +30,7 @@
 use core::fmt;
 use core::future::poll_fn;
 
-use super::ends::Ends;
+use super::Ends;
 use super::snapshot::{Snapshot, Version};
 use super::waiters::{Until, Waiters};
 use crate::Taken;

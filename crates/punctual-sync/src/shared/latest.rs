@@ -420,8 +420,9 @@ impl<T> fmt::Debug for LatestReader<'_, T> {
 }
 
 // SAFETY: `repr(C)` without pointers, and `T` has none. `write` sets every field. To L1–L3, which
-// rely on atomics only, two processes are two threads; the bounds check catches an index that
-// another process corrupted.
+// rely on atomics only, two processes are two threads. A state that another process corrupted leads
+// neither end beyond the slots: the step from any state names one of them, and the reader's index
+// is checked.
 #[cfg(not(loom))]
 unsafe impl<T: super::Plain> super::Shareable for Latest<T> {
     const KIND: u32 = 2;

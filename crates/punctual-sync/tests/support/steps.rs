@@ -3,13 +3,12 @@
 use std::io::Error;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use punctual_process::child::{TEST_LIMIT, wait_for_fork};
 use punctual_sync::shared::{Latest, Shareable, init_at, region_size};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use test_skip::{Need, skip};
 
 const SIZE: usize = 16 << 10;
@@ -99,14 +98,11 @@ pub(crate) fn kill_at_every_step<T: Shareable + 'static, P>(
     }
 }
 
-/// Pins the calling thread, and so all that it starts, to one CPU: to wake a process there for each
-/// instruction takes a fraction of the time. Each test takes the next CPU.
+/// Pins the calling thread, and so all that it starts, to the CPU on which it runs: to wake a
+/// process there for each instruction takes a fraction of the time.
 fn stay_on_one_cpu() {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let allowed = sched_getaffinity(None).expect("a thread can read its CPUs");
-    let cpus: Vec<_> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
     let mut one = CpuSet::new();
-    one.set(cpus[NEXT.fetch_add(1, Ordering::Relaxed) % cpus.len()]);
+    one.set(sched_getcpu());
     sched_setaffinity(None, &one).expect("a thread can choose one of its CPUs");
 }
 

@@ -51,7 +51,7 @@ pub use sender::{NoReceiver, Sender, TrySendError};
 use core::fmt;
 use core::mem::MaybeUninit;
 
-use super::ends::Ends;
+use super::Ends;
 use super::permits::Permits;
 use super::waiters::Waiters;
 use crate::Taken;

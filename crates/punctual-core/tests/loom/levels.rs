@@ -158,58 +158,47 @@ fn foreign_spawn_during_critical_section() {
     });
 }
 
-/// A timer of level 2 expires during a job of level 3: the worker releases the job, cannot start
-/// it, and is woken by the thread that ends the job of level 3 (rules 4, 2 and 3).
+/// Level 2 becomes due at 5 during a job of level 3, by one of `grids` or as `arm` has armed it:
+/// its worker releases the job, cannot start it, and is woken by the thread that ends the job of
+/// level 3 (rules 4, 2 and 3).
+fn is_due_below_running_job(arena: &Arena, grids: &[&'static Periodic], arm: impl FnOnce(&'static Level)) {
+    let app = App::new(arena);
+    let (w2, w3) = (worker(arena, 2, 2, true), worker(arena, 3, 3, true));
+    let l2 = level_with(arena, 2, w2, 1, grids, |_, node| {
+        app.run(node);
+        app.partition().stop();
+    });
+    let l3 = level(arena, 3, w3, 0, |_, _| {});
+    let p = partition(arena, ModelPort::new(3, false), &[l2, l3], &[w2, w3]);
+    app.partition.set(p).ok().unwrap();
+    arm(l2);
+    let thread = start(2, move || p.work(l2));
+    let high = p.call(w3, l3, || {
+        p.port().advance(5, &[w2]);
+        None
+    });
+    assert!(high.is_ok());
+    thread.join().unwrap();
+    assert_eq!(app.ran(), [1, 0], "the job runs once");
+}
+
 #[test]
 fn timer_expires_below_running_job() {
     check(3, |arena| {
-        let app = App::new(arena);
-        let (w2, w3) = (worker(arena, 2, 2, true), worker(arena, 3, 3, true));
-        let l2 = level(arena, 2, w2, 1, |_, node| {
-            app.run(node);
-            app.partition().stop();
+        is_due_below_running_job(arena, &[], |l2| {
+            let slots: &Slots<u32, 1, 1> = slots(arena, l2);
+            slots.arm(0, Instant::from_ticks(5)).unwrap();
         });
-        let l3 = level(arena, 3, w3, 0, |_, _| {});
-        let p = partition(arena, ModelPort::new(3, false), &[l2, l3], &[w2, w3]);
-        app.partition.set(p).ok().unwrap();
-        let slots: &Slots<u32, 1, 1> = slots(arena, l2);
-        slots.arm(0, Instant::from_ticks(5)).unwrap();
-        let thread = start(2, move || p.work(l2));
-        let high = p.call(w3, l3, || {
-            p.port().advance(5, &[w2]);
-            None
-        });
-        assert!(high.is_ok());
-        thread.join().unwrap();
-        assert_eq!(app.ran(), [1, 0], "the job runs once");
     });
 }
 
-/// As the previous model, for a grid. The worker heeds no wake while it sleeps until a grid point,
-/// unless its level is ready.
+/// The worker heeds no wake while it sleeps until a grid point, unless its level is ready.
 #[test]
 fn grid_point_passes_below_running_job() {
     check(3, |arena| {
-        let app = App::new(arena);
-        let (w2, w3) = (worker(arena, 2, 2, true), worker(arena, 3, 3, true));
         let ticks = Duration::from_ticks;
         let grid = arena.put(Periodic::new(0, 1, ticks(100), ticks(5), Reaction::Skip));
-        let l2 = level_with(arena, 2, w2, 1, &[grid], |_, node| {
-            app.run(node);
-            app.partition().stop();
-        });
-        let l3 = level(arena, 3, w3, 0, |_, _| {});
-        let p = partition(arena, ModelPort::new(3, false), &[l2, l3], &[w2, w3]);
-        app.partition.set(p).ok().unwrap();
-        l2.start(Instant::from_ticks(0));
-        let thread = start(2, move || p.work(l2));
-        let high = p.call(w3, l3, || {
-            p.port().advance(5, &[w2]);
-            None
-        });
-        assert!(high.is_ok());
-        thread.join().unwrap();
-        assert_eq!(app.ran(), [1, 0], "the job runs once");
+        is_due_below_running_job(arena, &[grid], |l2| l2.start(Instant::from_ticks(0)));
     });
 }
 

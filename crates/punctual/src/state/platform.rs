@@ -15,9 +15,6 @@ pub(crate) trait Platform {
 
     /// True if queued jobs may have to be dropped, marked or watched.
     const CHECKS_QUEUED_JOBS: bool;
-    /// True if the cell of a partition's word fails where jobs are
-    /// [instrumented](Self::is_instrumented), see [`punctual_core::WordCell::CHECKS_JOBS`].
-    const WORD_CHECKS_JOBS: bool;
     /// The longest duration in ns within which no job can have suspended itself.
     const MAX_UNSUSPENDED: u64;
     /// True if a thread can lend its priority to another.

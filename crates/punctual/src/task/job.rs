@@ -6,15 +6,18 @@
 
 use core::hint::black_box;
 
-use punctual_core::{Arguments, CurrentWorker, Duration, Instant, PackedStamp, Port, Stamp};
+use punctual_core::{Arguments, CurrentWorker, Duration, Instant, PackedStamp, Port, Stamp, WordCell};
 
 use crate::cells::{self, Observe};
-use crate::port::Suspensions;
+use crate::port::{AppPort, Suspensions};
 use crate::state::partition::PartitionState;
 use crate::state::{Host, Platform};
 use crate::stop::Culprit;
 use crate::task::body::{Body, Declared, Release, counted, measures, released};
 use crate::task::monitor::Monitor;
+
+/// True if the cell of a partition's word fails where jobs are [instrumented](is_instrumented).
+pub(super) const WORD_CHECKS_JOBS: bool = <<AppPort as Port>::Word as WordCell>::CHECKS_JOBS;
 
 /// Returns whether a spawn needs further checks: see [`Platform::is_instrumented`].
 #[inline(always)]
@@ -25,7 +28,7 @@ pub(crate) fn is_instrumented<B: Body>() -> bool {
 /// Returns whether a job whose start the word has permitted needs further checks.
 #[inline(always)]
 pub(crate) fn is_started_instrumented<B: Body>() -> bool {
-    !Host::WORD_CHECKS_JOBS && is_instrumented::<B>()
+    !WORD_CHECKS_JOBS && is_instrumented::<B>()
 }
 
 /// Returns whether a spawned job needs its release time if it runs without further checks.

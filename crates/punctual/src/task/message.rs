@@ -19,7 +19,8 @@ use crate::state::{Host, Platform};
 use crate::task::body::{Body, LevelOf, Release, stamp};
 use crate::task::interval::Interval;
 use crate::task::job::{
-    end_slow, execute_flagged, execute_plain, is_instrumented, is_started_instrumented, needs_release,
+    WORD_CHECKS_JOBS, end_slow, execute_flagged, execute_plain, is_instrumented, is_started_instrumented,
+    needs_release,
 };
 use crate::task::monitor::Monitor;
 use crate::task::release::{self, AbortOnUnwind, AnyTask, Caller, Passed, Refusal, Room, spilled};
@@ -258,7 +259,7 @@ impl<B: Body, const N: usize, const W: usize> Task<B, N, W> {
                 Arguments::at(args.cast()),
                 Release::AtStart,
                 PackedStamp::UNKNOWN,
-                Host::WORD_CHECKS_JOBS,
+                WORD_CHECKS_JOBS,
             )
         };
         if !preemption.finish_at::<LevelOf<B>>(end) {

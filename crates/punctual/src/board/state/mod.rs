@@ -31,7 +31,6 @@ impl Platform for Host {
     type Entry = Permission;
 
     const CHECKS_QUEUED_JOBS: bool = false;
-    const WORD_CHECKS_JOBS: bool = false;
     const MAX_UNSUSPENDED: u64 = u64::MAX / 2;
     const HAS_PRIORITIES: bool = false;
 

@@ -118,6 +118,13 @@ impl AppPort {
         }
     }
 
+    /// Notifies the host of a worker's sleep, and returns the stamp `now` if it is still recent.
+    fn before_sleep(&self, now: Stamp) -> Stamp {
+        self.host.about_to_sleep();
+        // After a spin the time is another one.
+        now.filter(|_| self.spin_ns.load(Ordering::Relaxed) == 0)
+    }
+
     /// Moves the virtual clock forward.
     pub(crate) fn set_now(&self, now: Instant) {
         debug_assert!(self.is_virtual() && now >= self.now());
@@ -159,16 +166,11 @@ impl Port for AppPort {
     }
 
     fn wait(&self, worker: &Worker, until: Option<Instant>, now: Stamp) -> bool {
-        self.host.about_to_sleep();
-        // After a spin the time is another one.
-        let now = now.filter(|_| self.spin_ns.load(Ordering::Relaxed) == 0);
-        linux::futex::wait(worker, until, now)
+        linux::futex::wait(worker, until, self.before_sleep(now))
     }
 
     fn sleep_until(&self, worker: &Worker, until: Instant, now: Stamp) -> bool {
-        self.host.about_to_sleep();
-        let now = now.filter(|_| self.spin_ns.load(Ordering::Relaxed) == 0);
-        linux::futex::sleep_until(worker, until, now)
+        linux::futex::sleep_until(worker, until, self.before_sleep(now))
     }
 
     fn wait_while(&self, count: &AtomicU32, seen: u32) {

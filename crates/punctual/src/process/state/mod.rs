@@ -15,7 +15,7 @@ pub(crate) mod stage;
 pub(crate) mod thread;
 pub(crate) mod virtual_time;
 
-use punctual_core::{CurrentWorker, Duration, WordCell};
+use punctual_core::{CurrentWorker, Duration};
 use punctual_sync::PcpGroup;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,7 +29,6 @@ use self::thread::Entry;
 pub(crate) use crate::background::calls::Calls;
 use crate::port::Suspensions;
 use crate::port::linux::suspension;
-use crate::port::linux::word::PartitionWord;
 use crate::state::partition::PartitionState;
 use crate::state::platform::Platform;
 use crate::state::runtime::Runtime;
@@ -55,7 +54,6 @@ impl Platform for Host {
     type Entry = Entry<'static>;
 
     const CHECKS_QUEUED_JOBS: bool = true;
-    const WORD_CHECKS_JOBS: bool = <PartitionWord as WordCell>::CHECKS_JOBS;
     const MAX_UNSUSPENDED: u64 = suspension::MIN_SWITCH_TIME.as_ticks();
     const HAS_PRIORITIES: bool = true;
 

@@ -39,7 +39,7 @@ use crate::state::runtime::{Registered, TaskInfo};
 use crate::state::{Host, Platform};
 use crate::stop::Culprit;
 use crate::task::body::{Body, Release, stamp_any};
-use crate::task::job::{end_slow, execute, execute_plain, is_started_instrumented};
+use crate::task::job::{WORD_CHECKS_JOBS, end_slow, execute, execute_plain, is_started_instrumented};
 use crate::task::monitor::Monitor;
 use crate::task::release::{AbortOnUnwind, Refusal};
 use crate::task::spawn_error::{FullTask, SpawnError};
@@ -354,7 +354,7 @@ impl<B: AsyncBody, const SIZE: usize> AsyncTask<B, SIZE> {
                 Arguments::none(),
                 Release::AtStart,
                 PackedStamp::UNKNOWN,
-                Host::WORD_CHECKS_JOBS,
+                WORD_CHECKS_JOBS,
             )
         };
         if !preemption.finish_at::<WakeLevelOf<B>>(end) {

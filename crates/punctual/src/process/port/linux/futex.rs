@@ -98,11 +98,8 @@ const HEEDLESS: Duration = Duration::from_millis(10);
 /// kernel 630 instructions less, since the thread enters no queue.
 pub(crate) fn sleep_until(worker: &Worker, until: Instant, now: Stamp) -> bool {
     let now = now.unwrap_or_else(counter::now);
-    if until > now + HEEDLESS || is_signalled(worker) {
+    if until <= now || until > now + HEEDLESS || is_signalled(worker) {
         return wait(worker, Some(until), Some(now));
-    }
-    if until <= now {
-        return false;
     }
     suspension::before_sleeping();
     let slept = clock_nanosleep_absolute(ClockId::Monotonic, &clock::timespec(until));

@@ -17,8 +17,8 @@
 //! | with [`PLAIN`] | All threads, by locked instructions: the cell is an atomic, and stays one until it is reset. |
 //!
 //! The bias state holds the number of the home CPU in its lowest bits, and above them the number of
-//! threads that have entered, and the two flags. So it equals a thread's CPU only if the word is
-//! biased *and* this is the home CPU: one comparison checks both.
+//! threads that have entered, `REVOKED` and `PLAIN`. So it equals a thread's CPU only if the word
+//! is biased *and* this is the home CPU: one comparison checks both.
 //!
 //! A thread on another CPU *enters* (adds [`ONE`]), and unless it finds `REVOKED` has the kernel
 //! abort all sequences on the home CPU ([`barrier`]) and then sets `REVOKED`. It changes the word

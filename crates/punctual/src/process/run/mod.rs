@@ -64,8 +64,7 @@ use crate::report::{Report, Rows, Settings};
 use crate::run::{App, Drops};
 use crate::start_error::StartError;
 use crate::state::runtime::Runtime;
-use crate::state::stage::Stage;
-use crate::state::{RunGuard, fault, forked, panic_hook, thread};
+use crate::state::{RunGuard, Stage, fault, forked, panic_hook, thread};
 use crate::stop::Culprit;
 
 /// Runs an app until it is shut down, or writes its model and ends the process.

@@ -5,13 +5,11 @@ mod claim;
 pub(crate) mod fault;
 pub(crate) mod foreign_spawns;
 pub(crate) mod forked;
-pub(crate) mod log;
 pub(crate) mod panic_hook;
 mod partition;
 #[cfg_attr(not(feature = "async"), allow(dead_code, reason = "no async task waits for descriptors"))]
 pub(crate) mod reactor;
 pub(crate) mod source;
-pub(crate) mod stage;
 pub(crate) mod thread;
 pub(crate) mod virtual_time;
 
@@ -20,7 +18,7 @@ use punctual_sync::PcpGroup;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-pub(crate) use self::app::{HostApp, notify};
+pub(crate) use self::app::{HostApp, Stage, notify};
 pub(crate) use self::claim::{RunGuard, each_running};
 pub(crate) use self::partition::HostPartition;
 pub(crate) use self::reactor::Reactor;

@@ -123,30 +123,17 @@ impl ProfiledJob {
     /// # Safety
     /// The calling thread occupies the task's level since the job began.
     pub(crate) unsafe fn record(self, deadline: Option<Duration>, suspensions: u64) {
-        let Self {
-            task,
-            release,
-            lateness,
-            entered,
-            start,
-            end,
-            thread_time,
-            outer,
-            outer_called,
-            outer_waited,
-            outer_held,
-            outer_started,
-        } = self;
+        let Self { task, entered, start, end, thread_time, .. } = self;
         let partition = task.partition;
         let (gross, others) = end.since(start);
         // The thread's CPU time, without that of the jobs it called.
         let own = thread_time.map(|thread| thread.saturating_sub(CALLED.get()));
-        CALLED.set(outer_called + thread_time.unwrap_or(0));
-        RUNNING.set(outer);
-        let wall = gross.saturating_sub(others).saturating_sub(WAITED.replace(outer_waited));
-        STARTED.set(outer_started);
+        CALLED.set(self.outer_called + thread_time.unwrap_or(0));
+        RUNNING.set(self.outer);
+        let wall = gross.saturating_sub(others).saturating_sub(WAITED.replace(self.outer_waited));
+        STARTED.set(self.outer_started);
         // Not its own count: a section that ends by a panic does not count down at its end.
-        HELD.set(outer_held);
+        HELD.set(self.outer_held);
         let (execution, suspension, outside) = match own {
             // Under the global executor, a job is preempted by threads that are not in its account.
             Some(own) if partition.model == ThreadModel::Anywhere => (own.min(wall), 0, None),
@@ -154,8 +141,8 @@ impl ProfiledJob {
             own => (wall, 0, own.map(|own| wall.saturating_sub(own))),
         };
         let ended = Ended {
-            release,
-            lateness,
+            release: self.release,
+            lateness: self.lateness,
             // The readings in between are not release jitter.
             start: entered.time.as_ticks(),
             end: end.time.as_ticks(),
@@ -177,7 +164,7 @@ impl ProfiledJob {
             level: task.level,
             ceiling,
             is_job: true,
-            is_called: outer.is_some(),
+            is_called: self.outer.is_some(),
         });
         partition.host.used.fetch_add(time, Ordering::Relaxed);
     }

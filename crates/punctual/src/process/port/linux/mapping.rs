@@ -1,4 +1,4 @@
-//! Memory mappings: of a file, to be shared with other processes, or private.
+//! Memory mappings: of a file, to be shared with other processes, private, or without access.
 
 use std::ffi::c_void;
 use std::io;
@@ -7,8 +7,7 @@ use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// A mapping, fully resident from the start. Unmapped on drop: references into it have to be
-/// dropped first.
+/// A mapping. Unmapped on drop: references into it have to be dropped first.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
@@ -21,7 +20,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps a file of that length, or zeroed memory.
+    /// Maps a file of that length, or zeroed memory, fully resident from the start.
     pub(crate) fn new(length: usize, file: Option<BorrowedFd<'_>>) -> io::Result<Self> {
         let (access, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
         // SAFETY: a new mapping at an address that the kernel chooses.
@@ -31,6 +30,20 @@ impl Mapping {
                 None => rustix::mm::mmap_anonymous(std::ptr::null_mut(), length, access, shared),
             }
         }?;
+        Self::at(start, length)
+    }
+
+    /// Reserves `length` bytes of address space that are never touched, and that count only against
+    /// the limit on address space.
+    pub(super) fn reserve(length: usize) -> io::Result<Self> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let start =
+            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), length, ProtFlags::empty(), flags) }?;
+        Self::at(start, length)
+    }
+
+    fn at(start: *mut c_void, length: usize) -> io::Result<Self> {
         let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mapped at 0"))?;
         Ok(Self { start, length })
     }
@@ -46,7 +59,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and by the contract of the type nothing points into it anymore.
+        // SAFETY: mapped at its creation, and by the contract of the type nothing points into it
+        // anymore.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast::<c_void>(), self.length) };
     }
 }

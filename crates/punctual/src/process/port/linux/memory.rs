@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use punctual_process::limits::{Resource, soft_limit};
 
+use super::mapping::Mapping;
 use super::valgrind;
 use crate::port::Count;
 
@@ -105,35 +106,12 @@ impl Drop for Locked {
     }
 }
 
-/// Reserved address space, unmapped on drop.
-struct Mapping {
-    start: *mut libc::c_void,
-    length: usize,
-}
-
-impl Mapping {
-    /// Reserves `length` bytes that are never touched, and that count only against the limit on
-    /// address space.
-    fn reserve(length: usize) -> Option<Self> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_NONE, flags, -1, 0) };
-        (start != libc::MAP_FAILED).then_some(Self { start, length })
-    }
-
-    /// Returns whether the mapping may be locked. Makes none of it resident.
-    fn may_be_locked(&self) -> bool {
-        // SAFETY: the range belongs to this mapping. Locking affects nothing else, and ends with
-        // the mapping.
-        unsafe { libc::mlock2(self.start, self.length, libc::MLOCK_ONFAULT) == 0 }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the range belongs to this mapping, and no reference into it exists.
-        unsafe { libc::munmap(self.start, self.length) };
-    }
+/// Returns whether the mapping may be locked. Makes none of it resident.
+fn may_be_locked(mapping: &Mapping) -> bool {
+    let start = mapping.start().cast();
+    // SAFETY: the range belongs to this mapping. Locking affects nothing else, and ends with the
+    // mapping.
+    unsafe { libc::mlock2(start, mapping.length(), libc::MLOCK_ONFAULT) == 0 }
 }
 
 /// Returns the limit on locked memory in bytes, if it restricts this process.
@@ -141,15 +119,15 @@ fn limit() -> Option<u64> {
     let limit = soft_limit(Resource::LockedMemory).ok()??;
     let more = usize::try_from(limit).ok()?.checked_add(PAGE)?;
     // A limit beyond the address space restricts nothing.
-    let mapping = Mapping::reserve(more)?;
-    (!mapping.may_be_locked()).then_some(limit)
+    let mapping = Mapping::reserve(more).ok()?;
+    (!may_be_locked(&mapping)).then_some(limit)
 }
 
 const PAGE: usize = 4096;
 
 /// Returns whether current and future memory is locked.
 fn is_locked() -> bool {
-    is_locked_now() && Mapping::reserve(PAGE).is_some_and(|new| is_locked_at(new.start))
+    is_locked_now() && Mapping::reserve(PAGE).is_ok_and(|new| is_locked_at(new.start().cast()))
 }
 
 /// Returns whether current memory is locked, using the calling thread's stack.

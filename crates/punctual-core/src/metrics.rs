@@ -23,8 +23,10 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 pub use buckets::{
     BUCKETS, COARSE_BUCKETS, bucket_end, bucket_of, coarse_bucket_end, coarse_bucket_of, quantile,
 };
+pub use quantity::{Histogram, Quantity, Values};
 
 mod buckets;
+mod quantity;
 
 /// The prefix of the anonymous file's name.
 pub const NAME: &str = "punctual:";
@@ -83,120 +85,6 @@ pub struct Header {
     pub helper_ends: AtomicU64,
 }
 
-/// One quantity over all jobs of a task, in ns.
-#[derive(Debug)]
-#[repr(C)]
-pub struct Quantity {
-    /// The value of the last job.
-    pub last: AtomicU64,
-    /// The largest value.
-    pub max: AtomicU64,
-    /// The sum over all jobs, at most 2^64 − 1.
-    pub sum: AtomicU64,
-}
-
-impl Quantity {
-    /// Adds a value.
-    ///
-    /// Real-time safety: loads and stores.
-    ///
-    /// # Safety
-    /// No other thread writes the quantity during the call.
-    #[inline(always)]
-    pub unsafe fn record(&self, value: u64) {
-        self.last.store(value, Relaxed);
-        // SAFETY: by this function's contract.
-        unsafe { self.add(value) }
-    }
-
-    /// [`record`](Self::record) without the value of the last job.
-    ///
-    /// # Safety
-    /// As for [`record`](Self::record).
-    #[inline(always)]
-    unsafe fn add(&self, value: u64) {
-        if add_overflows(&self.sum, value) {
-            // For an instant a reader may see the sum that has overflowed.
-            core::hint::cold_path();
-            self.sum.store(u64::MAX, Relaxed);
-        }
-        // SAFETY: by this function's contract, other threads read the word at most, so there is no
-        // data race. The compiler merges the load with the comparison, which it does with no load
-        // of an atomic.
-        if value > unsafe { self.max.as_ptr().read() } {
-            self.max.store(value, Relaxed);
-        }
-    }
-}
-
-/// A copy of a [`Quantity`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Values {
-    /// [`Quantity::last`].
-    pub last: u64,
-    /// [`Quantity::max`].
-    pub max: u64,
-    /// [`Quantity::sum`].
-    pub sum: u64,
-}
-
-impl From<&Quantity> for Values {
-    fn from(quantity: &Quantity) -> Self {
-        let Quantity { last, max, sum } = quantity;
-        Self { last: last.load(Relaxed), max: max.load(Relaxed), sum: sum.load(Relaxed) }
-    }
-}
-
-/// Adds to a sum that no other thread writes; returns `true` if it overflows.
-// On x86-64 in memory: the compiler would load and store an atomic separately.
-#[inline(always)]
-fn add_overflows(sum: &AtomicU64, value: u64) -> bool {
-    // SAFETY: an atomic is loaded and stored as a whole. The stack is not used.
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    unsafe {
-        core::arch::asm!(
-            "add qword ptr [{sum}], {value}",
-            "jc {overflows}",
-            sum = in(reg) sum,
-            value = in(reg) value,
-            overflows = label { return true },
-            options(nostack),
-        );
-        false
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    {
-        let (total, overflows) = sum.load(Relaxed).overflowing_add(value);
-        sum.store(total, Relaxed);
-        overflows
-    }
-}
-
-/// The number of values in each bucket, see [`bucket_of`].
-#[derive(Debug)]
-#[repr(C)]
-pub struct Histogram(pub [AtomicU32; BUCKETS]);
-
-impl Histogram {
-    /// Counts a value of `bucket`; a full count stays. For one thread at a time.
-    ///
-    /// Real-time safety: a load and a store.
-    ///
-    /// # Panics
-    /// If there is no such bucket.
-    #[inline(always)]
-    pub fn record(&self, bucket: usize) {
-        let count = &self.0[bucket];
-        let more = count.load(Relaxed).wrapping_add(1);
-        count.store(more, Relaxed);
-        if more == 0 {
-            // As in `Quantity::add`.
-            core::hint::cold_path();
-            count.store(u32::MAX, Relaxed);
-        }
-    }
-}
-
 /// The figures of a task. All zero at the start of a run.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -232,18 +120,61 @@ pub struct TaskFigures {
 }
 
 impl TaskFigures {
-    /// Adds an undisturbed job, whose J is 0 and whose R and C are `response`.
+    /// Adds a job with these J, R and C, in ns, which misses its deadline if R is longer than
+    /// `max_response`. A job that suspended itself was off its CPU for `suspension`, in ns. Never
+    /// loses a value.
     ///
     /// Real-time safety: loads and stores.
     ///
     /// # Safety
     /// No other thread writes the figures of jobs during the call.
+    #[inline]
+    pub unsafe fn record(&self, terms: [u64; 3], suspension: Option<u64>, max_response: u64) {
+        if let Some(time) = suspension {
+            self.record_suspension(time);
+        }
+        let [jitter, response, execution] = terms;
+        if jitter == 0 && execution == response {
+            // SAFETY: by this function's contract.
+            return unsafe { self.record_undisturbed(response, max_response) };
+        }
+        self.record_end(response, max_response);
+        // SAFETY: by this function's contract.
+        unsafe { self.record_disturbed(jitter, response, execution) };
+    }
+
+    /// [`record`](Self::record) of a job whose J is 0, and whose R and C are `response`: a job that
+    /// runs as a call starts when it is released, and unless it is preempted, its response time is
+    /// its execution time.
+    ///
+    /// Real-time safety: loads and stores.
+    ///
+    /// # Safety
+    /// As for [`record`](Self::record).
     #[inline(always)]
-    pub unsafe fn record_undisturbed(&self, response: u64) {
+    pub unsafe fn record_undisturbed(&self, response: u64, max_response: u64) {
+        self.record_end(response, max_response);
         self.undisturbed.last.store(response.saturating_add(1), Relaxed);
         // SAFETY: by this function's contract.
         unsafe { self.undisturbed.add(response) };
         self.record_undisturbed_time(bucket_of(response));
+    }
+
+    /// Counts a job, and whether it missed its deadline.
+    #[inline(always)]
+    fn record_end(&self, response: u64, max_response: u64) {
+        if response > max_response {
+            add_one(&self.misses);
+        }
+        add_one(&self.jobs);
+    }
+
+    /// Adds a job that suspended itself and was off its CPU for `time` ns.
+    #[cold]
+    #[inline(never)]
+    fn record_suspension(&self, time: u64) {
+        add_one(&self.suspended);
+        self.suspension_max.store(self.suspension_max.load(Relaxed).max(time), Relaxed);
     }
 
     /// Counts a job in a bucket of [`undisturbed_times`](Self::undisturbed_times).
@@ -251,11 +182,11 @@ impl TaskFigures {
     fn record_undisturbed_time(&self, bucket: usize) {
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         self.undisturbed_times.record(bucket);
-        // As in `add_overflows`, with the address in one operand.
+        // As in `quantity::add_overflows`, with the address in one operand.
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             let count = &self.undisturbed_times.0[bucket];
-            // SAFETY: as in `add_overflows`, and this is the address of that count.
+            // SAFETY: as in `quantity::add_overflows`, and this is the address of that count.
             unsafe {
                 core::arch::asm!(
                     "inc dword ptr [{figures} + {bucket} * 4 + {times}]",
@@ -275,12 +206,10 @@ impl TaskFigures {
 
     /// Adds J, R and C of another job.
     ///
-    /// Real-time safety: loads and stores.
-    ///
     /// # Safety
-    /// As for [`record_undisturbed`](Self::record_undisturbed).
+    /// As for [`record`](Self::record).
     #[inline(never)]
-    pub unsafe fn record_disturbed(&self, jitter: u64, response: u64, execution: u64) {
+    unsafe fn record_disturbed(&self, jitter: u64, response: u64, execution: u64) {
         self.undisturbed.last.store(0, Relaxed);
         // SAFETY: by this function's contract.
         unsafe {
@@ -301,6 +230,12 @@ impl TaskFigures {
             Term::Execution => (&self.execution, &self.executions),
         }
     }
+}
+
+/// Adds 1 to a count that no other thread writes concurrently.
+#[inline]
+fn add_one(count: &AtomicU64) {
+    count.store(count.load(Relaxed).wrapping_add(1), Relaxed);
 }
 
 /// Counters that an ordinary thread of the app writes a few times per second.
@@ -573,13 +508,13 @@ mod tests {
         let last =
             |term: Term| term.combine(figures.of_term(term).0.into(), (&figures.undisturbed).into()).last;
         // SAFETY: a single thread.
-        unsafe { figures.record_undisturbed(0) };
+        unsafe { figures.record_undisturbed(0, 0) };
         assert_eq!(Term::ALL.map(last), [0, 0, 0]);
         // SAFETY: a single thread.
         unsafe { figures.record_disturbed(1, 8, 6) };
         assert_eq!(Term::ALL.map(last), [1, 8, 6]);
         // SAFETY: a single thread.
-        unsafe { figures.record_undisturbed(4) };
+        unsafe { figures.record_undisturbed(4, 4) };
         assert_eq!(Term::ALL.map(last), [0, 4, 4]);
     }
 
@@ -590,7 +525,7 @@ mod tests {
         figures.undisturbed_times.0[bucket_of(9)].store(u32::MAX, Relaxed);
         figures.undisturbed.sum.store(u64::MAX - 8, Relaxed);
         // SAFETY: a single thread.
-        unsafe { figures.record_undisturbed(9) };
+        unsafe { figures.record_undisturbed(9, 9) };
         assert_eq!(figures.undisturbed_times.0[bucket_of(9)].load(Relaxed), u32::MAX);
         assert_eq!(Values::from(&figures.undisturbed), Values { last: 10, max: 9, sum: u64::MAX });
     }

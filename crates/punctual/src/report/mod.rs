@@ -22,7 +22,7 @@ pub(crate) mod table;
 mod task;
 
 use core::fmt;
-// Atomics from `core`, as in `cells::measured`.
+// Atomics from `core`, as in `punctual_core::metrics`.
 use core::sync::atomic::Ordering::Relaxed;
 
 use punctual_core::metrics::{BUCKETS, TaskFigures, Term, Values, bucket_end, quantile};

@@ -1,7 +1,7 @@
 //! The measurements of a task: their fields, their origin, and their columns in the text.
 
 use core::fmt::{self, Write};
-// As in `cells::measured`.
+// As in `punctual_core::metrics`.
 use core::sync::atomic::Ordering::Relaxed;
 
 use punctual_core::Duration;

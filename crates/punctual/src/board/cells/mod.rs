@@ -15,7 +15,7 @@ use punctual_core::metrics::TaskFigures;
 use punctual_core::remote::Distribution;
 
 use crate::board::port as board;
-use crate::cells::{Job, Observe, measured};
+use crate::cells::{Job, Observe};
 use crate::port::Suspensions;
 use crate::report::{Summary, TaskReport};
 use crate::stop::StopReason;
@@ -110,7 +110,7 @@ impl Cells {
         unsafe {
             match &*self.place.get() {
                 Place::None | Place::Unknown => {}
-                Place::Own(figures) => measured::add_job(figures, job, max_response),
+                Place::Own(figures) => job.record_in(figures, max_response),
                 Place::Shared(shared) => {
                     let [release, start] = [job.release, job.start].map(|time| time.as_ticks());
                     shared.record(release, start, start.saturating_add(job.gross), job.preempted);

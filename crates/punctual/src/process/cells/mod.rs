@@ -12,7 +12,7 @@ use punctual_core::Instant;
 pub(crate) use self::figures::FiguresCell;
 pub(crate) use self::heartbeat::BeatSlot;
 pub(crate) use self::recent::Recent;
-use crate::cells::{Job, measured};
+use crate::cells::Job;
 use crate::port::linux::trace_marker::Mark;
 use crate::report::TaskReport;
 use crate::stop::StopReason;
@@ -64,7 +64,7 @@ impl Cells {
         // SAFETY: the cell changes only while no job of the task can run, and a job calls this.
         if let Some(figures) = unsafe { self.figures.get() } {
             // SAFETY: by this function's contract.
-            unsafe { measured::add_job(figures, job, max_response) };
+            unsafe { job.record_in(figures, max_response) };
         }
     }
 
@@ -76,7 +76,7 @@ impl Cells {
     #[inline(always)]
     pub(crate) unsafe fn record_undisturbed(&self, _start: Instant, gross: u64, max_response: u64) {
         // SAFETY: as in `record`. A run begins the figures of a measured task before its first job.
-        unsafe { measured::add_undisturbed(self.figures.get().unwrap_unchecked(), gross, max_response) };
+        unsafe { self.figures.get().unwrap_unchecked().record_undisturbed(gross, max_response) };
     }
 
     /// Does nothing: other processes read the count elsewhere.

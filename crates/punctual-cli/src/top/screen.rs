@@ -11,32 +11,6 @@ use super::levels::Levels;
 use super::memory::Snapshot;
 use super::next_miss::{NextMiss, Outcome};
 
-/// Quantity shown by the histogram.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
-    Response,
-    Jitter,
-    Execution,
-}
-
-impl Shown {
-    fn next(self) -> Self {
-        match self {
-            Self::Response => Self::Jitter,
-            Self::Jitter => Self::Execution,
-            Self::Execution => Self::Response,
-        }
-    }
-
-    pub(super) fn term(self) -> Term {
-        match self {
-            Self::Response => Term::Response,
-            Self::Jitter => Term::Jitter,
-            Self::Execution => Term::Execution,
-        }
-    }
-}
-
 /// Contents below the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Panel {
@@ -67,7 +41,8 @@ pub(super) struct Screen {
     pub(super) filter: String,
     /// True if keys are letters of the filter.
     pub(super) is_typing: bool,
-    pub(super) shown: Shown,
+    /// Quantity shown by the histogram.
+    pub(super) shown: Term,
     pub(super) panel: Panel,
     /// The name and partition of the selected task.
     picked: Option<(String, String)>,
@@ -89,7 +64,7 @@ impl Screen {
             order: arguments.sort,
             filter: String::new(),
             is_typing: false,
-            shown: Shown::Response,
+            shown: Term::Response,
             panel: Panel::Histogram,
             picked: None,
             scroll: 0,
@@ -203,7 +178,13 @@ impl Screen {
             Key::Char('/') => self.is_typing = true,
             Key::Char('r') => self.reset(),
             Key::Char('t') => self.toggle_recording(),
-            Key::Char('h') => self.shown = self.shown.next(),
+            Key::Char('h') => {
+                self.shown = match self.shown {
+                    Term::Response => Term::Jitter,
+                    Term::Jitter => Term::Execution,
+                    Term::Execution => Term::Response,
+                }
+            }
             Key::Char('w') => self.toggle(Panel::Settings),
             Key::Char('l') => self.toggle(Panel::Levels),
             Key::Char('m') => self.toggle(Panel::Traffic),

@@ -169,7 +169,7 @@ fn shortened(name: &str, width: usize) -> String {
 
 fn histogram(screen: &Screen, row: Option<&Row>, canvas: &mut Canvas, area: Area) {
     let Some(row) = row else { return };
-    let term = screen.shown.term();
+    let term = screen.shown;
     let (name, stat) = (format!("{} {}", term.row().name, term.row().letter), row.term(term));
     let limits = [("period", row.period), ("deadline", row.deadline)];
     let limits = limits.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", time(ns?))));

@@ -25,162 +25,49 @@ pub(crate) fn take(kib: usize, inside: impl FnOnce()) {
     more(kib, &mut || inside.take().expect("it is called once")());
 }
 
-mod nested {
-    /// The maximum number of levels, each with a frame of 100 KiB, each called by the one below.
-    #[punctual::app(main = false)]
-    pub(super) mod app {
-        #[shared]
-        struct Shared {}
+/// The maximum number of levels, each with a frame of 100 KiB, each called by the one below.
+macro_rules! nested {
+    ($($priority:literal $task:ident: $next:ident,)*) => {
+        #[punctual::app(main = false)]
+        mod nested {
+            use super::take;
 
-        #[local]
-        struct Local {}
+            #[shared]
+            struct Shared {}
 
-        #[init]
-        fn init(_: init::Context) -> (Shared, Local) {
-            level_1::spawn().unwrap();
-            (Shared {}, Local {})
+            #[local]
+            struct Local {}
+
+            #[init]
+            fn init(_: init::Context) -> (Shared, Local) {
+                level_1::spawn().unwrap();
+                (Shared {}, Local {})
+            }
+
+            $(
+                #[task(priority = $priority)]
+                fn $task(_: $task::Context) {
+                    take(100, || $next::spawn().unwrap());
+                }
+            )*
+
+            #[task(priority = 28)]
+            fn level_28(_: level_28::Context) {
+                take(100, punctual::shutdown);
+            }
         }
+    };
+}
 
-        #[task(priority = 1)]
-        fn level_1(_: level_1::Context) {
-            super::super::take(100, || level_2::spawn().unwrap());
-        }
-
-        #[task(priority = 2)]
-        fn level_2(_: level_2::Context) {
-            super::super::take(100, || level_3::spawn().unwrap());
-        }
-
-        #[task(priority = 3)]
-        fn level_3(_: level_3::Context) {
-            super::super::take(100, || level_4::spawn().unwrap());
-        }
-
-        #[task(priority = 4)]
-        fn level_4(_: level_4::Context) {
-            super::super::take(100, || level_5::spawn().unwrap());
-        }
-
-        #[task(priority = 5)]
-        fn level_5(_: level_5::Context) {
-            super::super::take(100, || level_6::spawn().unwrap());
-        }
-
-        #[task(priority = 6)]
-        fn level_6(_: level_6::Context) {
-            super::super::take(100, || level_7::spawn().unwrap());
-        }
-
-        #[task(priority = 7)]
-        fn level_7(_: level_7::Context) {
-            super::super::take(100, || level_8::spawn().unwrap());
-        }
-
-        #[task(priority = 8)]
-        fn level_8(_: level_8::Context) {
-            super::super::take(100, || level_9::spawn().unwrap());
-        }
-
-        #[task(priority = 9)]
-        fn level_9(_: level_9::Context) {
-            super::super::take(100, || level_10::spawn().unwrap());
-        }
-
-        #[task(priority = 10)]
-        fn level_10(_: level_10::Context) {
-            super::super::take(100, || level_11::spawn().unwrap());
-        }
-
-        #[task(priority = 11)]
-        fn level_11(_: level_11::Context) {
-            super::super::take(100, || level_12::spawn().unwrap());
-        }
-
-        #[task(priority = 12)]
-        fn level_12(_: level_12::Context) {
-            super::super::take(100, || level_13::spawn().unwrap());
-        }
-
-        #[task(priority = 13)]
-        fn level_13(_: level_13::Context) {
-            super::super::take(100, || level_14::spawn().unwrap());
-        }
-
-        #[task(priority = 14)]
-        fn level_14(_: level_14::Context) {
-            super::super::take(100, || level_15::spawn().unwrap());
-        }
-
-        #[task(priority = 15)]
-        fn level_15(_: level_15::Context) {
-            super::super::take(100, || level_16::spawn().unwrap());
-        }
-
-        #[task(priority = 16)]
-        fn level_16(_: level_16::Context) {
-            super::super::take(100, || level_17::spawn().unwrap());
-        }
-
-        #[task(priority = 17)]
-        fn level_17(_: level_17::Context) {
-            super::super::take(100, || level_18::spawn().unwrap());
-        }
-
-        #[task(priority = 18)]
-        fn level_18(_: level_18::Context) {
-            super::super::take(100, || level_19::spawn().unwrap());
-        }
-
-        #[task(priority = 19)]
-        fn level_19(_: level_19::Context) {
-            super::super::take(100, || level_20::spawn().unwrap());
-        }
-
-        #[task(priority = 20)]
-        fn level_20(_: level_20::Context) {
-            super::super::take(100, || level_21::spawn().unwrap());
-        }
-
-        #[task(priority = 21)]
-        fn level_21(_: level_21::Context) {
-            super::super::take(100, || level_22::spawn().unwrap());
-        }
-
-        #[task(priority = 22)]
-        fn level_22(_: level_22::Context) {
-            super::super::take(100, || level_23::spawn().unwrap());
-        }
-
-        #[task(priority = 23)]
-        fn level_23(_: level_23::Context) {
-            super::super::take(100, || level_24::spawn().unwrap());
-        }
-
-        #[task(priority = 24)]
-        fn level_24(_: level_24::Context) {
-            super::super::take(100, || level_25::spawn().unwrap());
-        }
-
-        #[task(priority = 25)]
-        fn level_25(_: level_25::Context) {
-            super::super::take(100, || level_26::spawn().unwrap());
-        }
-
-        #[task(priority = 26)]
-        fn level_26(_: level_26::Context) {
-            super::super::take(100, || level_27::spawn().unwrap());
-        }
-
-        #[task(priority = 27)]
-        fn level_27(_: level_27::Context) {
-            super::super::take(100, || level_28::spawn().unwrap());
-        }
-
-        #[task(priority = 28)]
-        fn level_28(_: level_28::Context) {
-            super::super::take(100, punctual::shutdown);
-        }
-    }
+#[rustfmt::skip]
+nested! {
+    1 level_1: level_2, 2 level_2: level_3, 3 level_3: level_4, 4 level_4: level_5, 5 level_5:
+    level_6, 6 level_6: level_7, 7 level_7: level_8, 8 level_8: level_9, 9 level_9: level_10, 10
+    level_10: level_11, 11 level_11: level_12, 12 level_12: level_13, 13 level_13: level_14, 14
+    level_14: level_15, 15 level_15: level_16, 16 level_16: level_17, 17 level_17: level_18, 18
+    level_18: level_19, 19 level_19: level_20, 20 level_20: level_21, 21 level_21: level_22, 22
+    level_22: level_23, 23 level_23: level_24, 24 level_24: level_25, 25 level_25: level_26, 26
+    level_26: level_27, 27 level_27: level_28,
 }
 
 /// The culprit of a stack overflow.
@@ -312,7 +199,7 @@ fn default_levels_fit_above_lowest_priority() {
     // In virtual time all jobs are on the caller's stack, and without priorities they may be: the
     // caller chooses it.
     let run = |config| {
-        let body = || nested::app::run(config).expect("the app starts");
+        let body = || nested::run(config).expect("the app starts");
         let caller = std::thread::Builder::new().stack_size(8 << 20).spawn(body);
         caller.expect("threads can be started").join().expect("it does not panic")
     };
@@ -500,7 +387,7 @@ mod programs {
     #[test]
     #[ignore = "a program that the other tests run"]
     fn deepest() {
-        let report = nested::app::run(case()).expect("the app starts");
+        let report = nested::run(case()).expect("the app starts");
         println!("SIZES {:.1} {:.1}", mib(&report, "level 1"), mib(&report, "level 28"));
     }
 }

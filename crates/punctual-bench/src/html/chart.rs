@@ -11,26 +11,54 @@ use crate::grouping::{Group, color};
 use crate::model::{Published, Row};
 use crate::stats::Distribution;
 
-/// The class and the width of a drawing, and the left end of its axis, right of the names. The
-/// style sheet shows one of the two.
-const LAYOUTS: [(&str, f64, f64); 2] = [("wide", 1060.0, 190.0), ("narrow", 336.0, 104.0)];
+/// The two drawings of a chart, of which the style sheet shows one.
+const LAYOUTS: [Layout; 2] = [
+    Layout { class: "wide", width: 1060.0, left: 190.0, gap: 14.0, line: 18.0, has_names_above: false },
+    Layout { class: "narrow", width: 336.0, left: 24.0, gap: 18.0, line: 32.0, has_names_above: true },
+];
 const RIGHT: f64 = 26.0;
 /// The width of a label of the axis with the space around it.
 const LABEL: f64 = 50.0;
 const TOP: f64 = 8.0;
-/// The height of a row's histogram, and of the space above it.
+/// The height of a row's histogram.
 const STRIP: f64 = 38.0;
-const GAP: f64 = 12.0;
-/// The height of a line for a published figure.
-const LINE: f64 = 18.0;
 const AXIS: f64 = 26.0;
+
+/// The dimensions of a drawing.
+#[derive(Clone, Copy)]
+struct Layout {
+    class: &'static str,
+    width: f64,
+    /// The left end of the axis.
+    left: f64,
+    /// The height of the space above a row's histogram, which contains the label of its maximum.
+    gap: f64,
+    /// The height of a line for a published figure.
+    line: f64,
+    /// Names are above the histograms, where even long ones fit, instead of to their left.
+    has_names_above: bool,
+}
+
+impl Layout {
+    /// Writes the name of a row or of a published figure: in `middle` of the space to the left, or
+    /// at the left end `above` the row. Returns the end of a name above.
+    fn name(self, class: &str, name: &str, middle: f64, above: f64, svg: &mut Svg) -> f64 {
+        if self.has_names_above {
+            svg.text(class, (0.0, above), Anchor::Start, &fitted(name, self.width));
+            return text_width(name);
+        }
+        svg.text(class, (self.left - 10.0, middle), Anchor::End, &fitted(name, self.left - 16.0));
+        self.left
+    }
+}
 
 /// Draws the group for wide and for narrow screens; returns an empty text if it has no figures.
 pub(super) fn draw(group: &Group<'_>) -> String {
     LAYOUTS.map(|layout| draw_in(layout, group)).concat()
 }
 
-fn draw_in((class, width, left): (&str, f64, f64), group: &Group<'_>) -> String {
+fn draw_in(layout: Layout, group: &Group<'_>) -> String {
+    let Layout { class, width, left, gap, line, .. } = layout;
     let rows: Vec<(&Row, &Distribution)> =
         group.rows.iter().filter_map(|row| Some((*row, row.figures.as_ref()?))).collect();
     if rows.is_empty() {
@@ -38,7 +66,7 @@ fn draw_in((class, width, left): (&str, f64, f64), group: &Group<'_>) -> String 
     }
     let published = group.published();
     let axis = Log::new(range(&rows, &published), left, width - RIGHT);
-    let height = TOP + rows.len() as f64 * (STRIP + GAP) + published.len() as f64 * LINE + AXIS;
+    let height = TOP + rows.len() as f64 * (STRIP + gap) + published.len() as f64 * line + AXIS;
     let bottom = height - AXIS;
     let mut svg = Svg::new(width);
     let decade = (width - RIGHT - left) / (axis.exponents().count() - 1).max(1) as f64;
@@ -62,17 +90,17 @@ fn draw_in((class, width, left): (&str, f64, f64), group: &Group<'_>) -> String 
     }
     let mut base = TOP;
     for (row, figures) in &rows {
-        base += GAP + STRIP;
+        base += gap + STRIP;
         let doubtful = if row.why.is_empty() { "" } else { " doubtful" };
         let mark = Mark::none().data("row", &row.id);
         svg.group(&format!("{}{doubtful}", color(&row.subject)), &mark, |svg| {
-            strip(row, figures, &axis, (left, width), base, svg)
+            strip(row, figures, &axis, layout, base, svg)
         });
     }
     base += 2.0;
-    for line in published {
-        base += LINE;
-        publication(line, &axis, left, base - 6.0, &mut svg);
+    for figure in published {
+        base += line;
+        publication(figure, &axis, layout, base - 6.0, &mut svg);
     }
     svg.finish(class, height, &Mark::titled(format!("Histograms: {}", group.title())))
 }
@@ -91,11 +119,11 @@ fn range(rows: &[(&Row, &Distribution)], published: &[&Published]) -> RangeInclu
     decades(low, high)
 }
 
-/// Draws the histogram of one row, with its bottom at `base`, right of `left` in a drawing of this
-/// width.
-fn strip(row: &Row, figures: &Distribution, axis: &Log, (left, width): (f64, f64), base: f64, svg: &mut Svg) {
-    svg.text("subject", (left - 10.0, base - 4.0), Anchor::End, &fitted(&row.subject, left - 16.0));
-    svg.line("base", (left, base), (width - RIGHT, base));
+/// Draws the histogram of one row, with its bottom at `base`.
+fn strip(row: &Row, figures: &Distribution, axis: &Log, layout: Layout, base: f64, svg: &mut Svg) {
+    let above = base - STRIP - 4.0;
+    let name_end = layout.name("subject", &row.subject, base - 4.0, above, svg);
+    svg.line("base", (layout.left, base), (layout.width - RIGHT, base));
     let tallest = figures.buckets.iter().map(|bucket| bucket.count).max().unwrap_or(1);
     for bucket in &figures.buckets {
         // Up to the last nonempty bucket.
@@ -113,10 +141,11 @@ fn strip(row: &Row, figures: &Distribution, axis: &Log, (left, width): (f64, f64
     let [median_text, max_text] = [figures.p50_ns, figures.max_ns].map(format_nanos);
     upright(svg, "median", median, base - STRIP, base + 3.0, format!("median {median_text}"));
     svg.line("max", (max, base - STRIP), (max, base));
+    // Above the histogram, so that it covers neither bars nor the median.
     let label = format!("max {max_text}");
-    let does_fit = max + 5.0 + text_width(&label) < width;
-    let (anchor, aside) = if does_fit { (Anchor::Start, 5.0) } else { (Anchor::End, -5.0) };
-    svg.text("max-label", (max + aside, base - STRIP + 8.0), anchor, &label);
+    let half = text_width(&label) / 2.0;
+    let middle = max.min(layout.width - half).max(name_end + 8.0 + half);
+    svg.text("max-label", (middle, above), Anchor::Middle, &label);
 }
 
 /// Draws a vertical line with a title.
@@ -125,8 +154,8 @@ fn upright(svg: &mut Svg, class: &str, x: f64, top: f64, bottom: f64, title: Str
 }
 
 /// Draws a published figure: a mark at the mean, and a line to the maximum.
-fn publication(line: &Published, axis: &Log, left: f64, y: f64, svg: &mut Svg) {
-    svg.text("published", (left - 10.0, y + 4.0), Anchor::End, &fitted(&line.system, left - 16.0));
+fn publication(line: &Published, axis: &Log, layout: Layout, y: f64, svg: &mut Svg) {
+    layout.name("published", &line.system, y + 4.0, y - 9.0, svg);
     if let Some(max) = line.max_ns {
         let (from, to) = (axis.at(line.min_ns.unwrap_or(line.mean_ns)), axis.at(max));
         svg.line("published", (from, y), (to, y));
@@ -139,6 +168,28 @@ fn publication(line: &Published, axis: &Log, left: f64, y: f64, svg: &mut Svg) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn separates_labels_from_histograms_and_names() {
+        let row = crate::sample::row("a", "POSIX, one that waits", 1500);
+        let figures = row.figures.as_ref().unwrap();
+        for (layout, max_x) in LAYOUTS.into_iter().flat_map(|layout| [(layout, 1.0_f64), (layout, 1e4)]) {
+            let axis = Log::new(range(&[(&row, figures)], &[]), layout.left, max_x.max(layout.left));
+            let mut svg = Svg::new(layout.width);
+            strip(&row, figures, &axis, layout, 100.0, &mut svg);
+            let drawing = svg.finish("a", 100.0, &Mark::none());
+            let name_end = layout.name("a", &row.subject, 0.0, 0.0, &mut Svg::new(layout.width));
+            let label = drawing.split("<text").find(|text| text.contains(">max ")).unwrap();
+            let attribute = |name: &str| {
+                let (_, rest) = label.split_once(&format!(" {name}=\"")).unwrap();
+                rest.split('"').next().unwrap().parse::<f64>().unwrap()
+            };
+            let text = label.split(['>', '<']).nth(1).unwrap();
+            assert!(attribute("y") < 100.0 - STRIP, "{label}");
+            assert!(attribute("x") - text_width(text) / 2.0 > name_end, "{label}");
+            assert!(drawing.contains(&row.subject), "{drawing}");
+        }
+    }
 
     #[test]
     fn covers_all_values_with_axis() {

@@ -53,6 +53,23 @@ thread_local! {
     static LEAVING_IDLE: Cell<bool> = const { Cell::new(false) };
 }
 
+/// The sections of another app that a panic has left on this thread, until dropped: that app has
+/// not ended its job or `idle`, which runs this app.
+#[derive(Debug)]
+pub(crate) struct Outer(bool);
+
+impl Outer {
+    pub(crate) fn set_aside() -> Self {
+        Self(UNWOUND_SECTION.take())
+    }
+}
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        UNWOUND_SECTION.set(self.0);
+    }
+}
+
 /// Called when a panic is about to unwind out of a critical section, whose level is still occupied.
 #[cold]
 pub(crate) fn section_unwinds(runtime: &'static Runtime) {

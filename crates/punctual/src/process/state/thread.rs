@@ -7,6 +7,7 @@ use punctual_core::{CurrentWorker, Worker};
 use punctual_sync::{PcpGroup, pcp};
 
 use crate::port::linux::word;
+use crate::state::fault;
 use crate::state::foreign_spawns::ForeignSpawn;
 use crate::state::partition::PartitionState;
 use crate::state::runtime::Runtime;
@@ -73,6 +74,7 @@ pub(crate) struct Member {
     _membership: Option<Membership>,
     /// The thread's previous partition: an app may run another app.
     before: Here,
+    _outer: fault::Outer,
 }
 
 impl Member {
@@ -80,7 +82,11 @@ impl Member {
         partition.core.join(worker);
         let before = CURRENT.replace(Here { partition, worker: Some(worker) });
         let ceilings = partition.runtime.host.ceilings.filter(|_| !partition.core.port().is_virtual());
-        Self { _membership: ceilings.map(|ceilings| Membership::join(ceilings, &worker)), before }
+        Self {
+            _membership: ceilings.map(|ceilings| Membership::join(ceilings, &worker)),
+            before,
+            _outer: fault::Outer::set_aside(),
+        }
     }
 }
 

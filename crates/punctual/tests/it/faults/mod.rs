@@ -2,6 +2,7 @@
 //! because a destructor panics, nor because `idle` is still running.
 #![cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
 
+mod another_app;
 mod callbacks;
 mod destructors;
 mod idle;

@@ -32,11 +32,11 @@ pub(crate) enum Act {
 static AFTER: AtomicU32 = AtomicU32::new(0);
 
 /// Panics without the hook, whose output is not needed here.
-fn fail() -> ! {
+pub(super) fn fail() -> ! {
     resume_unwind(Box::new("half-way"))
 }
 
-fn caught(f: impl FnOnce()) {
+pub(super) fn caught(f: impl FnOnce()) {
     assert!(catch_unwind(AssertUnwindSafe(f)).is_err());
 }
 
@@ -213,7 +213,7 @@ fn is_a_fault(act: Act, task: &'static str, message: &'static str) {
     });
 }
 
-const CAUGHT: &str = "a panic has left a critical section and was caught outside of it";
+pub(super) const CAUGHT: &str = "a panic has left a critical section and was caught outside of it";
 
 #[test]
 fn runs_no_queued_job_after_panic() {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use xtask_support::Result;
 
-use super::{Figures, OURS, PEER, STATISTICS, is_of};
+use super::{Figures, OURS, PEER, PEERS, STATISTICS, is_of};
 use crate::trouble::Trouble;
 
 /// The maximum deviation of a figure of a path from the recorded one: relative, and in
@@ -19,7 +19,7 @@ const STEP_OF_ARM64: f64 = 8.0;
 const OTHER_KERNEL: Bounds = Bounds { within: 0.2, slack: 16.0, upwards: false };
 
 /// For figures of POSIX threads.
-const PEERS: Bounds = Bounds { within: 0.1, slack: SLACK, upwards: false };
+const OF_PEERS: Bounds = Bounds { within: 0.1, slack: SLACK, upwards: false };
 
 /// A figure out of its bounds.
 #[derive(Debug, PartialEq)]
@@ -81,12 +81,12 @@ impl Figures {
                 }
                 continue;
             };
-            let (kind, is_peer) = (Kind::of(id), is_of(id, &[PEER]));
+            let (kind, is_peer) = (Kind::of(id), is_of(id, &PEERS));
             for (at, (name, _)) in STATISTICS.into_iter().enumerate() {
                 let mut bounds = match (exact, is_peer) {
                     (true, false) => Bounds::of(kind, effective(id, name)),
                     // Our code does not make it longer; a different length is still reported.
-                    (true, true) if ["median", "mean"].contains(&name) => PEERS,
+                    (true, true) if ["median", "mean"].contains(&name) => OF_PEERS,
                     (false, _) if name == "median" => OTHER_KERNEL,
                     _ => continue,
                 };

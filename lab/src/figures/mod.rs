@@ -34,9 +34,13 @@ const NS_PER_INSTRUCTION: f64 = 2.0;
 /// The measuring package and its program.
 pub const PROGRAM: &str = "punctual-figures";
 
-/// The subjects of the recorded rows; the last is an app with default settings.
-const OURS: [&str; 3] = ["punctual", "punctual-sync", "monitored"];
+/// The subjects of the recorded rows: the third is an app with default settings, the fourth a
+/// periodic task in place of a timed spawn.
+const OURS: [&str; 4] = ["punctual", "punctual-sync", "monitored", "periodic"];
+/// The peer of every row.
 const PEER: &str = "posix";
+/// All peers; the second waits as a bound task does, and then reads.
+const PEERS: [&str; 2] = [PEER, "ppoll"];
 
 /// The recorded statistics of a row: the name, and the field of the JSON.
 const STATISTICS: [(&str, &str); 5] =
@@ -129,7 +133,7 @@ impl Figures {
         let mut found = Vec::new();
         for row in &rows {
             let id = row["id"].as_str().unwrap_or_default();
-            if !is_of(id, &OURS) && !is_of(id, &[PEER]) || row["figures"].is_null() {
+            if !is_of(id, &OURS) && !is_of(id, &PEERS) || row["figures"].is_null() {
                 continue;
             }
             if row["why"].as_array().is_none_or(|why| !why.is_empty()) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
 use super::timers::{self, Periodic, What};
 use super::{Condition, Contender, Window, affordable, alternate, cyclictest, row};
@@ -19,7 +19,7 @@ use crate::session::{Session, Step, Unit};
 use crate::subject::{Subject, outcome};
 
 /// The interval of a timer.
-const INTERVAL_NS: u64 = 500_000;
+pub(super) const INTERVAL_NS: u64 = 500_000;
 
 /// The release at an instant under load, on an isolated CPU and on a CPU that is not isolated.
 pub(super) fn isolated(plan: &Plan) -> Vec<Step> {
@@ -64,7 +64,12 @@ pub(super) fn steps(condition: Condition) -> Vec<Step> {
                     let out = Out { window: window.clone(), mark: AtomicU64::new(0) };
                     outcome(app::run(punctual::Config::new().cpu(cpu), out, Arc::new(event)))
                 }),
-                Contender::new(row(Subject::Posix), Unit::Ticks, move |window| threads(window, cpu)),
+                Contender::new(row(Subject::Posix), Unit::Ticks, move |window| {
+                    threads(window, cpu, Handler::Reads)
+                }),
+                Contender::new(polling(row(Subject::Posix)), Unit::Ticks, move |window| {
+                    threads(window, cpu, Handler::Polls)
+                }),
             ];
             alternate(session, session.samples(), contenders);
         }),
@@ -88,6 +93,11 @@ pub(super) fn steps(condition: Condition) -> Vec<Step> {
     ]
 }
 
+/// Returns the row of a thread that waits without reading.
+fn polling(posix: Row) -> Row {
+    Row { id: posix.id.replace("/posix", "/ppoll"), subject: "POSIX, ppoll".into(), ..posix }
+}
+
 const INSTANT: &str = "An instant: from it to the code released by it";
 
 /// A job spawned for an instant, compared with threads that sleep until one, at SCHED_FIFO and at
@@ -96,8 +106,15 @@ fn instants(session: &mut Session<'_>, cpu: usize, condition: &str) {
     let row = |subject| row("instant", INSTANT, subject).under(condition);
     let samples = affordable(session.plan, INTERVAL_NS);
     let external = cyclictest::Cyclictest::new(cpu, INTERVAL_NS, session.no_fifo.is_none());
+    let spawned = row(Subject::Punctual);
+    let periodic = Row {
+        id: spawned.id.replace("/punctual", "/periodic"),
+        subject: "Punctual, periodic".into(),
+        ..spawned.clone()
+    };
     let mut contenders = vec![
-        Contender::new(row(Subject::Punctual), Unit::Nanos, timers::spawn_at(INTERVAL_NS, 0, cpu)),
+        Contender::new(spawned, Unit::Nanos, timers::spawn_at(INTERVAL_NS, 0, cpu)),
+        Contender::new(periodic, Unit::Nanos, move |window| timers::periodic(window, cpu)),
         Contender::new(row(Subject::Posix), Unit::Nanos, timers::nanosleep(INTERVAL_NS, 0, cpu)),
     ];
     let posix = row(Subject::Posix);
@@ -179,16 +196,36 @@ mod app {
     }
 }
 
-/// The same with a reading thread.
-fn threads(window: &Window, cpu: usize) -> Result<Lack, String> {
+/// How a thread waits for an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Handler {
+    /// In `read`.
+    Reads,
+    /// In `ppoll`, as a bound task does, whose job reads.
+    Polls,
+}
+
+/// The same with a handling thread.
+fn threads(window: &Window, cpu: usize, handler: Handler) -> Result<Lack, String> {
     let event = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| format!("no eventfd: {error}"))?;
     let (mark, ended, ready) = (AtomicU64::new(0), AtomicBool::new(false), Barrier::new(2));
     let handles = || {
         let lack = rt::enter(cpu, rt::PRIORITY + 1);
         ready.wait();
         loop {
-            read(&event);
-            let now = clock::now();
+            let now = match handler {
+                Handler::Reads => {
+                    read(&event);
+                    clock::now()
+                }
+                Handler::Polls => {
+                    // If a signal interrupts it, the read waits.
+                    let _ = poll(&mut [PollFd::new(&event, PollFlags::IN)], None);
+                    let now = clock::now();
+                    read(&event);
+                    now
+                }
+            };
             if ended.load(Ordering::Acquire) {
                 return lack;
             }

@@ -11,6 +11,7 @@ use rustix::time::{
 };
 
 use super::Window;
+use super::events::INTERVAL_NS;
 use crate::clock::{self, monotonic_ns};
 use crate::rt::{self, Lack};
 use crate::subject::outcome;
@@ -218,6 +219,38 @@ mod instants {
         };
         work_until(now_ns + *cx.local.work_ns);
         tick::spawn_at(next, Some(next)).expect("one waits at a time");
+    }
+}
+
+/// Releases a periodic task at each instant of its grid.
+pub(super) fn periodic(window: &Window, cpu: usize) -> Result<Lack, String> {
+    outcome(grid::run(punctual::Config::new().cpu(cpu), window.clone()))
+}
+
+#[punctual::app(main = false, monitor = false)]
+mod grid {
+    use super::*;
+
+    #[shared]
+    struct Shared {}
+
+    #[local]
+    struct Local {
+        window: Window,
+    }
+
+    #[init]
+    fn init(_: init::Context, window: Window) -> (Shared, Local) {
+        (Shared {}, Local { window })
+    }
+
+    #[task(priority = 2, period = Duration::from_nanos(INTERVAL_NS), local = [window])]
+    fn tick(cx: tick::Context) {
+        let now_ns = monotonic_ns();
+        cx.local.window.recorder.push(now_ns.saturating_sub(cx.released.as_ticks()));
+        if cx.local.window.is_over() {
+            punctual::shutdown();
+        }
     }
 }
 

@@ -308,6 +308,18 @@ mod called {
         First,
         /// Its level is local: one thread runs all levels in virtual time.
         Local,
+        /// A job of a higher level becomes ready, whose argument fails while it is dropped.
+        Spends,
+    }
+
+    /// An argument that panics when it is dropped.
+    #[derive(Debug)]
+    pub(crate) struct Fails;
+
+    impl Drop for Fails {
+        fn drop(&mut self) {
+            fail()
+        }
     }
 
     #[punctual::app(main = false)]
@@ -336,6 +348,7 @@ mod called {
             match called {
                 Called::First => first::spawn().unwrap(),
                 Called::Local => in_local_level::spawn().unwrap(),
+                Called::Spends => spends::spawn().unwrap(),
             }
         }
 
@@ -347,6 +360,22 @@ mod called {
 
         #[task(priority = 2)]
         fn next(_: next::Context) {
+            AFTER.fetch_add(1, Ordering::Relaxed);
+        }
+
+        #[task(priority = 2, shared = [one], execution = 1.millis())]
+        fn spends(mut cx: spends::Context) {
+            caught(|| {
+                cx.shared.one.lock(|_| {
+                    dropped::spawn(Fails).unwrap();
+                    fail()
+                })
+            });
+        }
+
+        #[task(priority = 4)]
+        fn dropped(_: dropped::Context, fails: Fails) {
+            std::mem::forget(fails);
             AFTER.fetch_add(1, Ordering::Relaxed);
         }
 
@@ -366,8 +395,11 @@ mod called {
     #[test]
     fn called_job_is_the_culprit() {
         let _alone = crate::alone();
-        for (called, culprit) in [(Called::First, "first"), (Called::Local, "in_local_level")] {
-            for config in [Config::new(), Config::new().virtual_time()] {
+        let cases = [(Called::First, "first"), (Called::Local, "in_local_level"), (Called::Spends, "spends")];
+        for (called, culprit) in cases {
+            // On threads, the worker of the other job may be the first to fail.
+            let threads = (called != Called::Spends).then(Config::new);
+            for config in threads.into_iter().chain([Config::new().virtual_time()]) {
                 AFTER.store(0, Ordering::Relaxed);
                 let report = app::run(config, called).expect("the app starts");
                 let expected = Outcome::Panicked { task: culprit.into(), message: CAUGHT.into() };

@@ -18,7 +18,7 @@
 //! `W` in the types is the number of *slots* for waiting tasks, at most 32. A task needs one while
 //! it waits, and one while it is preempted in the middle of waking another; never both. So one slot
 //! for each task that uses the object always suffices. If tasks hold ends of the object, an end in
-//! excess of the number of slots is refused: with [`Taken`](crate::Taken) when requested, with a
+//! excess of the number of slots is refused: with [`Taken`] when requested, with a
 //! panic when cloned. [`arbiter::Arbiter`] has no ends; there, waiting panics.
 //!
 //! # Leaks

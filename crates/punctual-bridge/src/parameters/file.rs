@@ -115,7 +115,7 @@ mod tests {
         let error = of("twice", "kp = 1\nkp = 2\n").unwrap_err();
         assert!(error.contains("duplicate key"), "{error}");
         let error = of("long", &"# 34567\n".repeat((1 << 17) + 1)).unwrap_err();
-        assert!(error.ends_with("the file is larger than 1 MiB"), "{error}");
+        assert!(error.ends_with("the file is larger than 1 MiB; give a parameter file in TOML"), "{error}");
         assert_eq!(of("exact", &"# 34567\n".repeat(1 << 17)), Ok(vec![]), "1 MiB is allowed");
         let error = assignments("/no/such/file").unwrap_err().to_string();
         assert!(error.starts_with("/no/such/file: No such file"), "{error}");

@@ -72,10 +72,10 @@ pub(crate) fn record(
     NewFile::create(output).map_err(unusable)?;
     if fs::symlink_metadata(&directory).is_ok() {
         return Err(Failure::usage(format!(
-            "{0} already exists, from an unfinished recording; finish it with `punctual trace \
-             convert {0} --remove -o FILE`, \
+            "{directory} already exists, from an unfinished recording; finish it with `punctual trace \
+             convert {directory} --remove -o FILE`, \
              or remove it, or choose another --output",
-            directory.display()
+            directory = directory.display()
         )));
     }
     let (held, buffers) = source.hold(command_output)?.unzip();

@@ -142,7 +142,7 @@ const TABLE: &[(&str, &str)] = &[
     ("punctual top | cat", "punctual top --help | cat"),
     ("punctual top", "punctual top --help"),
     (
-        "punctual trace convert {0} --remove -o FILE",
+        "punctual trace convert {directory} --remove -o FILE",
         "cp -r t.dat.raw c.raw && punctual trace convert c.raw --remove -o c.dat",
     ),
     ("punctual trace exchange", "punctual trace exchange --help"),

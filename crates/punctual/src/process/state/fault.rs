@@ -53,21 +53,10 @@ thread_local! {
     static LEAVING_IDLE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The sections of another app that a panic has left on this thread, until dropped: that app has
-/// not ended its job or `idle`, which runs this app.
-#[derive(Debug)]
-pub(crate) struct Outer(bool);
-
-impl Outer {
-    pub(crate) fn set_aside() -> Self {
-        Self(UNWOUND_SECTION.take())
-    }
-}
-
-impl Drop for Outer {
-    fn drop(&mut self) {
-        UNWOUND_SECTION.set(self.0);
-    }
+/// Sets whether a panic has left a critical section on this thread, and returns the previous value,
+/// for a thread that joins or leaves an app.
+pub(crate) fn replace_unwound_section(is_unwound: bool) -> bool {
+    UNWOUND_SECTION.replace(is_unwound)
 }
 
 /// Called when a panic is about to unwind out of a critical section, whose level is still occupied.

@@ -74,7 +74,9 @@ pub(crate) struct Member {
     _membership: Option<Membership>,
     /// The thread's previous partition: an app may run another app.
     before: Here,
-    _outer: fault::Outer,
+    /// True if a panic has left a section of that partition: its job or `idle`, which runs this
+    /// app, has not ended.
+    is_unwound_before: bool,
 }
 
 impl Member {
@@ -85,7 +87,7 @@ impl Member {
         Self {
             _membership: ceilings.map(|ceilings| Membership::join(ceilings, &worker)),
             before,
-            _outer: fault::Outer::set_aside(),
+            is_unwound_before: fault::replace_unwound_section(false),
         }
     }
 }
@@ -96,6 +98,7 @@ impl Drop for Member {
             word::forget_sequence(partition.core.word_cell());
         }
         CURRENT.set(self.before);
+        fault::replace_unwound_section(self.is_unwound_before);
     }
 }
 

@@ -106,7 +106,7 @@ pub(crate) fn run(blessed: bool) -> Result {
     }
 }
 
-/// Builds the program in a directory of its own, with this variable.
+/// Builds the program in its own directory, with this environment variable.
 fn build(directory: &str, (name, value): (&str, &str)) -> Result<PathBuf> {
     let directory = cargo::target_dir().join(directory);
     let mut command = cargo::command();

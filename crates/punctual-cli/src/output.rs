@@ -75,7 +75,7 @@ fn unwritable(flag: &str, path: &Path, error: &io::Error) -> String {
         io::ErrorKind::IsADirectory => "; give a file",
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "; give a file in an existing directory",
         io::ErrorKind::PermissionDenied => "; give a file in a directory that this user may write to",
-        // Others contain their remedy, or have none that a flag could name.
+        // Other errors contain their remedy, or another path does not help.
         _ => "",
     };
     format!("{flag} {}: {error}{remedy}", path.display())

@@ -97,7 +97,7 @@ impl Table {
         Ok(Self { package, parts, path, seeds })
     }
 
-    /// Keeps the seeds of these names, or all if there are no names, and of them those in the
+    /// Keeps the seeds of the sample that have one of these names; without names, all of the
     /// sample.
     pub(crate) fn choose(&mut self, names: &[String], sample: Option<Sample>) {
         self.seeds.retain(|seed| names.is_empty() || names.contains(&seed.name));

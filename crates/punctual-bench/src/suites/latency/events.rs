@@ -196,7 +196,7 @@ mod app {
     }
 }
 
-/// How a thread waits for an event.
+/// The call in which a thread waits for an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Handler {
     /// In `read`.

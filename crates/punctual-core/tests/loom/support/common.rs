@@ -14,7 +14,7 @@ use loom::sync::atomic::{AtomicU32, Ordering};
 /// switch away from a thread that waits, yields or has ended is free, and so is a load that returns
 /// an older value. An invariant of the protocols breaks if one or two steps of one thread fall
 /// between two steps of another, for example a mark and a wake between a check and a sleep. Two
-/// preemptions allow each order of these four steps in which the running thread is first, and three
+/// preemptions allow each order of these four steps that begins with the running thread, and three
 /// allow all of them. Musuvathi and Qadeer (PLDI 2007) found that most concurrency bugs need at
 /// most two.
 ///

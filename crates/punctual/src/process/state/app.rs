@@ -54,7 +54,7 @@ impl Options {
     };
 }
 
-/// Current activity of a run's thread, or what it waits for.
+/// The current activity of a run's thread, or the activity whose end it awaits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {

@@ -304,9 +304,9 @@ mod called {
     /// Kind of the called job.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) enum Called {
-        /// It has released another job of its level.
+        /// The job has released another one of its level.
         First,
-        /// Its level is local: one thread runs all levels in virtual time.
+        /// The level is local: one thread runs all levels in virtual time.
         Local,
         /// A job of a higher level becomes ready, whose argument fails while it is dropped.
         Spends,

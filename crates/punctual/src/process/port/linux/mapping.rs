@@ -59,8 +59,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped at its creation, and by the contract of the type nothing points into it
-        // anymore.
+        // SAFETY: mapped at its creation, and by the contract of the type nothing points into it.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast::<c_void>(), self.length) };
     }
 }

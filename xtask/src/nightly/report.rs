@@ -19,8 +19,8 @@ const PAGE_INTRODUCTION: &str = "\
 # Nightly checks
 
 `cargo xtask nightly` runs the checks that take longer than a merge can wait; `--list` shows their
-commands. Each row is the last recorded result of a part. `cargo xtask nightly --record` replaces
-the rows of the parts that have run on the present sources. A commit with `+` had further changes.
+commands. Each row is the last result that `cargo xtask nightly --record` wrote. A commit with `+`
+had further changes.
 
 ";
 

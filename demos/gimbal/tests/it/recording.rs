@@ -117,6 +117,7 @@ const SMALL_DISK: &str = r#"mount -t tmpfs -o size=256k none small || exit 99; e
 /// A full disk ends the recording, not the control loop.
 #[test]
 fn continues_when_the_disk_is_full() {
+    let _alone = test_skip::alone();
     let place = Place::new("full");
     fs::create_dir(place.0.join("small")).unwrap();
     let unshare = |arguments: &[&str]| {

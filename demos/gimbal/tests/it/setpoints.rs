@@ -64,6 +64,7 @@ fn record(place: &Place) -> (String, String) {
 
 #[test]
 fn follows_valid_and_rejects_hostile_setpoints() {
+    let _alone = test_skip::alone();
     let place = Place::new("udp");
     let (printed, rest) = record(&place);
     assert!(rest.contains("/setpoint: a message from 127.0.0.1:"), "{rest}");
@@ -101,6 +102,7 @@ fn recorded(path: &Path) -> Vec<(String, u32, u64, Vec<u8>)> {
 
 #[test]
 fn replays_setpoints_bit_for_bit() {
+    let _alone = test_skip::alone();
     let place = Place::new("replay");
     record(&place);
     // A replay needs no port.

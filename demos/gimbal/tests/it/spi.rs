@@ -82,6 +82,7 @@ fn printed(output: &Output) -> String {
 
 #[test]
 fn brings_remote_gimbal_to_setpoint() {
+    let _alone = test_skip::alone();
     let place = Place::new("spi");
     let socket = place.0.join("spi");
     let _plant = plant(&socket);
@@ -97,6 +98,7 @@ fn brings_remote_gimbal_to_setpoint() {
 
 #[test]
 fn reconnects_after_loss_of_plant() {
+    let _alone = test_skip::alone();
     let place = Place::new("spi-gone");
     let socket: PathBuf = place.0.join("spi");
     let first = plant(&socket);
@@ -137,6 +139,7 @@ fn rejects_missing_device_before_any_motion() {
 /// Without permission for real-time priorities, a plant reports this and still answers.
 #[test]
 fn warns_without_real_time_priority() {
+    let _alone = test_skip::alone();
     let place = Place::new("spi-ordinary");
     let mut command = plant_at(&place.0.join("spi"));
     // SAFETY: two calls that may be made between fork and exec, and that read no memory but the

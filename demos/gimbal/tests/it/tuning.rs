@@ -57,6 +57,7 @@ fn rejects_invalid_file_before_motion() {
 
 #[test]
 fn tuning_at_run_time_is_recorded() {
+    let _alone = test_skip::alone();
     let place = Place::new("tune");
     let mut command = gimbal(&place.0, &["--stdin", "--seconds", "3600", "--tune", "--mcap", "r.mcap"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it can be run");

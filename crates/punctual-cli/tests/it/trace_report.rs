@@ -291,6 +291,7 @@ fn names_fix_for_bad_input() {
             "text: byte 0: this is neither a trace.dat nor a perf.data; give a file of `punctual \
              trace record`",
         ),
+        (&["."], 2, ".: this directory contains no recording; give the one with `events`"),
         (&["short.dat"], 2, "short.dat"),
         (&["damaged.dat"], 2, "damaged.dat"),
         (&["empty"], 2, "empty: there are no scheduler events in it; record again"),

@@ -43,6 +43,16 @@ pub enum ReadError {
         /// The file.
         file: Arc<str>,
     },
+    /// The directory contains none of the files by which the reader recognizes a recording.
+    #[error(
+        "{path}: this directory contains no recording; give the one with `events` that `punctual trace record` \
+         wrote, the one with `metadata` of LTTng, the one with `data` of `perf record`, or a trace.dat or perf.data \
+         file"
+    )]
+    NotATraceDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A trace.dat file of an unknown version.
     #[error(
         "{file}: byte 10: this is a trace.dat of version `{version}`, and 6 and 7 can be read; convert it with \

@@ -30,7 +30,9 @@ const FILE_LIMIT: u64 = 64 << 20;
 
 pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
     let events = path.join("events");
-    let header = required(&events.join("header_page"))?;
+    let Some(header) = optional(&events.join("header_page"))? else {
+        return Err(ReadError::NotATraceDirectory { path: path.to_owned() });
+    };
     let layout =
         PageLayout::parse(&header, Order::NATIVE).map_err(format_error(&events.join("header_page")))?;
     if let Some(text) = optional(&events.join("header_event"))? {
@@ -77,11 +79,6 @@ pub(super) fn open(path: &Path) -> Result<Trace, ReadError> {
 fn format_error(path: &Path) -> impl Fn(FormatError) -> ReadError {
     let file: Arc<str> = path.display().to_string().into();
     move |error| ReadError::Format { file: file.clone(), offset: 0, error }
-}
-
-fn required(path: &Path) -> Result<Vec<u8>, ReadError> {
-    optional(path)?
-        .ok_or_else(|| ReadError::Open { path: path.to_owned(), error: ErrorKind::NotFound.into() })
 }
 
 fn optional(path: &Path) -> Result<Option<Vec<u8>>, ReadError> {

@@ -56,8 +56,13 @@ impl Plot {
     }
 
     /// Adds a line across the plot area, with a label, at each of the vertical positions, and the
-    /// axis title above them.
+    /// axis title above them. The labels may move `left`: call it before the horizontal scale is
+    /// made.
     pub fn y_axis(&mut self, title: &str, ticks: impl IntoIterator<Item = Tick>) {
+        let ticks: Vec<Tick> = ticks.into_iter().collect();
+        // Long labels move the plot area instead of leaving the drawing.
+        let widest = ticks.iter().map(|(_, label)| width(label)).fold(0.0, f64::max);
+        self.left = self.left.max(widest + 8.0);
         for (at, label) in ticks {
             self.svg.line("grid", (self.left, at), (self.right, at));
             self.svg.text("tick", (self.left - 8.0, at + 4.0), Anchor::End, &label);
@@ -89,12 +94,9 @@ impl Plot {
     }
 
     /// Adds the vertical axis of a scale between the bottom and the top, labeled in multiples of
-    /// `unit`. The labels may move `left`: call it before the horizontal scale is made.
+    /// `unit`. It may move `left`, as [`y_axis`](Self::y_axis) does.
     pub fn y_scale(&mut self, title: &str, scale: &Linear, unit: f64) {
         let ticks = scale.ticks(((self.bottom - self.top) / 30.0) as u32 + 1, unit);
-        // Long labels move the plot area instead of leaving the drawing.
-        let widest = ticks.iter().map(|(_, label)| width(label)).fold(0.0, f64::max);
-        self.left = self.left.max(widest + 8.0);
         self.y_axis(title, ticks.into_iter().map(|(value, label)| (scale.at(value), label)));
     }
 

@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::chart::{Plot, Size};
-use crate::format::{format_counted, format_nanos};
-use crate::scale::{Log, decade_of_counts, decade_of_time, decades};
+use crate::format::{format_counted, format_nanos, format_significant};
+use crate::scale::{Log, decade_of_time, decades};
 use crate::svg::Mark;
 
 /// Bars per decade.
@@ -65,15 +65,14 @@ impl Histogram {
         let (zeros, bars) = self.bars(f64::from(*decades_ns.start()) * BARS);
         let tallest = bars.values().copied().chain([zeros]).max().unwrap_or(0).max(1);
         let bottom = plot.bottom;
-        let first = if zeros > 0 { plot.left + ZERO + APART } else { plot.left };
-        let x = Log::new(decades_ns.clone(), first, plot.right);
         // A count of one has no height on a logarithmic scale; this makes it visible.
         let y = Log::new(decades(1.0, tallest as f64), bottom - 6.0, plot.top);
-
         let every = y.exponents().count() / 5 + 1;
-        let counts = y.exponents().step_by(every);
         let at = |exponent: i32| 10_f64.powi(exponent);
-        plot.y_axis("jobs", counts.map(|exponent| (y.at(at(exponent)), decade_of_counts(exponent))));
+        let counts = y.exponents().step_by(every).map(at);
+        plot.y_axis("jobs", counts.map(|count| (y.at(count), format_significant(count))));
+        let first = if zeros > 0 { plot.left + ZERO + APART } else { plot.left };
+        let x = Log::new(decades_ns.clone(), first, plot.right);
         let mut bar = |from: f64, to: f64, count: u64, what: &str| {
             let (at, size) = ((from + 0.5, y.at(count as f64)), (to - from - 1.0).max(1.0));
             let mark = Mark::titled(format!("{}: {what}", format_counted(count, "job"))).data("n", count);
@@ -140,6 +139,14 @@ mod tests {
         let spread: Vec<(u64, u64)> = (1..3_000).map(|n| (n * 977, n % 3)).collect();
         let all = spread.iter().map(|(_, count)| count).sum::<u64>();
         assert_eq!(drawn(&spread, 3_000_000).iter().sum::<u64>(), all);
+    }
+
+    #[test]
+    fn groups_counts_of_the_axis_by_thousands() {
+        let histogram = Histogram::new([(1_500, 700_000)], 1_500);
+        let size = Size { class: "wide", width: 400.0, height: 150.0 };
+        let drawing = histogram.draw("bar", &Histogram::decades([&histogram]), size, "R");
+        assert!(drawing.contains(">1 000 000</text>"), "{drawing}");
     }
 
     #[test]

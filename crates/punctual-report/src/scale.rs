@@ -131,18 +131,6 @@ pub fn decade_of_time(exponent: i32) -> String {
     format!("{} {name}", 10_f64.powi(exponent - size.log10().round() as i32))
 }
 
-/// Formats a power of ten as a count: `100`, `1k`, `10M`.
-#[must_use]
-pub fn decade_of_counts(exponent: i32) -> String {
-    let (power, suffix) = match exponent {
-        ..=2 => (exponent, ""),
-        3..=5 => (exponent - 3, "k"),
-        6..=8 => (exponent - 6, "M"),
-        _ => (exponent - 9, "G"),
-    };
-    format!("{}{suffix}", 10_f64.powi(power))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,6 +192,5 @@ mod tests {
         assert_eq!((decades(100.0, 1_000.0), decades(5.0, 5.0)), (2..=3, 0..=1));
         let times = [-1, 0, 2, 3, 6, 8, 9, 11].map(decade_of_time);
         assert_eq!(times, ["0.1 ns", "1 ns", "100 ns", "1 µs", "1 ms", "100 ms", "1 s", "100 s"]);
-        assert_eq!([0, 2, 3, 5, 6].map(decade_of_counts), ["1", "100", "1k", "100k", "1M"]);
     }
 }

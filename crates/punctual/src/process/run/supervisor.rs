@@ -18,7 +18,7 @@ use crate::observe::markers::Marks;
 use crate::observe::metrics::{self, Metrics, Shown};
 use crate::observe::profile;
 use crate::port::linux::end_process;
-use crate::port::linux::starvation::StarvationCheck;
+use crate::port::linux::starvation::{StarvationCheck, StarvationChecks};
 use crate::port::linux::stderr;
 use crate::port::linux::tsc::{self, Tsc};
 use crate::start_error::StartError;
@@ -29,7 +29,8 @@ use crate::state::runtime::Runtime;
 use crate::stop::Culprit;
 use crate::stop::StopReason;
 
-/// Time for jobs to finish once the app is stopping; after that the process is ended.
+/// Time for jobs to finish once the app is stopping, in ticks in which they could run; after that
+/// the process is ended.
 const JOB_TIMEOUT: Duration = Duration::from_secs(5);
 /// The same after a panic.
 const JOB_TIMEOUT_AFTER_PANIC: Duration = Duration::from_millis(800);
@@ -105,6 +106,8 @@ impl Supervisor {
             endless_idle,
             service: Service::from_environment(),
             stopping: None,
+            had: Duration::ZERO,
+            waited_for: StarvationChecks::default(),
             signalled: false,
             named: Instant::now(),
             idle_alone: None,
@@ -154,8 +157,12 @@ struct Watch {
     until: Option<Duration>,
     endless_idle: EndlessIdle,
     service: Option<Service>,
-    /// Last time that the app was seen stopping, and for how long it has been.
-    stopping: Option<(Instant, Duration)>,
+    /// Last time that the app was seen stopping.
+    stopping: Option<Instant>,
+    /// Time since the stop in which jobs could have finished.
+    had: Duration,
+    /// Checks of the threads that the end waits for.
+    waited_for: StarvationChecks,
     /// True if a signal has arrived before. The first one may arrive when the app is already
     /// stopping.
     signalled: bool,
@@ -227,15 +234,18 @@ impl Watch {
     /// Ends the process if jobs or `idle` do not end after the stop.
     fn enforce_end(&mut self) {
         let now = Instant::now();
-        let (last, stopping) = self.stopping.get_or_insert((now, Duration::ZERO));
+        let last = self.stopping.replace(now).unwrap_or(now);
         // A pause in which not even this thread ran is not caused by the jobs: the machine may have
         // stalled.
-        *stopping += now.duration_since(std::mem::replace(last, now)).min(2 * TICK);
-        let stopping = *stopping;
+        let pause = now.duration_since(last).min(2 * TICK);
         // Without privileges the idle thread runs jobs as well, in `idle` and before it.
         let jobs = self.progress.workers.load(Ordering::Acquire) > 0 || self.runtime.home.idle.running() > 0;
         if jobs {
-            self.give_up_on_jobs(stopping);
+            // Threads of other programs, or the host, may have taken their CPUs.
+            if self.waited_for.are_not_all_starved(&unfinished::highest_threads(self.runtime)) {
+                self.had += pause;
+            }
+            self.give_up_on_jobs();
             self.idle_alone = None;
             self.ending_since = None;
         } else if self.progress.idle.is_running() {
@@ -299,16 +309,21 @@ impl Watch {
         }
     }
 
-    /// Ends the process if jobs run for too long after the stop.
-    fn give_up_on_jobs(&self, stopping: Duration) {
+    /// Ends the process if jobs could have run for too long after the stop.
+    fn give_up_on_jobs(&self) {
         let panicked = self.runtime.has_failed();
-        if stopping < if panicked { JOB_TIMEOUT_AFTER_PANIC } else { JOB_TIMEOUT } {
+        let limit = if panicked { JOB_TIMEOUT_AFTER_PANIC } else { JOB_TIMEOUT };
+        if self.had < limit {
             return;
         }
         let (what, threads) = unfinished::describe(self.runtime);
         let outcome = self.runtime.outcome();
         stderr::write_deferred();
-        stderr::line(format_args!("{outcome}, and {what} does not end; the process ends under it"));
+        stderr::line(format_args!(
+            "{outcome}, and {what} does not end; the process ends under it, without a report: jobs and calls must \
+             end within {} s of the stop",
+            limit.as_secs_f32()
+        ));
         threads.iter().for_each(|thread| stderr::line(format_args!("  {thread}")));
         profile::log_losses(self.runtime);
         end_process(if panicked { 101 } else { 1 });

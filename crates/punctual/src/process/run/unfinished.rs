@@ -6,10 +6,11 @@ use std::fs;
 
 use punctual_core::{MAX_LEVEL, Worker};
 
+use crate::port::linux::clock::cpu_time_of;
 use crate::state::partition::PartitionState;
 use crate::state::runtime::Runtime;
 
-/// A thread that is in a job or holds a resource.
+/// A thread that is in a job or holds a resource; if there is none, one that has not ended.
 struct Unfinished {
     partition: &'static PartitionState,
     worker: &'static Worker,
@@ -17,13 +18,25 @@ struct Unfinished {
 
 impl Unfinished {
     fn all(runtime: &Runtime) -> Vec<Self> {
-        let all = runtime.partitions.iter().flat_map(|&partition| {
-            partition.core.workers().iter().map(move |&worker| Self { partition, worker })
-        });
+        let all = || {
+            runtime.partitions.iter().flat_map(|&partition| {
+                partition.core.workers().iter().map(move |&worker| Self { partition, worker })
+            })
+        };
         let mut stuck: Vec<Self> =
-            all.filter(|of| of.worker.running() > 0 || of.worker.level() > 0).collect();
-        stuck.sort_by_key(|of| std::cmp::Reverse(of.worker.level()));
+            all().filter(|of| of.worker.running() > 0 || of.worker.level() > 0).collect();
+        if stuck.is_empty() {
+            // The thread of `idle` waits for the others.
+            let waiting = runtime.home.idle.thread();
+            stuck = all().filter(|of| of.exists() && of.worker.thread() != waiting).collect();
+        }
+        stuck.sort_by_key(|of| std::cmp::Reverse((of.worker.level(), of.worker.base())));
         stuck
+    }
+
+    fn exists(&self) -> bool {
+        let thread = self.worker.thread();
+        thread > 0 && cpu_time_of(thread).is_some()
     }
 
     fn is_idle(&self) -> bool {
@@ -62,6 +75,16 @@ impl fmt::Display for Unfinished {
             place => write!(f, "sleeps in the kernel, in {place}"),
         }
     }
+}
+
+/// Returns the threads that the end of the run waits for: in each partition the one at the highest
+/// level, since it may rightly keep the CPU from the others.
+pub(super) fn highest_threads(runtime: &Runtime) -> Vec<u32> {
+    let stuck = Unfinished::all(runtime);
+    let of = |partition: &&PartitionState| {
+        stuck.iter().find(|of| std::ptr::eq(of.partition, *partition)).map(|of| of.worker.thread())
+    };
+    runtime.partitions.iter().filter_map(of).collect()
 }
 
 /// Returns the subject of "… does not end", and a line for each thread.

@@ -393,19 +393,23 @@ impl Job {
     /// # Errors
     /// Returns the equation that fails.
     pub fn check(&self) -> Result<(), &'static str> {
-        let unsure = self.start_slack;
-        let least_w = self.window.lo();
-        if least_w.is_none() || self.end.checked_sub(self.start) != least_w {
+        let window = self.end.checked_sub(self.start);
+        let Some(least) = self.window.lo().filter(|&least| Some(least) == window) else {
             return Err("W = end - start");
-        }
-        let window = least_w.unwrap_or(0) + if self.window.hi().is_some() { unsure } else { 0 };
-        if self.window.hi().is_some_and(|most| most != window) {
+        };
+        if self.window.hi().is_some_and(|most| most != least + self.start_slack) {
             return Err("W is at most end - earliest start");
         }
         if self.response != self.jitter_and_window() {
             return Err("R = J + W");
         }
-        // R - J is W, however precisely R and J are known.
+        self.check_parts_of_window()
+    }
+
+    /// Checks the terms that add up to W. R - J is W, however precisely R and J are known.
+    pub(super) fn check_parts_of_window(&self) -> Result<(), &'static str> {
+        let unsure = if self.window.hi().is_some() { self.start_slack } else { 0 };
+        let window = self.window.lo().unwrap_or(0) + unsure;
         let parts = [self.overhead, self.blocking, self.interference];
         let rest = |sum: u64| window.checked_sub(sum);
         let least = parts.iter().try_fold(0u64, |sum, part| sum.checked_add(part.lo().unwrap_or(0)));

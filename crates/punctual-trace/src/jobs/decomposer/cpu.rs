@@ -5,6 +5,9 @@ use crate::jobs::cause::Actor;
 use crate::jobs::disabled::DisabledSections;
 use crate::jobs::history::Occupants;
 
+/// CPUs with higher numbers are ignored: Linux supports no more.
+const MAX_CPUS: usize = 8192;
+
 /// Maximum nesting: device or vector, softirq, NMI, with room for remnants after lost events.
 const MAX_FRAMES: usize = 8;
 
@@ -96,7 +99,7 @@ pub(super) struct Cpu {
 }
 
 impl Cpu {
-    pub(super) fn new(history: usize) -> Self {
+    fn new(history: usize) -> Self {
         Self {
             current: None,
             switched_out: 0,
@@ -148,5 +151,30 @@ impl Cpu {
     /// Returns the innermost running handler.
     pub(super) fn handler(&self) -> Option<Actor> {
         self.frames.last().map(|frame| frame.actor)
+    }
+}
+
+/// The CPUs that have caused events.
+#[derive(Debug, Default)]
+pub(super) struct Cpus(Vec<Option<Box<Cpu>>>);
+
+impl Cpus {
+    #[inline]
+    pub(super) fn get(&self, cpu: u16) -> Option<&Cpu> {
+        self.0.get(usize::from(cpu))?.as_deref()
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, cpu: u16) -> Option<&mut Cpu> {
+        self.0.get_mut(usize::from(cpu))?.as_deref_mut()
+    }
+
+    /// Adds a CPU; returns `None` if it is ignored.
+    pub(super) fn insert(&mut self, cpu: u16, history: usize) -> Option<&mut Cpu> {
+        let cpu = usize::from(cpu);
+        if self.0.len() <= cpu && cpu < MAX_CPUS {
+            self.0.resize_with(cpu + 1, || None);
+        }
+        self.0.get_mut(cpu).map(|cpu| &mut **cpu.insert(Box::new(Cpu::new(history))))
     }
 }

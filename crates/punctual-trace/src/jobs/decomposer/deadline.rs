@@ -90,6 +90,13 @@ pub(super) struct DeadlineThread {
     renewed: Option<u64>,
 }
 
+impl DeadlineThread {
+    /// Returns whether the thread is throttled, so that no other thread keeps it from its CPU.
+    pub(super) fn is_throttled(&self) -> bool {
+        self.throttled_by.is_some()
+    }
+}
+
 impl Decomposer {
     /// Sets a thread's reservation, for its deadline. Call it before the thread's events.
     pub fn reserve(&mut self, tid: Tid, reservation: Reservation) {
@@ -180,7 +187,7 @@ impl Decomposer {
         if yields && thread.open.as_ref().is_some_and(|open| open.is_active() && open.task().is_none()) {
             let (due, priority) = (self.next_due(slot, event.time), self.threads.at(slot).priority.own);
             let Some(mut open) = self.threads.at(slot).open.take() else { return };
-            self.hand_out(&mut open, event.time, event.cpu, sink);
+            self.counters.hand_out(&mut open, event.time, event.cpu, sink);
             open.renewed(event.time, due, priority);
             open.goes_on(event);
             self.threads.at(slot).open = Some(open);
@@ -223,7 +230,7 @@ impl Decomposer {
             if !ends {
                 open.is_throttled(event, seen);
             } else if open.yields(event, (seen, marks), !yields) {
-                self.hand_out(&mut open, time, event.cpu, sink);
+                self.counters.hand_out(&mut open, time, event.cpu, sink);
             }
             if ends && started.is_none() {
                 open.renewed(time, self.next_due(slot, time), priority);
@@ -258,12 +265,6 @@ impl Decomposer {
         let thread = self.threads.at(slot);
         thread.deadline.get_or_insert_default().throttled_by = Some(timer);
         thread.history.push(time, (State::Asleep, thread.cpu));
-    }
-
-    /// Returns whether a thread is throttled, so that no other thread keeps it from its CPU.
-    pub(super) fn is_throttled(&self, slot: u32) -> bool {
-        let deadline = self.threads.get_slot(slot).deadline.as_ref();
-        deadline.is_some_and(|deadline| deadline.throttled_by.is_some())
     }
 
     /// A replenishment timer has expired.

@@ -52,7 +52,7 @@ impl Decomposer {
         let Some(thread) = self.threads.get(waiter) else { return };
         thread.history.walk(from, to, |deed, from, to| {
             let cpu = match deed {
-                Some((State::Ready, cpu)) => self.cpus.get(usize::from(cpu)).and_then(Option::as_ref),
+                Some((State::Ready, cpu)) => self.cpus.get(cpu),
                 _ => None,
             };
             let Some(cpu) = cpu else { return wait.share(0, None, HolderState::Granted, to - from) };
@@ -89,7 +89,7 @@ impl Decomposer {
     }
 
     fn trace_cpu(&self, wait: &mut Blocking, holder: Tid, cpu: u16, (from, to): (u64, u64), depth: u8) {
-        let Some(Some(cpu)) = self.cpus.get(usize::from(cpu)) else {
+        let Some(cpu) = self.cpus.get(cpu) else {
             return wait.share(depth, Some(holder), HolderState::Unseen, to - from);
         };
         cpu.occupants.walk(from, to, |actor, from, to| {

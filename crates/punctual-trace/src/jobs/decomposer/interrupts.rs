@@ -71,7 +71,7 @@ impl Decomposer {
 
     /// Each run of a handler is a job, because handlers cannot suspend themselves.
     fn handler_job(&mut self, event: &Event, clean: bool, sink: Sink<'_>) {
-        let Some(Some(cpu)) = self.cpus.get(usize::from(event.cpu)) else { return };
+        let Some(cpu) = self.cpus.get(event.cpu) else { return };
         let frame = &cpu.ended;
         let job = &mut self.handler_job;
         job.number = self.counters.jobs;
@@ -125,7 +125,7 @@ impl Decomposer {
                 }
             });
         }
-        job.flaw = (!clean || job.check().is_err()).then_some(Flaw::Contradiction);
+        job.flaw = (!clean || job.check_parts_of_window().is_err()).then_some(Flaw::Contradiction);
         self.counters.jobs += 1;
         self.counters.flawed += u64::from(!job.complete());
         sink(job);

@@ -44,7 +44,7 @@ impl Decomposer {
             thread.callers.extend(thread.open.replace(called).map(|caller| *caller));
         }
         let open = self.threads.at(slot).open.as_mut();
-        if let (Some(Some(cpu)), Some(open)) = (self.cpus.get(usize::from(event.cpu)), open) {
+        if let (Some(cpu), Some(open)) = (self.cpus.get(event.cpu), open) {
             open.start_marked(event, task, nominal, priority, &cpu.occupants);
         }
     }
@@ -85,16 +85,15 @@ impl Decomposer {
     }
 
     fn end_innermost(&mut self, slot: u32, event: &Event, sink: Sink<'_>) {
-        let time = event.time;
-        let Some(mut open) = self.threads.at(slot).open.take() else { return };
+        let thread = self.threads.at(slot);
+        let Some(open) = thread.open.as_deref_mut() else { return };
         let called = open.task();
-        open.outside_scheduler(time);
-        self.hand_out(&mut open, time, event.cpu, sink);
-        if let Some(mut caller) = self.threads.at(slot).callers.pop() {
+        open.outside_scheduler(event.time);
+        self.counters.hand_out(open, event.time, event.cpu, sink);
+        if let Some(mut caller) = thread.callers.pop() {
             caller.call_ended(event, called);
             *open = caller;
         }
-        self.threads.at(slot).open = Some(open);
     }
 
     /// Reports the callers of the thread's open job, whose ends will not be recorded.
@@ -103,7 +102,7 @@ impl Decomposer {
             caller.flaw(flaw);
             caller.called_until(time);
             let cpu = caller.last_cpu();
-            self.hand_out(&mut caller, time, cpu, sink);
+            self.counters.hand_out(&mut caller, time, cpu, sink);
         }
     }
 }

@@ -16,7 +16,7 @@ mod timers;
 mod untraced;
 mod wakes;
 
-use self::cpu::Cpu;
+use self::cpu::Cpus;
 use self::deadline::Budgets;
 pub(crate) use self::thread::IntHasher;
 use self::thread::Threads;
@@ -28,9 +28,6 @@ use super::job::{Job, JobKind};
 use super::known::Known;
 use super::open_job::OpenJob;
 use crate::event::{Comm, Event, Kind, Noise, Tid};
-
-/// CPUs with higher numbers are ignored: Linux supports no more.
-const MAX_CPUS: usize = 8192;
 
 /// Receiver of jobs.
 type Sink<'a> = &'a mut dyn FnMut(&Job);
@@ -64,6 +61,16 @@ pub struct Counters {
     pub offline_lost: u64,
 }
 
+impl Counters {
+    /// Ends a job and reports it.
+    fn hand_out(&mut self, open: &mut OpenJob, time: u64, cpu: u16, sink: Sink<'_>) {
+        let job = open.finish(self.jobs, time, cpu);
+        self.jobs += 1;
+        self.flawed += u64::from(!job.complete());
+        sink(job);
+    }
+}
+
 /// A thread that leaves contends for locks right behind the event of its switch.
 #[inline]
 fn is_contention(event: &Event) -> bool {
@@ -86,7 +93,7 @@ fn ran_after(event: &Event, before: Option<Tid>) -> Option<Tid> {
 pub struct Decomposer {
     config: Config,
     known: Known,
-    cpus: Vec<Option<Box<Cpu>>>,
+    cpus: Cpus,
     threads: Threads,
     /// Slots of the selected threads.
     wanted: Vec<u32>,
@@ -107,7 +114,7 @@ impl Decomposer {
     pub fn new(config: Config) -> Self {
         Self {
             threads: Threads::new(config.threads, config.recorded.switches_of().cloned()),
-            cpus: Vec::new(),
+            cpus: Cpus::default(),
             wanted: Vec::new(),
             timers: Timers::new(),
             budgets: Budgets::default(),
@@ -175,22 +182,20 @@ impl Decomposer {
 
     #[inline]
     fn take(&mut self, event: &Event, sink: Sink<'_>) {
-        let index = usize::from(event.cpu);
-        let Some(Some(cpu)) = self.cpus.get_mut(index) else { return self.take_first(event, sink) };
+        let Some(cpu) = self.cpus.get_mut(event.cpu) else { return self.take_first(event, sink) };
         cpu.before = std::mem::replace(&mut cpu.last, event.time);
-        let ran = cpu.ran;
+        let (ran, idle_until) = (cpu.ran, cpu.idle_until);
         cpu.ran = ran_after(event, ran);
+        if cpu.ran == Some(0) && !is_contention(event) {
+            cpu.idle_until = event.time;
+        }
         if self.gaps > 0
             && !matches!(event.kind, Kind::Lost { .. })
             && let Some(since) = cpu.gap.take()
         {
             self.gap_ends(event, since);
         } else if ran == Some(0) && event.by != 0 {
-            self.runs_after_idle(event);
-        }
-        let cpu = self.cpu(event.cpu);
-        if cpu.ran == Some(0) && !is_contention(event) {
-            cpu.idle_until = event.time;
+            self.runs_after_idle(event, idle_until);
         }
         self.route(event, sink);
     }
@@ -198,14 +203,9 @@ impl Decomposer {
     /// Processes the first event of a CPU.
     #[cold]
     fn take_first(&mut self, event: &Event, sink: Sink<'_>) {
-        let cpu = usize::from(event.cpu);
-        if cpu < MAX_CPUS {
-            if self.cpus.len() <= cpu {
-                self.cpus.resize_with(cpu + 1, || None);
-            }
-            let occupant = self.occupant(event.by);
-            let new = self.cpus[cpu].insert(Box::new(Cpu::new(self.config.history)));
-            new.occupants.push(event.time, occupant);
+        let occupant = self.occupant(event.by);
+        if let Some(cpu) = self.cpus.insert(event.cpu, self.config.history) {
+            cpu.occupants.push(event.time, occupant);
             self.take(event, sink);
         }
     }
@@ -286,13 +286,5 @@ impl Decomposer {
             | Kind::ContentionBegin { .. }
             | Kind::ContentionEnd { .. } => {}
         }
-    }
-
-    /// Ends a job and reports it.
-    fn hand_out(&mut self, open: &mut OpenJob, time: u64, cpu: u16, sink: Sink<'_>) {
-        let job = open.finish(self.counters.jobs, time, cpu);
-        self.counters.jobs += 1;
-        self.counters.flawed += u64::from(!job.complete());
-        sink(job);
     }
 }

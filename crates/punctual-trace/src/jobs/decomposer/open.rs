@@ -56,7 +56,7 @@ impl Decomposer {
         let (waiter, cpu, ready) = (thread.tid, thread.cpu, thread.state == State::Ready);
         let Some(mut open) = thread.open.clone() else { return };
         if ready {
-            let cpu = self.cpus.get(usize::from(cpu)).and_then(Option::as_ref);
+            let cpu = self.cpus.get(cpu);
             open.blame_occupants(now, cpu.map(|cpu| &cpu.occupants));
         }
         if let Some(wait) = open.ending_wait(now).filter(|wait| wait.slept) {

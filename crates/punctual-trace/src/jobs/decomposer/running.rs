@@ -16,7 +16,7 @@ impl Decomposer {
     /// Returns the CPU of the event being processed.
     #[inline]
     pub(super) fn cpu(&mut self, cpu: u16) -> &mut Cpu {
-        self.cpus[usize::from(cpu)].as_mut().expect("feed has added it")
+        self.cpus.get_mut(cpu).expect("feed has added it")
     }
 
     /// Returns the slot of the thread that caused an event, which shows that it runs there.

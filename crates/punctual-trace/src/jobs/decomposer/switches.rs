@@ -10,7 +10,8 @@ use crate::jobs::job::Flaw;
 
 impl Decomposer {
     pub(super) fn switch(&mut self, event: &Event, from: Task, reason: SwitchOut, to: Task, sink: Sink<'_>) {
-        let known = self.cpu(event.cpu).current;
+        let cpu = self.cpu(event.cpu);
+        let (known, came) = (cpu.current, cpu.switched_in);
         let leaving = match known {
             Some(slot) if self.threads.at(slot).tid == from.id => known,
             _ => (from.id != 0).then(|| self.threads.slot(from.id)),
@@ -31,8 +32,7 @@ impl Decomposer {
             self.switch_in(event, slot, to, event.time);
         }
         let occupant = self.occupant(to.id);
-        let cpu = self.cpu(event.cpu);
-        let came = cpu.switched_in.filter(|&came| came != from.id);
+        let came = came.filter(|&came| came != from.id);
         let unseen = came.is_some_and(|came| self.must_observe(came) || self.must_observe(from.id));
         let cpu = self.cpu(event.cpu);
         (cpu.current, cpu.switched_out, cpu.switched_in) = (coming, from.id, Some(to.id));
@@ -83,12 +83,12 @@ impl Decomposer {
 
     fn switch_out(&mut self, event: &Event, slot: u32, task: Task, reason: SwitchOut, sink: Sink<'_>) {
         let (time, sleeps) = (event.time, self.config.sleeps);
-        let thread = self.threads.at(slot);
+        let mut thread = self.threads.at(slot);
         let known = thread.runs_on(event.cpu);
         if !known && thread.state != State::Unknown {
             self.contradicted(slot);
+            thread = self.threads.at(slot);
         }
-        let thread = self.threads.at(slot);
         thread.observe_priority(task.priority);
         let state = if reason == SwitchOut::Runnable { State::Ready } else { State::Asleep };
         thread.set_state(time, state, event.cpu);
@@ -108,29 +108,28 @@ impl Decomposer {
         if state == State::Ready {
             thread.early = None;
             let untold = task.priority < 0 && !self.known.timers;
-            if (untold || thread.yields || thread.deadline.is_some())
-                && self.leaves_by_deadline(event, slot, known, sink)
-            {
-                return;
+            if untold || thread.yields || thread.deadline.is_some() {
+                if self.leaves_by_deadline(event, slot, known, sink) {
+                    return;
+                }
+                thread = self.threads.at(slot);
             }
         }
-        let open = self.threads.at(slot).open.as_ref();
-        if reason == SwitchOut::Gone && open.is_some_and(|open| open.waits()) {
+        if reason == SwitchOut::Gone && thread.open.as_ref().is_some_and(|open| open.waits()) {
             // A thread killed during a wait does not return from the call.
             self.end_wait(time, slot);
+            thread = self.threads.at(slot);
         }
-        let thread = self.threads.at(slot);
         // Its activity after such a sleep began before, unobserved.
         thread.continues = state == State::Asleep
             && thread.open.as_ref().is_none_or(|open| open.is_idle())
             && (thread.locks.blocks()
                 || reason == SwitchOut::Uninterruptible
                 || sleeps == Sleeps::BelongToJob);
-        if let Some(mut open) = thread.open.take() {
-            if open.switched_out(event, reason, (known, thread.marks), sleeps) {
-                self.hand_out(&mut open, time, event.cpu, sink);
-            }
-            self.threads.at(slot).open = Some(open);
+        if let Some(open) = thread.open.as_mut()
+            && open.switched_out(event, reason, (known, thread.marks), sleeps)
+        {
+            self.counters.hand_out(open, time, event.cpu, sink);
         }
         if reason == SwitchOut::Gone {
             self.cut_callers(slot, time, Flaw::Contradiction, sink);
@@ -143,10 +142,11 @@ impl Decomposer {
     /// recorded.
     pub(super) fn switch_in(&mut self, event: &Event, slot: u32, task: Task, earliest: u64) {
         let time = event.time;
-        if self.threads.at(slot).deadline.is_some() {
+        let mut thread = self.threads.at(slot);
+        if thread.deadline.is_some() {
             self.is_due_by_deadline(slot);
+            thread = self.threads.at(slot);
         }
-        let thread = self.threads.at(slot);
         let was = thread.state;
         thread.observe_priority(task.priority);
         if was == State::Ready && thread.open.is_none() && thread.parked.is_none() {
@@ -169,7 +169,7 @@ impl Decomposer {
         let (own, continues) = (thread.purpose == Purpose::Softirqs, std::mem::take(&mut thread.continues));
         let priority = thread.priority.own;
         let mut ends_wait = false;
-        if let (Some(open), Some(Some(cpu))) = (thread.open.as_mut(), self.cpus.get(usize::from(event.cpu))) {
+        if let (Some(open), Some(cpu)) = (thread.open.as_mut(), self.cpus.get(event.cpu)) {
             if unseen {
                 open.release_unseen(time, priority);
                 if continues {

@@ -99,7 +99,8 @@ pub(super) struct Locks {
     pub(super) contention: Contention,
     /// Thread that inherited this thread's priority when it began to wait.
     pub(super) boosted_holder: Option<Tid>,
-    pub(super) waits: [Wait; MAX_WAITS],
+    /// The last few waits, at most [`MAX_WAITS`]. Most threads have none.
+    pub(super) waits: Vec<Wait>,
     next_wait: usize,
 }
 
@@ -109,7 +110,7 @@ impl Locks {
             call: FutexCall::None,
             contention: Contention::None,
             boosted_holder: None,
-            waits: [Wait { start: 0, end: 0, holder: 0, releaser: 0, passed: None }; MAX_WAITS],
+            waits: Vec::new(),
             next_wait: 0,
         }
     }
@@ -126,8 +127,11 @@ impl Locks {
     }
 
     pub(super) fn remember_wait(&mut self, wait: Wait) {
-        self.waits[self.next_wait % MAX_WAITS] = wait;
-        self.next_wait = self.next_wait.wrapping_add(1);
+        match self.waits.get_mut(self.next_wait) {
+            Some(oldest) => *oldest = wait,
+            None => self.waits.push(wait),
+        }
+        self.next_wait = (self.next_wait + 1) % MAX_WAITS;
     }
 }
 

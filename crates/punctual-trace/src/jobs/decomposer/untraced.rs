@@ -85,7 +85,7 @@ impl Decomposer {
     /// A thread has caused an event on a CPU on which the idle thread ran at the previous event. If
     /// the thread was ready there, the switch to it lies between the two.
     #[cold]
-    pub(super) fn runs_after_idle(&mut self, event: &Event) {
+    pub(super) fn runs_after_idle(&mut self, event: &Event, idle_until: u64) {
         let slot = self.threads.slot(event.by);
         let is_leaving = is_contention(event) && !self.threads.get_slot(slot).queued && !self.acquires(event);
         if self.gaps > 0 || is_leaving {
@@ -104,8 +104,7 @@ impl Decomposer {
         self.park(event, None);
         let thread = self.threads.get_slot(slot);
         let (task, since) = (Task { id: event.by, priority: thread.priority.own }, thread.since);
-        let earliest = self.cpu(event.cpu).idle_until.max(since);
-        self.switch_in(event, slot, task, earliest);
+        self.switch_in(event, slot, task, idle_until.max(since));
         let occupant = self.occupant(event.by);
         let cpu = self.cpu(event.cpu);
         (cpu.current, cpu.switched_out, cpu.switched_in) = (Some(slot), 0, Some(event.by));

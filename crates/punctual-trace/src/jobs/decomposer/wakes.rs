@@ -97,15 +97,11 @@ impl Decomposer {
     /// If a thread is ready, attributes its waiting time to the occupants of its CPU.
     pub(super) fn blame_occupants(&mut self, time: u64, slot: u32) {
         let thread = self.threads.at(slot);
-        if thread.state != State::Ready {
-            return;
-        }
-        if thread.deadline.is_some() && self.is_throttled(slot) {
-            return;
-        }
-        let thread = self.threads.at(slot);
-        if let Some(open) = thread.open.as_mut() {
-            let cpu = self.cpus.get(usize::from(thread.cpu)).and_then(Option::as_ref);
+        if thread.state == State::Ready
+            && thread.deadline.as_ref().is_none_or(|deadline| !deadline.is_throttled())
+            && let Some(open) = thread.open.as_mut()
+        {
+            let cpu = self.cpus.get(thread.cpu);
             open.blame_occupants(time, cpu.map(|cpu| &cpu.occupants));
         }
     }
@@ -151,14 +147,15 @@ impl Decomposer {
         if !self.want(slot) {
             return;
         }
-        let priority = self.threads.at(slot).priority.own;
         let wanted = self.want_release(slot);
-        let Some(mut open) = self.threads.at(slot).open.take() else { return };
+        let thread = self.threads.at(slot);
+        let priority = thread.priority.own;
+        let Some(open) = thread.open.as_mut() else { return };
         if open.is_active() && was == State::Unknown {
             // It slept while its state was unknown.
             open.flaw(Flaw::Lost);
             let cpu = open.last_cpu();
-            self.hand_out(&mut open, time, cpu, sink);
+            self.counters.hand_out(open, time, cpu, sink);
         }
         // A job that continues is woken; a new one only if it is selected.
         if wanted || open.is_active() {
@@ -170,7 +167,6 @@ impl Decomposer {
         if self.gaps > 0 {
             open.flaw(Flaw::Lost);
         }
-        self.threads.at(slot).open = Some(open);
     }
 
     /// A sleeping thread is woken: if it waited for a lock, the waker is its holder, at least the

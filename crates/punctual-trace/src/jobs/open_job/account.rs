@@ -50,6 +50,8 @@ pub(super) struct Sums {
 struct Seen {
     last: [u64; 8],
     next: usize,
+    /// The shortest, which contains the least execution.
+    least: Option<u64>,
 }
 
 impl Seen {
@@ -57,11 +59,7 @@ impl Seen {
         // Zero marks an empty entry.
         self.last[self.next % self.last.len()] = ns.max(1);
         self.next = self.next.wrapping_add(1);
-    }
-
-    /// Returns the shortest, which contains the least execution.
-    fn least(&self) -> Option<u64> {
-        self.last.into_iter().filter(|&ns| ns > 0).min()
+        self.least = self.last.into_iter().filter(|&ns| ns > 0).min();
     }
 }
 
@@ -77,7 +75,7 @@ impl Typical {
     /// Returns the part of an ambiguous window that is likely overhead, if it contains an entry, an
     /// exit or both.
     fn of(&self, window: u64, entry: bool, exit: bool) -> Option<u64> {
-        let side = |wanted: bool, seen: &Seen| if wanted { seen.least() } else { Some(0) };
+        let side = |wanted: bool, seen: &Seen| if wanted { seen.least } else { Some(0) };
         Some(window.min(side(entry, &self.entry)? + side(exit, &self.exit)?))
     }
 }

@@ -523,7 +523,8 @@ impl OpenJob {
         sums.fill_in(job, certain);
         self.stage = Stage::Idle;
         (self.futex, self.wait) = (None, None);
-        if let Err(_equation) = self.job.check() {
+        // The other equations defined W and R.
+        if let Err(_equation) = self.job.check_parts_of_window() {
             self.job.flaw.get_or_insert(Flaw::Contradiction);
         }
         &self.job

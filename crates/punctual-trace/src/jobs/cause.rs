@@ -50,18 +50,23 @@ pub(crate) fn blame(causes: &mut Vec<Cause>, actor: Actor, ns: u64) {
         return;
     }
     if causes.len() >= MAX_CAUSES {
-        let least =
-            causes.iter().enumerate().filter(|(_, c)| c.actor != Actor::Others).min_by_key(|(_, c)| c.ns);
-        if let Some((index, _)) = least {
-            let Cause { ns, times, .. } = causes.swap_remove(index);
-            match causes.iter_mut().find(|cause| cause.actor == Actor::Others) {
-                Some(others) => {
-                    others.ns += ns;
-                    others.times += times;
-                }
-                None => causes.push(Cause { actor: Actor::Others, ns, times }),
-            }
-        }
+        merge_smallest(causes);
     }
     causes.push(Cause { actor, ns, times: 1 });
+}
+
+/// Adds the smallest share to that of [`Actor::Others`].
+#[cold]
+fn merge_smallest(causes: &mut Vec<Cause>) {
+    let least = causes.iter().enumerate().filter(|(_, c)| c.actor != Actor::Others).min_by_key(|(_, c)| c.ns);
+    if let Some((index, _)) = least {
+        let Cause { ns, times, .. } = causes.swap_remove(index);
+        match causes.iter_mut().find(|cause| cause.actor == Actor::Others) {
+            Some(others) => {
+                others.ns += ns;
+                others.times += times;
+            }
+            None => causes.push(Cause { actor: Actor::Others, ns, times }),
+        }
+    }
 }

@@ -60,6 +60,72 @@ impl HandlerFrame {
     }
 }
 
+/// The running handlers of a CPU. The one that ended last stays behind them.
+#[derive(Debug)]
+pub(super) struct Frames {
+    stack: [HandlerFrame; MAX_FRAMES],
+    depth: usize,
+}
+
+impl Frames {
+    fn new() -> Self {
+        Self { stack: [HandlerFrame::new(Actor::Unseen, 0); MAX_FRAMES], depth: 0 }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.depth == 0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.depth
+    }
+
+    /// Returns the innermost handler.
+    #[inline]
+    pub(super) fn last(&self) -> Option<&HandlerFrame> {
+        self.stack.get(self.depth.wrapping_sub(1))
+    }
+
+    #[inline]
+    pub(super) fn last_mut(&mut self) -> Option<&mut HandlerFrame> {
+        self.stack.get_mut(self.depth.wrapping_sub(1))
+    }
+
+    /// Returns the handler that ended last.
+    #[inline]
+    pub(super) fn ended(&self) -> &HandlerFrame {
+        &self.stack[self.depth % MAX_FRAMES]
+    }
+
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        self.depth = 0;
+    }
+
+    /// Returns whether there was room. If not, all others are dropped.
+    #[inline]
+    pub(super) fn push(&mut self, frame: HandlerFrame) -> bool {
+        let room = self.depth < MAX_FRAMES;
+        if !room {
+            self.clear();
+        }
+        self.stack[self.depth % MAX_FRAMES] = frame;
+        self.depth += 1;
+        room
+    }
+
+    /// Drops the innermost handler that is `actor`, and those nested in it. Returns whether there
+    /// were no nested ones; `None` if there is no such handler.
+    #[inline]
+    fn pop(&mut self, actor: Actor) -> Option<bool> {
+        let index = self.stack.iter().take(self.depth).rposition(|frame| frame.actor == actor)?;
+        let clean = index + 1 == self.depth;
+        self.depth = index;
+        Some(clean)
+    }
+}
+
 /// A running timer function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Firing {
@@ -77,9 +143,7 @@ pub(super) struct Cpu {
     /// Thread switched in at the last switch, including the idle one, if known.
     pub(super) switched_in: Option<Tid>,
     /// Running handlers, innermost last.
-    pub(super) frames: Vec<HandlerFrame>,
-    /// The handler that ended last.
-    pub(super) ended: HandlerFrame,
+    pub(super) frames: Frames,
     pub(super) firing: Option<Firing>,
     /// Last reading of the timers' clock, and the earliest time at which it was taken.
     pub(super) clock: (u64, u64),
@@ -88,10 +152,8 @@ pub(super) struct Cpu {
     pub(super) last: u64,
     /// Time of the event before.
     pub(super) before: u64,
-    /// Thread that ran after the last event, if known.
-    pub(super) ran: Option<Tid>,
-    /// Time of the last event that showed the idle thread running.
-    pub(super) idle_until: u64,
+    /// If the idle thread ran after the last event: time of the last event that showed it running.
+    pub(super) idle_until: Option<u64>,
     /// Sections with interrupts or preemption disabled.
     pub(super) sections: DisabledSections,
     /// Start of the current gap.
@@ -104,15 +166,13 @@ impl Cpu {
             current: None,
             switched_out: 0,
             switched_in: None,
-            frames: Vec::with_capacity(MAX_FRAMES),
-            ended: HandlerFrame::new(Actor::Unseen, 0),
+            frames: Frames::new(),
             firing: None,
             clock: (0, 0),
             occupants: Occupants::new(history, Actor::Unseen),
             last: 0,
             before: 0,
-            ran: None,
-            idle_until: 0,
+            idle_until: None,
             sections: DisabledSections::default(),
             gap: None,
         }
@@ -120,11 +180,7 @@ impl Cpu {
 
     /// Enters a handler. Returns whether there was room; if not, events have been lost.
     pub(super) fn enter(&mut self, time: u64, actor: Actor) -> bool {
-        let room = self.frames.len() < MAX_FRAMES;
-        if !room {
-            self.frames.clear();
-        }
-        self.frames.push(HandlerFrame::new(actor, time));
+        let room = self.frames.push(HandlerFrame::new(actor, time));
         self.occupants.push(time, actor);
         room
     }
@@ -132,19 +188,23 @@ impl Cpu {
     /// Exits a handler, and with it nested ones whose exits were not recorded; returns whether
     /// there were none.
     pub(super) fn leave(&mut self, time: u64, actor: Actor, thread: Actor) -> Option<bool> {
-        let index = self.frames.iter().rposition(|frame| frame.actor == actor)?;
-        let clean = index + 1 == self.frames.len();
-        self.ended = self.frames[index];
-        self.frames.truncate(index);
-        if self.frames.is_empty() {
-            // Timers expire inside handlers, even if their end events are not recorded.
-            self.firing = None;
-        }
-        // A handler that waits for a lock is not displaced.
-        if let Some(outer) = self.frames.last_mut().filter(|outer| outer.waits.is_none()) {
-            outer.displaced += time.saturating_sub(self.ended.entry);
-        }
-        self.occupants.push(time, self.frames.last().map_or(thread, |outer| outer.actor));
+        let clean = self.frames.pop(actor)?;
+        let entry = self.frames.ended().entry;
+        let occupant = match self.frames.last_mut() {
+            Some(outer) => {
+                // A handler that waits for a lock is not displaced.
+                if outer.waits.is_none() {
+                    outer.displaced += time.saturating_sub(entry);
+                }
+                outer.actor
+            }
+            None => {
+                // Timers expire inside handlers, even if their end events are not recorded.
+                self.firing = None;
+                thread
+            }
+        };
+        self.occupants.push(time, occupant);
         Some(clean)
     }
 

@@ -13,7 +13,6 @@ use std::hash::BuildHasherDefault;
 use super::thread::IntHasher;
 use super::{Decomposer, Sink};
 use crate::event::{Event, Tid};
-use crate::jobs::cause::Actor;
 use crate::jobs::history::State;
 use crate::jobs::job::Reservation;
 use crate::jobs::job::{ReleasedBy, Waker};
@@ -290,10 +289,10 @@ impl Decomposer {
         self.budgets.set(timer, Owner::Thread(tid));
         let thread = self.threads.at(slot);
         if thread.state == State::Asleep {
-            let actor = self.cpu(event.cpu).handler().unwrap_or(Actor::Thread(event.by));
+            let actor = self.actor(event);
             let waker = Waker { actor, thread: event.by, cpu: event.cpu, time: event.time };
             let wake = Wake { waker, nominal: due, by: ReleasedBy::Budget, late: false, timer: true };
-            return self.wake(event.time, slot, wake, cpu, sink);
+            return self.wake(event, slot, Some(wake), cpu, sink);
         }
         thread.history.push(event.time, (State::Ready, cpu));
         if let Some(open) = thread.open.as_mut() {

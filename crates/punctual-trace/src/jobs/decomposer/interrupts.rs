@@ -10,6 +10,7 @@ use crate::jobs::cause::{Actor, blame};
 use crate::jobs::job::{Flaw, JobKind, ReleasedBy};
 
 impl Decomposer {
+    #[inline(never)]
     pub(super) fn enter(&mut self, event: &Event, actor: Actor) {
         // Identifies the running thread, if it is unknown.
         let _ = self.running(event);
@@ -33,6 +34,7 @@ impl Decomposer {
         }
     }
 
+    #[inline(never)]
     pub(super) fn leave(&mut self, event: &Event, actor: Actor, sink: Sink<'_>) {
         let cpu = self.cpu(event.cpu);
         // Between the event of a switch and the switch itself, the CPU already belongs to the next
@@ -43,7 +45,7 @@ impl Decomposer {
         let current = cpu.current;
         // Ignore an exit without an entry: the trace began in between.
         let Some(clean) = cpu.leave(event.time, actor, by) else { return };
-        let HandlerFrame { entry, displaced, .. } = cpu.ended;
+        let &HandlerFrame { entry, displaced, .. } = cpu.frames.ended();
         let full = cpu.occupants.half_full();
         let outer = cpu.handler();
         if let Some(slot) = current {
@@ -70,9 +72,10 @@ impl Decomposer {
     }
 
     /// Each run of a handler is a job, because handlers cannot suspend themselves.
+    #[inline(never)]
     fn handler_job(&mut self, event: &Event, clean: bool, sink: Sink<'_>) {
         let Some(cpu) = self.cpus.get(event.cpu) else { return };
-        let frame = &cpu.ended;
+        let frame = cpu.frames.ended();
         let job = &mut self.handler_job;
         job.number = self.counters.jobs;
         job.actor = frame.actor;

@@ -18,7 +18,7 @@ impl Decomposer {
         let cpu = self.cpu(event.cpu);
         let since = cpu.before;
         let current = cpu.current.take();
-        (cpu.switched_out, cpu.switched_in) = (0, None);
+        (cpu.switched_out, cpu.switched_in, cpu.idle_until) = (0, None, None);
         cpu.frames.clear();
         cpu.firing = None;
         cpu.sections.forget();

@@ -77,17 +77,6 @@ fn is_contention(event: &Event) -> bool {
     matches!(event.kind, Kind::ContentionBegin { .. } | Kind::ContentionEnd { .. })
 }
 
-/// The thread that runs on a CPU after an event there, if it ran after the one before.
-#[inline]
-fn ran_after(event: &Event, before: Option<Tid>) -> Option<Tid> {
-    match event.kind {
-        Kind::Switch { to, .. } => Some(to.id),
-        Kind::Lost { .. } => None,
-        _ if is_contention(event) => before,
-        _ => Some(event.by),
-    }
-}
-
 /// Decomposes a stream of events into jobs. See the [module](super).
 #[derive(Debug)]
 pub struct Decomposer {
@@ -139,8 +128,9 @@ impl Decomposer {
     }
 
     /// An event shows the name of a thread.
-    #[inline]
-    fn named(&mut self, tid: Tid, name: Comm) {
+    #[cold]
+    fn named(&mut self, event: &Event) {
+        let Kind::Named { thread: tid, name } = event.kind else { return };
         if tid == 0 {
             return;
         }
@@ -150,7 +140,6 @@ impl Decomposer {
         }
     }
 
-    #[cold]
     fn set_name(&mut self, slot: u32, name: Comm) {
         let (tid, text) = (self.threads.at(slot).tid, name.text());
         let chosen = self.config.select.by_name(&text) || self.config.select.tids.contains(&tid);
@@ -167,34 +156,49 @@ impl Decomposer {
     /// Processes the next event; passes the jobs that it ends to `sink`.
     // Without `#[inline]`, which would optimize it as little as a caller that has to compile fast.
     pub fn feed(&mut self, event: &Event, sink: &mut dyn FnMut(&Job)) {
-        if let Kind::Named { thread, name } = event.kind {
-            return self.named(thread, name);
+        match event.kind {
+            Kind::Named { .. } => return self.named(event),
+            Kind::Lost { .. } | Kind::Other { .. } => {}
+            _ => self.counters.events += 1,
         }
-        self.counters.events += u64::from(!matches!(event.kind, Kind::Lost { .. } | Kind::Other { .. }));
         if event.time >= self.time {
             self.time = event.time;
             self.take(event, sink);
         } else {
-            self.counters.disordered += 1;
-            self.take(&Event { time: self.time, ..*event }, sink);
+            self.take_late(event, sink);
         }
     }
 
-    #[inline]
+    /// Processes an event that is older than its predecessor.
+    #[cold]
+    fn take_late(&mut self, event: &Event, sink: Sink<'_>) {
+        self.counters.disordered += 1;
+        self.take(&Event { time: self.time, ..*event }, sink);
+    }
+
+    // `feed` and this one only jump to what processes the event: a call would save registers that
+    // most events do not need.
     fn take(&mut self, event: &Event, sink: Sink<'_>) {
         let Some(cpu) = self.cpus.get_mut(event.cpu) else { return self.take_first(event, sink) };
         cpu.before = std::mem::replace(&mut cpu.last, event.time);
-        let (ran, idle_until) = (cpu.ran, cpu.idle_until);
-        cpu.ran = ran_after(event, ran);
-        if cpu.ran == Some(0) && !is_contention(event) {
-            cpu.idle_until = event.time;
+        let idle_until = cpu.idle_until;
+        if !is_contention(event) {
+            // Switches and gaps change it once more.
+            cpu.idle_until = (event.by == 0).then_some(event.time);
         }
-        if self.gaps > 0
-            && !matches!(event.kind, Kind::Lost { .. })
-            && let Some(since) = cpu.gap.take()
-        {
+        if self.gaps > 0 || (idle_until.is_some() && event.by != 0) {
+            return self.take_after(event, idle_until, sink);
+        }
+        self.route(event, sink);
+    }
+
+    /// Processes an event that may follow a gap or a switch that was not recorded.
+    #[cold]
+    fn take_after(&mut self, event: &Event, idle_until: Option<u64>, sink: Sink<'_>) {
+        let gap = self.cpu(event.cpu).gap.take_if(|_| !matches!(event.kind, Kind::Lost { .. }));
+        if let Some(since) = gap {
             self.gap_ends(event, since);
-        } else if ran == Some(0) && event.by != 0 {
+        } else if let Some(idle_until) = idle_until.filter(|_| event.by != 0) {
             self.runs_after_idle(event, idle_until);
         }
         self.route(event, sink);
@@ -212,17 +216,11 @@ impl Decomposer {
 
     #[inline]
     fn route(&mut self, event: &Event, sink: Sink<'_>) {
-        let (time, cpu, known) = (event.time, event.cpu, &self.known);
+        let known = &self.known;
         match event.kind {
-            Kind::Switch { from, reason, to } => self.switch(event, from, reason, to, sink),
-            Kind::Waking { task, cpu: target } => self.waking(event, task, target, sink),
-            Kind::Wakeup { task, cpu: target, new } => {
-                self.wakeup(event, task, target, new, sink);
-                if !self.budgets.unused() {
-                    self.woke_another(event);
-                }
-            }
-            Kind::Migrate { task, to, .. } => self.migrate(time, task, to),
+            Kind::Switch { .. } => self.switch(event, sink),
+            Kind::Waking { .. } => self.waking(event, sink),
+            Kind::Wakeup { .. } => self.wakeup(event, sink),
             Kind::IrqEntry { irq } if known.interrupts => self.enter(event, Actor::Irq(irq)),
             Kind::IrqExit { irq } if known.interrupts => self.leave(event, Actor::Irq(irq), sink),
             Kind::VectorEntry { vector } if known.vectors => self.enter(event, Actor::Vector(vector)),
@@ -231,6 +229,16 @@ impl Decomposer {
             Kind::SoftirqExit { softirq } if known.softirqs => {
                 self.leave(event, Actor::Softirq(softirq), sink)
             }
+            _ => self.route_other(event, sink),
+        }
+    }
+
+    /// Processes an event of a kind that is less frequent.
+    #[inline(never)]
+    fn route_other(&mut self, event: &Event, sink: Sink<'_>) {
+        let (time, cpu, known) = (event.time, event.cpu, &self.known);
+        match event.kind {
+            Kind::Migrate { task, to, .. } => self.migrate(time, task, to),
             Kind::TimerStart { timer, expires } if known.timers => {
                 self.timers.start(timer, expires);
                 if self.budgets.is_one(event.by, timer) {
@@ -272,8 +280,11 @@ impl Decomposer {
             Kind::Noise { source: Noise::Nmi, ns } => self.with_running(event, |open| open.nmi(ns)),
             Kind::Noise { .. } | Kind::Other { .. } | Kind::Named { .. } => {}
             Kind::Lost { .. } => self.lost(event),
-            // Half of a pair is useless without the other half.
-            Kind::IrqEntry { .. }
+            // Routed, or half of a pair, which is useless without the other half.
+            Kind::Switch { .. }
+            | Kind::Waking { .. }
+            | Kind::Wakeup { .. }
+            | Kind::IrqEntry { .. }
             | Kind::IrqExit { .. }
             | Kind::VectorEntry { .. }
             | Kind::VectorExit { .. }

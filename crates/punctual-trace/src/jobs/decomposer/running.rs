@@ -113,13 +113,12 @@ impl Decomposer {
     #[inline]
     pub(super) fn want(&mut self, slot: u32) -> bool {
         let thread = self.threads.at(slot);
-        if thread.coverage.is_partial {
-            return false;
-        }
-        if thread.open.is_some() {
-            return true;
-        }
-        let select = &self.config.select;
+        !thread.coverage.is_partial && (thread.open.is_some() || self.selects(slot))
+    }
+
+    /// Returns whether a thread without an [`OpenJob`] is selected; if so, it gets one.
+    fn selects(&mut self, slot: u32) -> bool {
+        let (thread, select) = (self.threads.at(slot), &self.config.select);
         let by_priority =
             select.priorities.as_ref().is_some_and(|range| range.contains(&thread.priority.own));
         let by_marks = select.marked && thread.marks;

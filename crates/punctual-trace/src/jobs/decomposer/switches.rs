@@ -2,16 +2,19 @@
 
 use super::thread::{Purpose, Wait};
 use super::{Decomposer, Sink};
-use crate::event::{Event, SwitchOut, Task};
+use crate::event::{Event, Kind, SwitchOut, Task};
 use crate::jobs::cause::Actor;
 use crate::jobs::config::Sleeps;
 use crate::jobs::history::State;
 use crate::jobs::job::Flaw;
 
 impl Decomposer {
-    pub(super) fn switch(&mut self, event: &Event, from: Task, reason: SwitchOut, to: Task, sink: Sink<'_>) {
+    #[inline(never)]
+    pub(super) fn switch(&mut self, event: &Event, sink: Sink<'_>) {
+        let Kind::Switch { from, reason, to } = event.kind else { return };
         let cpu = self.cpu(event.cpu);
-        let (known, came) = (cpu.current, cpu.switched_in);
+        let (known, came, in_handler) = (cpu.current, cpu.switched_in, !cpu.frames.is_empty());
+        cpu.firing = None;
         let leaving = match known {
             Some(slot) if self.threads.at(slot).tid == from.id => known,
             _ => (from.id != 0).then(|| self.threads.slot(from.id)),
@@ -21,7 +24,9 @@ impl Decomposer {
         {
             self.contradicted(slot);
         }
-        self.park(event, leaving);
+        if in_handler {
+            self.park(event, leaving);
+        }
         if let Some(slot) = leaving {
             self.shows(slot, from, to.id == 0);
             self.switch_out(event, slot, from, reason, sink);
@@ -36,6 +41,7 @@ impl Decomposer {
         let unseen = came.is_some_and(|came| self.must_observe(came) || self.must_observe(from.id));
         let cpu = self.cpu(event.cpu);
         (cpu.current, cpu.switched_out, cpu.switched_in) = (coming, from.id, Some(to.id));
+        cpu.idle_until = (to.id == 0).then_some(event.time);
         cpu.occupants.push(event.time, cpu.frames.last().map_or(occupant, |frame| frame.actor));
         if cpu.occupants.half_full() {
             self.blame_occupants_of_cpu(event);
@@ -58,13 +64,11 @@ impl Decomposer {
 
     /// Only a softirq that runs in a thread, as all do under PREEMPT_RT, can be switched out. It
     /// migrates with its thread.
+    #[cold]
     pub(super) fn park(&mut self, event: &Event, leaving: Option<u32>) {
         let cpu = self.cpu(event.cpu);
         cpu.firing = None;
-        if cpu.frames.is_empty() {
-            return;
-        }
-        let mut frame = cpu.frames[0];
+        let Some(mut frame) = cpu.frames.last().copied() else { return };
         let movable = cpu.frames.len() == 1 && matches!(frame.actor, Actor::Softirq(_));
         cpu.frames.clear();
         let Some(slot) = leaving else { return };

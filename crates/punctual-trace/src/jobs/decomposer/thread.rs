@@ -121,6 +121,12 @@ impl Locks {
         matches!(self.call, FutexCall::Waiting | FutexCall::Blocking) || self.contention != Contention::None
     }
 
+    /// Returns whether its last sleep may have been a wait for a lock.
+    #[inline]
+    pub(super) fn may_have_waited(&self) -> bool {
+        !self.waits.is_empty() || self.may_wait()
+    }
+
     /// Returns whether its sleep would be a wait for a lock, and so part of a job.
     pub(super) fn blocks(&self) -> bool {
         self.call == FutexCall::Blocking || self.contention == Contention::Sleeping
@@ -355,6 +361,7 @@ impl Threads {
         if recent == tid && tid != 0 { slot } else { self.look_up(tid) }
     }
 
+    #[inline(never)]
     fn look_up(&mut self, tid: Tid) -> u32 {
         let slot = match self.index.get(&tid) {
             Some(&slot) => slot,

@@ -110,7 +110,7 @@ impl Decomposer {
         (cpu.current, cpu.switched_out, cpu.switched_in) = (Some(slot), 0, Some(event.by));
         if is_contention(event) {
             // The contention alone does not show that the thread runs.
-            cpu.ran = Some(event.by);
+            cpu.idle_until = None;
         }
         cpu.occupants.push(event.time, occupant);
         self.counters.bounded_switches += 1;

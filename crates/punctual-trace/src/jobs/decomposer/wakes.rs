@@ -2,7 +2,7 @@
 
 use super::thread::{Purpose, Wait};
 use super::{Decomposer, Sink};
-use crate::event::{Event, Task};
+use crate::event::{Event, Kind, Task};
 use crate::jobs::cause::Actor;
 use crate::jobs::config::Release;
 use crate::jobs::history::State;
@@ -12,7 +12,9 @@ use crate::jobs::open_job::Wake;
 impl Decomposer {
     /// A wake-up begins. Its first event is the release: everything on the way to the run queue
     /// delays the job.
-    pub(super) fn waking(&mut self, event: &Event, task: Task, target: u16, sink: Sink<'_>) {
+    #[inline(never)]
+    pub(super) fn waking(&mut self, event: &Event, sink: Sink<'_>) {
+        let Kind::Waking { task, cpu: target } = event.kind else { return };
         // On its way out, the scheduler itself wakes the migration threads, which have the highest
         // priority. If handlers are not recorded, one of them may be the waker.
         if self.cpu(event.cpu).frames.is_empty() && task.priority != 0 && self.known.handlers() {
@@ -21,15 +23,17 @@ impl Decomposer {
         if task.id == 0 {
             return;
         }
-        let wake = self.wake_of(event, ReleasedBy::Wake);
         let slot = self.threads.slot(task.id);
         self.shows(slot, task, false);
         let thread = self.threads.at(slot);
         thread.observe_priority(task.priority);
         match thread.state {
-            State::Asleep | State::Unknown => self.wake(event.time, slot, wake, target, sink),
+            State::Asleep | State::Unknown => self.wake(event, slot, None, target, sink),
             // The thread has not gone to sleep yet; if it does, this wakes it.
-            State::Running => thread.early = Some(wake),
+            State::Running => {
+                let wake = self.wake_of(event);
+                self.threads.at(slot).early = Some(wake);
+            }
             // A started job may have been displaced on its way to sleep; one that has not started
             // cannot.
             State::Ready => {
@@ -41,7 +45,9 @@ impl Decomposer {
     }
 
     /// A thread has been put into a run queue.
-    pub(super) fn wakeup(&mut self, event: &Event, task: Task, target: u16, new: bool, sink: Sink<'_>) {
+    #[inline(never)]
+    pub(super) fn wakeup(&mut self, event: &Event, sink: Sink<'_>) {
+        let Kind::Wakeup { task, cpu: target, new } = event.kind else { return };
         if task.id == 0 {
             return;
         }
@@ -50,21 +56,26 @@ impl Decomposer {
             self.thread_created(event, slot);
         }
         self.shows(slot, task, false);
-        let thread = self.threads.at(slot);
+        let mut thread = self.threads.at(slot);
         thread.observe_priority(task.priority);
-        let early = thread.early.take();
         match thread.state {
             State::Asleep | State::Unknown => {
-                let by = if new { ReleasedBy::New } else { ReleasedBy::Wake };
-                let wake = early.unwrap_or_else(|| self.wake_of(event, by));
-                self.wake(event.time, slot, wake, target, sink);
+                let early = thread.early.take();
+                self.wake(event, slot, early, target, sink);
+                thread = self.threads.at(slot);
             }
-            State::Ready => self.moved(event.time, slot, target),
-            // The thread was about to sleep and stays awake.
-            State::Running => {}
+            State::Ready if thread.cpu != target => {
+                thread.early = None;
+                self.moved(event.time, slot, target);
+                thread = self.threads.at(slot);
+            }
+            // Running, the thread was about to sleep and stays awake.
+            State::Ready | State::Running => thread.early = None,
         }
-        let thread = self.threads.at(slot);
         thread.queued = thread.state == State::Ready;
+        if !self.budgets.unused() {
+            self.woke_another(event);
+        }
     }
 
     pub(super) fn migrate(&mut self, time: u64, task: Task, to: u16) {
@@ -106,15 +117,22 @@ impl Decomposer {
         }
     }
 
-    fn wake_of(&mut self, event: &Event, by: ReleasedBy) -> Wake {
-        let cpu = self.cpu(event.cpu);
-        let actor = cpu.handler().unwrap_or(Actor::Thread(event.by));
-        let firing = cpu.firing;
+    /// Returns the actor that causes an event: the innermost handler, or the thread.
+    #[inline]
+    pub(super) fn actor(&mut self, event: &Event) -> Actor {
+        self.cpu(event.cpu).handler().unwrap_or(Actor::Thread(event.by))
+    }
+
+    fn wake_of(&mut self, event: &Event) -> Wake {
+        let new = matches!(event.kind, Kind::Wakeup { new: true, .. });
+        let by = if new { ReleasedBy::New } else { ReleasedBy::Wake };
+        let actor = self.actor(event);
+        let firing = self.cpu(event.cpu).firing;
         let nominal = firing.and_then(|firing| firing.due);
         // A timer whose start was not seen may have been due earlier; so may any timer if none are
         // recorded.
         let timer = firing.is_some() || (!self.known.timers && self.may_be_timer(actor));
-        let late = by != ReleasedBy::New && (!self.known.wakings || (timer && self.nominal()));
+        let late = !new && (!self.known.wakings || (timer && self.nominal()));
         let waker = Waker { actor, thread: event.by, cpu: event.cpu, time: event.time };
         Wake { waker, nominal, by, late, timer }
     }
@@ -135,18 +153,29 @@ impl Decomposer {
         }
     }
 
-    pub(super) fn wake(&mut self, time: u64, slot: u32, wake: Wake, target: u16, sink: Sink<'_>) {
+    /// A thread is woken by this event, or by an earlier one.
+    pub(super) fn wake(
+        &mut self,
+        event: &Event,
+        slot: u32,
+        earlier: Option<Wake>,
+        target: u16,
+        sink: Sink<'_>,
+    ) {
+        let time = event.time;
         let thread = self.threads.at(slot);
         let (since, was) = (thread.since, thread.state);
         thread.set_state(time, State::Ready, target);
         thread.early = None;
         let continues = std::mem::take(&mut thread.continues);
-        if was == State::Asleep {
-            self.wait_over(time, slot, since, wake.waker.actor);
+        if was == State::Asleep && thread.locks.may_have_waited() {
+            let waker = earlier.map_or_else(|| self.actor(event), |wake| wake.waker.actor);
+            self.wait_over(time, slot, since, waker);
         }
         if !self.want(slot) {
             return;
         }
+        let wake = earlier.unwrap_or_else(|| self.wake_of(event));
         let wanted = self.want_release(slot);
         let thread = self.threads.at(slot);
         let priority = thread.priority.own;

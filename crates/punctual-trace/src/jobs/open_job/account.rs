@@ -193,9 +193,12 @@ impl OpenJob {
     /// Settles the account up to now. Call it before anything changes the phase.
     #[inline]
     pub(super) fn settle(&mut self, time: u64) {
-        if self.stage != Stage::Active {
-            return;
+        if self.stage == Stage::Active {
+            self.settle_active(time);
         }
+    }
+
+    fn settle_active(&mut self, time: u64) {
         let phase = self.phase();
         let past = self.elapse(time);
         match phase {

@@ -59,8 +59,8 @@ fn edge(responder: &Path) -> Case {
         responder = in_guest(responder)
     );
     let judge = |outcome: &Outcome| {
-        demand(outcome, outcome.end == End::Exited(0), "the app failed")?;
-        demand(outcome, outcome.stdout == "ready\nshut down after 5 edges\n", "other jobs ran than expected")
+        demand(outcome.end == End::Exited(0), "the app failed")?;
+        demand(outcome.stdout == "ready\nshut down after 5 edges\n", "other jobs ran than expected")
     };
     let on = &[Setup::PROBE_COUNTED, Setup::PROBE_TWO];
     Case::new("GPIO edge releases a task", on, script, Some(responder), judge)
@@ -88,8 +88,8 @@ fn spi(program: &Path) -> Case {
         in_guest(program)
     );
     let judge = |outcome: &Outcome| {
-        demand(outcome, outcome.end == End::Exited(0), "the app failed")?;
-        demand(outcome, outcome.stdout == "shut down after 50 exchanges\n", "exchanges are missing")
+        demand(outcome.end == End::Exited(0), "the app failed")?;
+        demand(outcome.stdout == "shut down after 50 exchanges\n", "exchanges are missing")
     };
     Case::new("SPI exchange through spidev", MODULES, script, Some(program), judge).lacking(NO_MODULES)
 }
@@ -126,7 +126,7 @@ fn far_end(gimbal: &Path, plant: &Path) -> Case {
 
 /// Checks that the gimbal follows, and that each error is reported.
 fn behind_spidev(outcome: &Outcome) -> Result {
-    demand(outcome, outcome.end == End::Exited(0), "the module cannot be had")?;
+    demand(outcome.end == End::Exited(0), "the module cannot be had")?;
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     let [
         "status 1",
@@ -141,20 +141,20 @@ fn behind_spidev(outcome: &Outcome) -> Result {
         "the controller gave up",
     ] = lines[..]
     else {
-        return demand(outcome, false, "not what a gimbal says");
+        return demand(false, "not what a gimbal says");
     };
     let exchanges =
         spi.strip_prefix("SPI: ").and_then(|rest| rest.strip_suffix(" exchanges, 0 lost or damaged"));
     let grouped = |number: &str| number.replace(' ', "").parse::<u32>().ok();
     let exchanges = exchanges.and_then(grouped);
-    demand(outcome, exchanges.is_some_and(|number| number >= 19_990), "exchanges are missing or damaged")?;
+    demand(exchanges.is_some_and(|number| number >= 19_990), "exchanges are missing or damaged")?;
     // "pan: at most 767 µrad from the virtual-time reference, …"
     let near = |line: &str, limit: u32| {
         let number = line.split_once(": at most ").and_then(|(_, rest)| rest.split_once(" µrad from "));
         number.and_then(|(number, _)| grouped(number)).is_some_and(|urad| urad <= limit)
     };
     let [of_pan, of_tilt] = PERIOD_URAD;
-    demand(outcome, near(pan, of_pan) && near(tilt, of_tilt), "the movement differs from virtual time")
+    demand(near(pan, of_pan) && near(tilt, of_tilt), "the movement differs from virtual time")
 }
 
 /// Frames release a task.
@@ -168,8 +168,8 @@ fn can(program: &Path) -> Case {
         in_guest(program)
     );
     let judge = |outcome: &Outcome| {
-        demand(outcome, outcome.end == End::Exited(0), "the app failed")?;
-        demand(outcome, outcome.stdout == "shut down after 50 frames\n", "frames are missing")
+        demand(outcome.end == End::Exited(0), "the app failed")?;
+        demand(outcome.stdout == "shut down after 50 frames\n", "frames are missing")
     };
     Case::new("CAN frame releases a task", MODULES, script, Some(program), judge)
 }

@@ -76,10 +76,10 @@ fn run(program: &Path) -> String {
 fn report(program: &Path) -> Case {
     let script = format!("PUNCTUAL_REPORT=1 exec {}", in_guest(program));
     let judge = |outcome: &Outcome| {
-        demand(outcome, outcome.end == End::Exited(0), "it failed")?;
-        demand(outcome, outcome.stderr.contains(", PREEMPT_RT;"), "the report lacks PREEMPT_RT")?;
-        demand(outcome, outcome.stderr.contains("SCHED_FIFO"), "the report lacks SCHED_FIFO")?;
-        demand(outcome, !outcome.stderr.contains("missing:"), "settings are missing")
+        demand(outcome.end == End::Exited(0), "it failed")?;
+        demand(outcome.stderr.contains(", PREEMPT_RT;"), "the report lacks PREEMPT_RT")?;
+        demand(outcome.stderr.contains("SCHED_FIFO"), "the report lacks SCHED_FIFO")?;
+        demand(!outcome.stderr.contains("missing:"), "settings are missing")
     };
     let on = &[Setup::COUNTED, Setup::TWO, Setup::FOUR];
     Case::new("the report names the kernel", on, script, Some(program), judge)

@@ -54,17 +54,17 @@ fn partitioned(program: &Path) -> Case {
     );
     let judge = |outcome: &Outcome| {
         let printed = |line: &str| outcome.stdout.lines().filter(|&other| other == line).count();
-        demand(outcome, printed("isolated") == 2, "a partition is not valid")?;
-        demand(outcome, printed("inside 0") == 1, "inside it did not run")?;
-        demand(outcome, printed("outside 0") == 1, "outside it did not run")?;
-        demand(outcome, printed("alone 2") == 1, "with one CPU it was not refused")?;
+        demand(printed("isolated") == 2, "a partition is not valid")?;
+        demand(printed("inside 0") == 1, "inside it did not run")?;
+        demand(printed("outside 0") == 1, "outside it did not run")?;
+        demand(printed("alone 2") == 1, "with one CPU it was not refused")?;
         let parts = outcome.stderr.split_once("outside\n").zip(outcome.stderr.split_once("alone\n"));
         let Some(((inside, _), (outside, alone))) = parts else {
-            return demand(outcome, false, "its reports are missing");
+            return demand(false, "its reports are missing");
         };
-        demand(outcome, !inside.contains(SHARED), "inside, the report calls its CPU not isolated")?;
-        demand(outcome, outside.contains(SHARED), "outside, the report does not call its CPU shared")?;
-        demand(outcome, alone.contains("allow it more CPUs"), "the refusal gives no advice")
+        demand(!inside.contains(SHARED), "inside, the report calls its CPU not isolated")?;
+        demand(outside.contains(SHARED), "outside, the report does not call its CPU shared")?;
+        demand(alone.contains("allow it more CPUs"), "the refusal gives no advice")
     };
     Case::new("an app polls inside and outside a partition", &[Setup::FOUR], script, Some(program), judge)
         .lacking("four CPUs that no other program needs")
@@ -176,27 +176,27 @@ fn under_load(program: &Path) -> Case {
 fn was_left_alone(outcome: &Outcome) -> Result {
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     let [devices, calls, ended, others] = lines[..] else {
-        return demand(outcome, false, "it did not end, or something has stalled");
+        return demand(false, "it did not end, or something has stalled");
     };
-    demand(outcome, devices == "0 interrupts", "the CPU has interrupts of devices")?;
-    demand(outcome, calls.ends_with(" calls"), "calls from other CPUs were not counted")?;
-    demand(outcome, ended == "ended 0", "the command failed")?;
-    demand(outcome, others == "others work", "the other CPUs do not")
+    demand(devices == "0 interrupts", "the CPU has interrupts of devices")?;
+    demand(calls.ends_with(" calls"), "calls from other CPUs were not counted")?;
+    demand(ended == "ended 0", "the command failed")?;
+    demand(others == "others work", "the other CPUs do not")
 }
 
 /// Checks the output of [`given_back`]'s command and comparisons.
 fn was_given_back(outcome: &Outcome) -> Result {
     let lines: Vec<&str> = outcome.stdout.lines().collect();
-    demand(outcome, lines.first() == Some(&"Cpus_allowed_list:\t3"), "the command is not on the CPU")?;
-    demand(outcome, lines.get(1) == Some(&"3"), "the CPU is not isolated")?;
-    demand(outcome, lines.get(2) == Some(&"0 interrupts"), "the CPU has interrupts of devices")?;
-    demand(outcome, lines.contains(&"ended 7"), "the command's status was lost")?;
-    demand(outcome, lines.contains(&"crashed 139"), "the crash was lost")?;
+    demand(lines.first() == Some(&"Cpus_allowed_list:\t3"), "the command is not on the CPU")?;
+    demand(lines.get(1) == Some(&"3"), "the CPU is not isolated")?;
+    demand(lines.get(2) == Some(&"0 interrupts"), "the CPU has interrupts of devices")?;
+    demand(lines.contains(&"ended 7"), "the command's status was lost")?;
+    demand(lines.contains(&"crashed 139"), "the crash was lost")?;
     let count = |line: &str| lines.iter().filter(|&&printed| printed == line).count();
     let same = [count("ended same"), count("crashed same"), count("killed same")];
-    demand(outcome, same == [1, 1, KILLS], "a setting was not restored")?;
+    demand(same == [1, 1, KILLS], "a setting was not restored")?;
     let left = outcome.stderr.matches("given back first").count();
-    demand(outcome, left * EACH_LEAVES >= KILLS, "hardly a kill has left anything")
+    demand(left * EACH_LEAVES >= KILLS, "hardly a kill has left anything")
 }
 
 /// A loop on the isolated CPU is rarely interrupted by the tick; the same loop on the other CPU
@@ -220,9 +220,9 @@ fn ticks() -> Case {
     );
     let judge = |outcome: &Outcome| {
         let (parameters, ticks) = read(outcome)?;
-        demand(outcome, parameters == ["1", "1"], "the CPU is not isolated")?;
-        demand(outcome, ticks[0] >= u64::from(SECONDS) * 50, "the other CPU has no tick either")?;
-        demand(outcome, ticks[1] * PART <= ticks[0], "the isolated CPU has too many ticks")
+        demand(parameters == ["1", "1"], "the CPU is not isolated")?;
+        demand(ticks[0] >= u64::from(SECONDS) * 50, "the other CPU has no tick either")?;
+        demand(ticks[1] * PART <= ticks[0], "the isolated CPU has too many ticks")
     };
     let figure = |outcome: &Outcome| {
         let (_, ticks) = read(outcome)?;
@@ -237,7 +237,7 @@ fn ticks() -> Case {
 fn read(outcome: &Outcome) -> Result<(Vec<&str>, [u64; 2])> {
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     let [isolated, without_tick, zero, one] = lines[..] else {
-        return Err(format!("four lines were expected\n{}{}", outcome.stdout, outcome.stderr).into());
+        return Err("four lines were expected".into());
     };
     Ok((vec![isolated, without_tick], [zero.parse()?, one.parse()?]))
 }
@@ -246,16 +246,12 @@ fn read(outcome: &Outcome) -> Result<(Vec<&str>, [u64; 2])> {
 fn reported(program: &Path) -> Case {
     let script = format!("PUNCTUAL_REPORT=1 exec {}", in_guest(program));
     let judge = |outcome: &Outcome| {
-        demand(outcome, outcome.end == End::Exited(0), "it failed")?;
-        demand(
-            outcome,
-            outcome.stderr.contains("note: CPU 1 is isolated"),
-            "the report lacks the isolation",
-        )?;
-        demand(outcome, outcome.stderr.contains("it has no tick"), "the report does not name the tick")?;
+        demand(outcome.end == End::Exited(0), "it failed")?;
+        demand(outcome.stderr.contains("note: CPU 1 is isolated"), "the report lacks the isolation")?;
+        demand(outcome.stderr.contains("it has no tick"), "the report does not name the tick")?;
         let level = outcome.stderr.lines().find(|line| line.starts_with("level "));
         let cpu = level.and_then(|line| line.split_whitespace().nth(4));
-        demand(outcome, cpu == Some("1"), "the task is on another CPU")
+        demand(cpu == Some("1"), "the task is on another CPU")
     };
     let name = "the report names the isolated CPU";
     Case::new(name, &[Setup::ISOLATED], script, Some(program), judge)

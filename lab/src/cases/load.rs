@@ -25,9 +25,9 @@ fn stressed(on: &'static [Setup], kinds: &str, count: u32, program: &Path) -> Ca
     let script =
         format!("PUNCTUAL_STRESS_SECONDS=4 exec {} --test-threads 1 --nocapture {kinds}", in_guest(program));
     let judge = move |outcome: &Outcome| {
-        demand(outcome, outcome.end == End::Exited(0), "the stress test failed")?;
-        demand(outcome, !outcome.stdout.contains("SKIPPED"), "a kind was skipped")?;
-        demand(outcome, outcome.stdout.contains(&format!("{count} passed")), "kinds are missing")
+        demand(outcome.end == End::Exited(0), "the stress test failed")?;
+        demand(!outcome.stdout.contains("SKIPPED"), "a kind was skipped")?;
+        demand(outcome.stdout.contains(&format!("{count} passed")), "kinds are missing")
     };
     Case::new("stress", on, script, Some(program), judge)
 }
@@ -71,13 +71,9 @@ fn killed(program: &Path) -> Case {
         short = &name[..name.len().min(15)],
     );
     let judge = |outcome: &Outcome| {
-        demand(outcome, outcome.stdout.ends_with("clean\n"), "something remains")?;
+        demand(outcome.stdout.ends_with("clean\n"), "something remains")?;
         let threads = outcome.stdout.lines().find_map(|line| line.strip_prefix("threads ")?.parse().ok());
-        demand(
-            outcome,
-            threads.is_some_and(|threads: u32| threads > 3),
-            "the kill came before any thread existed",
-        )
+        demand(threads.is_some_and(|threads: u32| threads > 3), "the kill came before any thread existed")
     };
     Case::new("kill -9 leaves nothing behind", &[Setup::TWO], script, Some(program), judge)
 }

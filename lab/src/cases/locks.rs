@@ -40,14 +40,14 @@ fn contended(lock: &'static str, program: &Path) -> Case {
         program = in_guest(program)
     );
     let judge = move |outcome: &Outcome| {
-        demand(outcome, outcome.end == End::Exited(0), "it failed")?;
+        demand(outcome.end == End::Exited(0), "it failed")?;
         let numbers = outcome.stdout.split(' ').filter_map(|word| word.parse().ok()).collect::<Vec<u32>>();
-        let [late, blocked, ..] = numbers[..] else { return demand(outcome, false, "there are no figures") };
+        let [late, blocked, ..] = numbers[..] else { return demand(false, "there are no figures") };
         let (delay, other) = if lock == "raw_spinlock" { (late, blocked) } else { (blocked, late) };
-        demand(outcome, (3500..4500).contains(&delay), "it did not wait for as long as the lock was held")?;
-        demand(outcome, other < 500, "there was another delay")?;
+        demand((3500..4500).contains(&delay), "it did not wait for as long as the lock was held")?;
+        demand(other < 500, "there was another delay")?;
         let held = outcome.stdout.contains("held by low, asleep");
-        demand(outcome, held != (lock == "raw_spinlock"), "the holder was mistaken")
+        demand(held != (lock == "raw_spinlock"), "the holder was mistaken")
     };
     Case::new(&format!("kernel {lock}: who waits for whom"), MODULES_COUNTED, script, Some(program), judge)
         .lacking(NO_MODULES)
@@ -67,8 +67,8 @@ fn contended_across(program: &Path) -> Case {
         program = in_guest(program)
     );
     let judge = |outcome: &Outcome| {
-        demand(outcome, outcome.end == End::Exited(0), "it failed")?;
-        demand(outcome, outcome.stdout.contains("for a lock (rt) held by low"), "the holder was not seen")
+        demand(outcome.end == End::Exited(0), "it failed")?;
+        demand(outcome.stdout.contains("for a lock (rt) held by low"), "the holder was not seen")
     };
     let on = &[Setup::COUNTED_TWO, Setup::PROBE_COUNTED_TWO];
     Case::new("kernel spinlock: across CPUs", on, script, Some(program), judge).lacking(NO_MODULES)
@@ -94,8 +94,8 @@ fn interrupts_off() -> Case {
     let judge = |outcome: &Outcome| {
         let mut lines = outcome.stdout.lines();
         let us: u32 = lines.next().and_then(|line| line.parse().ok()).unwrap_or_default();
-        demand(outcome, (6000..6500).contains(&us), "interrupts were off for another time than commanded")?;
-        demand(outcome, lines.next() == Some("hold_raw_spinlock"), "the holder is not in the trace")
+        demand((6000..6500).contains(&us), "interrupts were off for another time than commanded")?;
+        demand(lines.next() == Some("hold_raw_spinlock"), "the holder is not in the trace")
     };
     Case::new("irqsoff names who has interrupts off", &[Setup::PROBE_COUNTED], script, None, judge)
 }
@@ -123,7 +123,7 @@ fn statistics() -> Case {
         module = modules::in_guest("punctual_locks"),
     );
     let judge = |outcome: &Outcome| {
-        demand(outcome, outcome.end == End::Exited(0), "it failed")?;
+        demand(outcome.end == End::Exited(0), "it failed")?;
         let lines = outcome.stdout.lines().map(|line| {
             let (name, rest) = line.split_once(": ")?;
             let numbers: Vec<f64> = rest.split(' ').filter_map(|word| word.parse().ok()).collect();
@@ -136,18 +136,14 @@ fn statistics() -> Case {
             ("mutex_lock_", ALONE_US),
             ("rt_lock", ALONE_US),
         ];
-        demand(outcome, lines.len() == expected.len(), "a lock has no statistics")?;
+        demand(lines.len() == expected.len(), "a lock has no statistics")?;
         for ((name, [contentions, longest_wait, acquisitions, longest_hold]), (wanted, us)) in
             lines.into_iter().zip(expected)
         {
-            demand(outcome, name == wanted && acquisitions >= 1.0, "another lock was taken")?;
-            demand(
-                outcome,
-                longest_hold >= f64::from(us),
-                "the lock was held for another time than commanded",
-            )?;
+            demand(name == wanted && acquisitions >= 1.0, "another lock was taken")?;
+            demand(longest_hold >= f64::from(us), "the lock was held for another time than commanded")?;
             let waited = contentions >= 1.0 && (1_000.0..=longest_hold).contains(&longest_wait);
-            demand(outcome, waited || name != "raw_lock", "nobody waited for it")?;
+            demand(waited || name != "raw_lock", "nobody waited for it")?;
         }
         Ok(())
     };
@@ -161,13 +157,9 @@ fn statistics() -> Case {
 fn inversion(program: &Path) -> Case {
     let script = format!("exec {} --test-threads 1 --nocapture pcp_fifo::", in_guest(program));
     let judge = |outcome: &Outcome| {
-        demand(outcome, outcome.end == End::Exited(0), "a test failed")?;
-        demand(outcome, !outcome.stderr.contains("SKIPPED"), "a test was skipped")?;
-        demand(
-            outcome,
-            outcome.stdout.contains("priority_inversion_is_bounded ... ok"),
-            "the test did not run",
-        )
+        demand(outcome.end == End::Exited(0), "a test failed")?;
+        demand(!outcome.stderr.contains("SKIPPED"), "a test was skipped")?;
+        demand(outcome.stdout.contains("priority_inversion_is_bounded ... ok"), "the test did not run")
     };
     let on = &[Setup::COUNTED, Setup::TWO, Setup::FOUR];
     Case::new("priority inversion is bounded", on, script, Some(program), judge)

@@ -214,21 +214,14 @@ fn kernel() -> Case {
     let script = "grep -o PREEMPT_RT /proc/version; cat /sys/kernel/realtime".to_owned();
     let judge = |outcome: &Outcome| {
         // A plain mainline kernel does not have this file.
-        demand(
-            outcome,
-            outcome.stdout == "PREEMPT_RT\n1\n" || outcome.stdout == "PREEMPT_RT\n",
-            "another kernel runs",
-        )
+        demand(outcome.stdout == "PREEMPT_RT\n1\n" || outcome.stdout == "PREEMPT_RT\n", "another kernel runs")
     };
     Case::new("the kernel is PREEMPT_RT", &Setup::ALL, script, None, judge)
 }
 
-/// Returns `Err` with the output, unless `holds`.
-fn demand(outcome: &Outcome, holds: bool, otherwise: &str) -> Result {
-    if holds {
-        return Ok(());
-    }
-    Err(format!("{otherwise} ({})\n{}{}", outcome.end, outcome.stdout, outcome.stderr).into())
+/// Returns `Err` unless `holds`. The report of a failure includes the output.
+fn demand(holds: bool, otherwise: &str) -> Result {
+    if holds { Ok(()) } else { Err(otherwise.into()) }
 }
 
 /// Returns the outcome of a successful program.

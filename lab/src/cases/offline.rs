@@ -37,7 +37,7 @@ fn program(name: &str) -> PathBuf {
     cargo::target_dir().join("aarch64-unknown-linux-gnu/debug").join(name)
 }
 
-/// The program on Linux of a pair.
+/// Returns the program on Linux of a pair.
 fn companion(name: &str) -> PathBuf {
     program(&format!("examples/{name}"))
 }
@@ -78,26 +78,31 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 /// Returns a case with the module, after which the kernel's log has no errors and Linux has all its
-/// CPUs.
+/// CPUs. In the script, a variable with the name of each program is its path, and `$module` that of
+/// the module.
 fn case(
     name: &str,
     script: &str,
     programs: &[PathBuf],
     judge: impl Fn(&Outcome) -> Result + 'static,
 ) -> Case {
+    let named =
+        |path: &PathBuf| format!("{}={}; ", path.file_name().unwrap_or_default().display(), in_guest(path));
     let script = format!(
-        "[ -d /sys/module/punctual_cpu ] || insmod {module} || exit 9
+        "{variables}module={module}
+        [ -d /sys/module/punctual_cpu ] || insmod $module || exit 9
         dmesg -c >/tmp/kernel
         {script}
         echo \"online $(cat /sys/devices/system/cpu/online)\"
         dmesg >/tmp/kernel; grep -iE '{COMPLAINTS}' /tmp/kernel && echo complaints
         true",
+        variables = programs.iter().map(named).collect::<String>(),
         module = modules::in_guest("punctual_cpu")
     );
     let judge = move |outcome: &Outcome| {
         judge(outcome)?;
-        demand(outcome, outcome.stdout.lines().any(|line| line == "online 0-2"), "Linux lacks a CPU")?;
-        demand(outcome, !outcome.stdout.ends_with("complaints\n"), "the kernel complains")
+        demand(outcome.stdout.lines().any(|line| line == "online 0-2"), "Linux lacks a CPU")?;
+        demand(!outcome.stdout.ends_with("complaints\n"), "the kernel complains")
     };
     let mut case = Case::new(name, ON, script, None, judge).lacking(LACKING);
     for program in programs {
@@ -113,125 +118,106 @@ const COMPLAINTS: &str = "warning|bug:|oops|stall|lockup|unexpected|call trace|e
 /// end, a fault and an endless job return the CPU, Linux cannot use it meanwhile, and killing
 /// `punctual` ends the program.
 fn command() -> Case {
-    let (punctual, periodic, fault, stuck) =
-        (program("punctual"), image("periodic"), image("fault"), image("stuck"));
-    let script = format!(
-        "cd /tmp
-        run=\"{punctual} isolate run --offline --heartbeat 30s --cpus 2 --\"
-        until_said() {{ until grep -q \"$1\" out || ! kill -0 $!; do usleep 20000; done; }}
-        $run {periodic} >out 2>&1 &
+    let script = "cd /tmp
+        run=\"$punctual isolate run --offline --heartbeat 30s --cpus 2 --\"
+        until_said() { until grep -q \"$1\" out || ! kill -0 $!; do usleep 20000; done; }
+        $run $periodic >out 2>&1 &
         until_said 'on CPU 2'
         echo \"meanwhile $(cat /sys/devices/system/cpu/online)\"
         echo 1 2>/dev/null >/sys/devices/system/cpu/cpu2/online || echo 'kept away'
-        $run {periodic} 2>second; echo \"second $?\"
+        $run $periodic 2>second; echo \"second $?\"
         kill -INT $!; wait $!; echo \"ended $?\"; grep -E 'safe after|^tick' out
-        $run {fault} >out 2>&1; echo \"fault $?\"; grep 'data abort' out
-        $run {stuck} >out 2>&1 &
+        $run $fault >out 2>&1; echo \"fault $?\"; grep 'data abort' out
+        $run $stuck >out 2>&1 &
         until_said begins
         kill -TERM $!; wait $!; echo \"stuck $?\"; grep 'did not within' out
-        $run {periodic} >out 2>&1 &
+        $run $periodic >out 2>&1 &
         until_said 'on CPU 2'
         kill -KILL $!; wait $! 2>/dev/null
-        {punctual} isolate status
+        $punctual isolate status
         for cpu in 0 7; do
-            {punctual} isolate run --offline --cpus $cpu -- {periodic} 2>&1; echo \"refused $?\"
+            $punctual isolate run --offline --cpus $cpu -- $periodic 2>&1; echo \"refused $?\"
         done
-        $run {punctual} 2>&1; echo \"refused $?\"
-        rmmod punctual_cpu; $run {periodic} 2>&1; echo \"refused $?\"; insmod {module}",
-        punctual = in_guest(&punctual),
-        periodic = in_guest(&periodic),
-        fault = in_guest(&fault),
-        stuck = in_guest(&stuck),
-        module = modules::in_guest("punctual_cpu"),
-    );
-    case("a CPU is given up for a program and comes back", &script, &[punctual, periodic, fault, stuck], ran)
+        $run $punctual 2>&1; echo \"refused $?\"
+        rmmod punctual_cpu; $run $periodic 2>&1; echo \"refused $?\"; insmod $module";
+    let programs = [program("punctual"), image("periodic"), image("fault"), image("stuck")];
+    case("a CPU is given up for a program and comes back", script, &programs, ran)
 }
 
 /// Checks the output of [`command`].
 fn ran(outcome: &Outcome) -> Result {
     let printed = |text: &str| outcome.stdout.lines().filter(|line| line.contains(text)).count();
-    demand(outcome, printed("meanwhile 0-1") == 1, "Linux had the CPU")?;
-    demand(outcome, printed("kept away") == 1, "Linux took it back while the program ran")?;
-    demand(outcome, printed("second 2") == 1, "a second program was not refused")?;
-    demand(outcome, printed("ended 0") == 1 && printed("safe after") == 1, "it did not shut down")?;
+    demand(printed("meanwhile 0-1") == 1, "Linux had the CPU")?;
+    demand(printed("kept away") == 1, "Linux took it back while the program ran")?;
+    demand(printed("second 2") == 1, "a second program was not refused")?;
+    demand(printed("ended 0") == 1 && printed("safe after") == 1, "it did not shut down")?;
     let ticks = outcome
         .stdout
         .lines()
         .find_map(|line| line.split_once("safe after ")?.1.split(' ').next()?.parse().ok());
-    demand(outcome, ticks.is_some_and(|ticks: u32| ticks > 0), "its task did not run")?;
-    demand(outcome, printed("fault 101") == 1 && printed("data abort") == 1, "a fault was not said")?;
-    demand(
-        outcome,
-        printed("stuck 101") == 1 && printed("did not within") == 1,
-        "a job without an end went on",
-    )?;
-    demand(outcome, printed("nothing is taken") == 1, "after a kill something is left")?;
-    demand(outcome, printed("refused 2") == 4, "something was not refused")?;
-    demand(outcome, printed("CPU 0 stays with Linux") == 1, "CPU 0 was not refused as such")?;
-    demand(outcome, printed("CPU 7 does not exist") == 1, "a CPU that is not there was not refused as such")?;
-    demand(outcome, printed("modprobe punctual_cpu") == 1, "a missing module was not named")
+    demand(ticks.is_some_and(|ticks: u32| ticks > 0), "its task did not run")?;
+    demand(printed("fault 101") == 1 && printed("data abort") == 1, "a fault was not said")?;
+    demand(printed("stuck 101") == 1 && printed("did not within") == 1, "a job without an end went on")?;
+    demand(printed("nothing is taken") == 1, "after a kill something is left")?;
+    demand(printed("refused 2") == 4, "something was not refused")?;
+    demand(printed("CPU 0 stays with Linux") == 1, "CPU 0 was not refused as such")?;
+    demand(printed("CPU 7 does not exist") == 1, "a CPU that is not there was not refused as such")?;
+    demand(printed("modprobe punctual_cpu") == 1, "a missing module was not named")
 }
 
 /// A program on the CPU and one on Linux: every end and fault of one ends the other one as well,
 /// and each reports.
 fn pair() -> Case {
-    let (punctual, bare, linux) = (program("punctual"), image("level"), companion("level_ui"));
-    let script = format!(
-        "cd /tmp
-        run=\"{punctual} isolate run --offline --heartbeat 30s --grace 10s --cpus 2 -- {bare}\"
+    let script = "cd /tmp
+        run=\"$punctual isolate run --offline --heartbeat 30s --grace 10s --cpus 2 -- $level\"
         for how in ends other-ends panic other-panics abort exit hang other-hangs; do
-            $run {linux} $how >$how 2>&1; echo \"$how $?, safe $(grep -c 'control: safe' $how), ui $(grep -c 'ui: ends' $how)\"
+            $run $level_ui $how >$how 2>&1; echo \"$how $?, safe $(grep -c 'control: safe' $how), ui $(grep -c 'ui: ends' $how)\"
         done
         grep 'the level is 0.[1-9]' ends; grep -E '^(control|rung|watch|show) ' ends
         grep 'is silent' hang other-hangs
-        $run {linux} runs >out 2>&1 &
+        $run $level_ui runs >out 2>&1 &
         until grep -q 'ui: 2' out || ! kill -0 $!; do usleep 20000; done
-        kill -KILL $!; wait $! 2>/dev/null; usleep 3000000; grep -c 'ui: ends' out; {punctual} isolate status
-        {linux}; echo \"alone $?\"
-        $run /nowhere; echo \"no program $?\"",
-        punctual = in_guest(&punctual),
-        bare = in_guest(&bare),
-        linux = in_guest(&linux),
-    );
-    case("programs on both sides end together", &script, &[punctual, bare, linux], ended_together)
+        kill -KILL $!; wait $! 2>/dev/null; usleep 3000000; grep -c 'ui: ends' out; $punctual isolate status
+        $level_ui; echo \"alone $?\"
+        $run /nowhere; echo \"no program $?\"";
+    case("programs on both sides end together", script, &level(), ended_together)
+}
+
+/// Returns the command, and the level controller with its user interface.
+fn level() -> [PathBuf; 3] {
+    [program("punctual"), image("level"), companion("level_ui")]
 }
 
 /// The same with a GICv2, firmware that is called by SMC and starts programs at EL2, and memory
 /// unknown to Linux, which the other machine does not have.
 fn other() -> Case {
-    let (punctual, bare, linux) = (program("punctual"), image("level"), companion("level_ui"));
     let script = format!(
         "rmmod punctual_cpu
-        insmod {module} phys=$((0x44000000)) || echo 'memory of Linux is refused'
-        insmod {module} phys={KEPT_AT} || exit 9
+        insmod $module phys=$((0x44000000)) || echo 'memory of Linux is refused'
+        insmod $module phys={KEPT_AT} || exit 9
         dmesg | grep 'punctual_cpu: version'; cd /tmp
         for how in ends other-ends other-panics other-faults; do
-            {punctual} isolate run --offline --heartbeat 30s --grace 10s --cpus 2 -- {bare} {linux} $how >$how 2>&1
+            $punctual isolate run --offline --heartbeat 30s --grace 10s --cpus 2 -- $level $level_ui $how >$how 2>&1
             echo \"$how $?, safe $(grep -c 'control: safe' $how), ui $(grep -c 'ui: ends' $how)\"
         done
-        rmmod punctual_cpu; insmod {module}",
-        module = modules::in_guest("punctual_cpu"),
-        punctual = in_guest(&punctual),
-        bare = in_guest(&bare),
-        linux = in_guest(&linux),
+        rmmod punctual_cpu; insmod $module"
     );
     let judge = |outcome: &Outcome| {
         let printed = |text: &str| outcome.stdout.lines().any(|line| line.contains(text));
-        demand(outcome, printed("memory of Linux is refused"), "memory of Linux was taken")?;
+        demand(printed("memory of Linux is refused"), "memory of Linux was taken")?;
         let place = format!("by SMC, 2 MB at {KEPT_AT:#x}");
-        demand(outcome, printed("GICv2,") && printed(&place), "it is not the other machine")?;
+        demand(printed("GICv2,") && printed(&place), "it is not the other machine")?;
         for line in [
             "ends 0, safe 1, ui 1",
             "other-ends 0, safe 1, ui 1",
             "other-panics 101, safe 0, ui 1",
             "other-faults 101, safe 0, ui 1",
         ] {
-            demand(outcome, outcome.stdout.lines().any(|printed| printed == line), line)?;
+            demand(outcome.stdout.lines().any(|printed| printed == line), line)?;
         }
         Ok(())
     };
-    let case =
-        case("programs run on both sides on another machine", &script, &[punctual, bare, linux], judge);
+    let case = case("programs run on both sides on another machine", &script, &level(), judge);
     Case { on: &[Setup::ARM_OTHER], ..case }
 }
 
@@ -239,14 +225,10 @@ fn other() -> Case {
 ///
 /// Time is that of the host, so the lateness of its jobs is printed but not judged.
 fn gimbal() -> Case {
-    let (punctual, bare, linux) = (program("punctual"), image("gimbal"), companion("gimbal_ui"));
-    let script = format!(
-        "cd /tmp; {} isolate run --offline --heartbeat 30s --grace 10s --cpus 2 -- {} {} 1 record.csv 2>&1
-        echo \"ended $?, $(grep -c , record.csv) lines\"",
-        in_guest(&punctual),
-        in_guest(&bare),
-        in_guest(&linux),
-    );
+    let script = "cd /tmp
+        $punctual isolate run --offline --heartbeat 30s --grace 10s --cpus 2 -- $gimbal $gimbal_ui 1 record.csv 2>&1
+        echo \"ended $?, $(grep -c , record.csv) lines\"";
+    let programs = [program("punctual"), image("gimbal"), companion("gimbal_ui")];
     let judge = |outcome: &Outcome| {
         let number = |before: &str, after: &str| {
             let line = outcome.stdout.lines().find_map(|line| line.strip_prefix(before)?.split_once(after));
@@ -254,24 +236,16 @@ fn gimbal() -> Case {
         };
         let printed = |text: &str| outcome.stdout.lines().any(|line| line.contains(text));
         let recorded = number("ui: ", " periods recorded");
-        demand(
-            outcome,
-            recorded > 0 && number("ended 0, ", " lines") == recorded,
-            "the recording lacks periods",
-        )?;
-        demand(
-            outcome,
-            number("control: ", " exchanges, of which failed: 0; off: true") > 0,
-            "its bus failed",
-        )?;
-        demand(outcome, printed("rad of 0.500, tilt at"), "the setpoints did not come across")?;
+        demand(recorded > 0 && number("ended 0, ", " lines") == recorded, "the recording lacks periods")?;
+        demand(number("control: ", " exchanges, of which failed: 0; off: true") > 0, "its bus failed")?;
+        demand(printed("rad of 0.500, tilt at"), "the setpoints did not come across")?;
         for task in ["current", "sample", "position", "setpoint", "recording"] {
             let row = outcome.stdout.lines().any(|line| line.split_whitespace().next() == Some(task));
-            demand(outcome, row, &format!("the reports lack `{task}`"))?;
+            demand(row, &format!("the reports lack `{task}`"))?;
         }
         Ok(())
     };
-    case("the gimbal runs as two programs", &script, &[punctual, bare, linux], judge).saying(|outcome| {
+    case("the gimbal runs as two programs", script, &programs, judge).saying(|outcome| {
         let line =
             |name: &str| outcome.stdout.lines().find(|line| line.starts_with(name)).unwrap_or_default();
         Ok(format!("{}; {}", line("ui: pan"), line("sample ")))
@@ -291,32 +265,28 @@ fn ended_together(outcome: &Outcome) -> Result {
         ("hang 1, safe 1, ui 0", "a program on Linux that hangs"),
         ("other-hangs 101, safe 0, ui 1", "a program on the other CPU that hangs"),
     ] {
-        demand(outcome, outcome.stdout.lines().any(|line| line == how), what)?;
+        demand(outcome.stdout.lines().any(|line| line == how), what)?;
     }
-    demand(outcome, printed("the level is 0.") > 0, "the wanted level did not reach the controller")?;
+    demand(printed("the level is 0.") > 0, "the wanted level did not reach the controller")?;
     for task in ["control ", "rung ", "watch ", "show "] {
         let row = outcome.stdout.lines().any(|line| line.starts_with(task));
-        demand(outcome, row, &format!("the reports lack `{task}`"))?;
+        demand(row, &format!("the reports lack `{task}`"))?;
     }
-    demand(outcome, printed("the user interface is silent") == 1, "a stall on Linux was not detected")?;
-    demand(outcome, printed("the controller is silent") == 1, "a stall on the other CPU was not detected")?;
-    demand(outcome, printed("nothing is taken") == 1, "after a kill something is left")?;
-    demand(
-        outcome,
-        printed("alone 1") == 1 && printed("no program 2") == 1,
-        "a program alone was not refused",
-    )
+    demand(printed("the user interface is silent") == 1, "a stall on Linux was not detected")?;
+    demand(printed("the controller is silent") == 1, "a stall on the other CPU was not detected")?;
+    demand(printed("nothing is taken") == 1, "after a kill something is left")?;
+    demand(printed("alone 1") == 1 && printed("no program 2") == 1, "a program alone was not refused")
 }
 
 /// A CPU is taken and returned many times.
 fn cycles() -> Case {
-    let (amp, periodic) = (program("examples/amp"), image("periodic"));
-    let script = format!("{} cycles {} 2 {CYCLES}", in_guest(&amp), in_guest(&periodic));
+    let script = format!("$amp cycles $periodic 2 {CYCLES}");
     let judge = |outcome: &Outcome| {
         let whole = outcome.stdout.starts_with(&format!("{CYCLES} cycles\n"));
-        demand(outcome, whole, "a cycle failed")
+        demand(whole, "a cycle failed")
     };
-    case("a CPU is given up and taken back 250 times", &script, &[amp, periodic], judge).saying(|outcome| {
+    let programs = [companion("amp"), image("periodic")];
+    case("a CPU is given up and taken back 250 times", &script, &programs, judge).saying(|outcome| {
         let line =
             |name: &str| outcome.stdout.lines().find(|line| line.starts_with(name)).unwrap_or_default();
         Ok(format!("{}; {}", line("start:"), line("giving back:")))
@@ -325,13 +295,13 @@ fn cycles() -> Case {
 
 /// The round trip through memory, with the answer of each round.
 fn exchange() -> Case {
-    let (amp, echo) = (program("examples/amp"), image("echo"));
-    let script = format!("{} exchange {} 2 {ROUNDS}", in_guest(&amp), in_guest(&echo));
+    let script = format!("$amp exchange $echo 2 {ROUNDS}");
     let judge = |outcome: &Outcome| {
         let lines = outcome.stdout.lines().filter(|line| line.contains("p50")).count();
-        demand(outcome, lines == 2, "an answer was wrong or missing")
+        demand(lines == 2, "an answer was wrong or missing")
     };
-    case("a program on a CPU without Linux answers", &script, &[amp, echo], judge).saying(|outcome| {
+    let programs = [companion("amp"), image("echo")];
+    case("a program on a CPU without Linux answers", &script, &programs, judge).saying(|outcome| {
         Ok(outcome.stdout.lines().filter(|line| line.contains("p50")).collect::<Vec<_>>().join("; "))
     })
 }

@@ -25,8 +25,8 @@ fn inversions() -> Case {
     let program = RT_TESTS.program("pi_stress");
     let script = format!("exec {} --duration 5 --groups 2 --quiet", in_guest(&program));
     let judge = |outcome: &Outcome| {
-        demand(outcome, outcome.end == End::Exited(0), "pi_stress has found a deadlock, or failed")?;
-        demand(outcome, inverted(outcome).is_some_and(|count| count > 0), "nothing was inverted")
+        demand(outcome.end == End::Exited(0), "pi_stress has found a deadlock, or failed")?;
+        demand(inverted(outcome).is_some_and(|count| count > 0), "nothing was inverted")
     };
     let figure = |outcome: &Outcome| Ok(format!("{} inversions", inverted(outcome).unwrap_or_default()));
     Case::new("pi_stress", &[Setup::TWO, Setup::FOUR], script, Some(&program), judge)
@@ -54,10 +54,10 @@ fn rules(bench: &Path) -> Case {
         in_guest(&hackbench)
     );
     let judge = |outcome: &Outcome| {
-        demand(outcome, outcome.end == End::Exited(0), "a rule was not kept")?;
-        demand(outcome, outcome.stderr.ends_with("loaded\n"), "hackbench did not run")?;
+        demand(outcome.end == End::Exited(0), "a rule was not kept")?;
+        demand(outcome.stderr.ends_with("loaded\n"), "hackbench did not run")?;
         let [passed, failed, without] = verdicts(&outcome.stdout)?;
-        demand(outcome, passed > 0 && failed == 0 && without == 0, "not every rule was tried and kept")
+        demand(passed > 0 && failed == 0 && without == 0, "not every rule was tried and kept")
     };
     let figure = |outcome: &Outcome| Ok(format!("{} rules", verdicts(&outcome.stdout)?[0]));
     Case::new("rules hold under hackbench", &[Setup::TWO, Setup::FOUR], script, Some(bench), judge)
@@ -93,7 +93,7 @@ fn instants(bench: &Path) -> Case {
         ["idle", "load"].into_iter().map(of).collect()
     };
     let judge = move |outcome: &Outcome| {
-        demand(outcome, outcome.end == End::Exited(0), "the measurement failed")?;
+        demand(outcome.end == End::Exited(0), "the measurement failed")?;
         // No bound: the host may take time in one run and not in another.
         ratios(outcome).map(|_| ())
     };

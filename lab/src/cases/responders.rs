@@ -87,10 +87,10 @@ const PULSES: u32 = 100;
 fn answered(form: Form, pulses: &Path, responder: &Path) -> Case {
     let measure = format!("{} $chip 0 3 {PULSES} 2000", in_guest(pulses));
     let judge = |outcome: &Outcome| {
-        demand(outcome, outcome.end == End::Exited(0), "it failed")?;
+        demand(outcome.end == End::Exited(0), "it failed")?;
         let answers = format!("{PULSES} pulses answered, 0 not\n");
-        demand(outcome, outcome.stdout.starts_with(&answers), "answers are missing")?;
-        demand(outcome, outcome.stdout.ends_with(&format!("\n{PULSES}\n")), "not every edge was counted once")
+        demand(outcome.stdout.starts_with(&answers), "answers are missing")?;
+        demand(outcome.stdout.ends_with(&format!("\n{PULSES}\n")), "not every edge was counted once")
     };
     Case::new(
         &format!("pulses answered {}", form.name()),
@@ -120,12 +120,8 @@ fn answered_in_time(form: Form, trains: &Path, responder: &Path) -> Case {
         for train in all_counted(outcome)? {
             if train.period_us >= keeps_up {
                 let at = format!("at {} us", train.period_us);
-                demand(outcome, train.missed == 0, &format!("pulses were missed {at}"))?;
-                demand(
-                    outcome,
-                    train.executes_for_period(),
-                    &format!("pulses seem to be longer or shorter {at}"),
-                )?;
+                demand(train.missed == 0, &format!("pulses were missed {at}"))?;
+                demand(train.executes_for_period(), &format!("pulses seem to be longer or shorter {at}"))?;
             }
         }
         Ok(())
@@ -204,16 +200,16 @@ fn read(outcome: &Outcome) -> Vec<Train> {
 /// Returns the trains, each pulse of which is answered or missed, and every answer of which the
 /// responder has counted.
 fn all_counted(outcome: &Outcome) -> Result<Vec<Train>> {
-    demand(outcome, outcome.end == End::Exited(0), "it failed")?;
+    demand(outcome.end == End::Exited(0), "it failed")?;
     let trains = read(outcome);
     let periods: Vec<u64> = trains.iter().map(|train| train.period_us).collect();
-    demand(outcome, periods == PERIODS, "trains are missing")?;
+    demand(periods == PERIODS, "trains are missing")?;
     let whole =
         |train: &Train| train.sent == TRAIN && train.answered + train.missed == TRAIN && train.answered > 0;
-    demand(outcome, trains.iter().all(whole), "pulses are unaccounted for")?;
+    demand(trains.iter().all(whole), "pulses are unaccounted for")?;
     let answered: u64 = trains.iter().map(|train| train.answered).sum();
     let printed = outcome.stdout.lines().next_back().and_then(|line| line.parse().ok());
-    demand(outcome, printed == Some(answered), "the responder has answered other edges")?;
+    demand(printed == Some(answered), "the responder has answered other edges")?;
     Ok(trains)
 }
 
@@ -236,7 +232,7 @@ fn sleeping_chip() -> Case {
         let expected = "no line 1 of a chip labeled no-such-chip\n\
                         punctual_pulses: chip lab-sim may sleep\n\
                         punctual_responder: chip lab-sim may sleep\n";
-        demand(outcome, outcome.stdout == expected, "it was not refused")
+        demand(outcome.stdout == expected, "it was not refused")
     };
     Case::new("modules refuse unfit lines", &[Setup::PROBE_COUNTED], script, None, judge)
 }

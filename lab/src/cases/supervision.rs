@@ -174,31 +174,23 @@ fn ended_as_declared(outcome: &Outcome) -> Result {
         let at = |what: &str| lines.iter().find(|(_, line)| line.contains(what)).map(|(time, _)| *time);
         let name = mistake.name;
         let (Some(from), Some(until)) = (at(mistake.from), at(mistake.until)) else {
-            return demand(outcome, false, &format!("{name}: the events were not reported"));
+            return demand(false, &format!("{name}: the events were not reported"));
         };
-        demand(
-            outcome,
-            at(&format!("status {}", mistake.status)).is_some(),
-            &format!("{name}: it ended otherwise"),
-        )?;
-        demand(outcome, until - from <= mistake.within, &format!("{name}: it took {:.2} s", until - from))?;
+        demand(at(&format!("status {}", mistake.status)).is_some(), &format!("{name}: it ended otherwise"))?;
+        demand(until - from <= mistake.within, &format!("{name}: it took {:.2} s", until - from))?;
     }
     let caught: Vec<u32> = lines.iter().filter_map(|(_, line)| had_run(line)).collect();
     let in_time = caught.iter().all(|ran| (100..=CAUGHT).contains(ran));
-    demand(outcome, caught.len() == 3 && in_time, &format!("jobs were caught after {caught:?} ms"))?;
+    demand(caught.len() == 3 && in_time, &format!("jobs were caught after {caught:?} ms"))?;
     let at = |what: &str| lines.iter().find(|(_, line)| *line == what).map(|(time, _)| *time);
     let answer = at("asked").zip(at("answered")).map(|(asked, answered)| answered - asked);
-    demand(
-        outcome,
-        answer.is_some_and(|took| took <= ANSWER),
-        "a shell on the other CPU did not answer in time",
-    )?;
+    demand(answer.is_some_and(|took| took <= ANSWER), "a shell on the other CPU did not answer in time")?;
     // It continues after that, until the shell has created its file.
     let last = lines.iter().rfind(|(_, line)| line.starts_with("status "));
-    demand(outcome, last.is_some_and(|(_, line)| *line == "status 0"), "the loop did not end by itself")?;
+    demand(last.is_some_and(|(_, line)| *line == "status 0"), "the loop did not end by itself")?;
     let stacks = ["supervise::loops", "supervise::fails", "supervise::deeper"];
     let shown = |stack: &&str| outcome.stdout.lines().any(|line| line == *stack);
-    demand(outcome, stacks.iter().all(shown), "a stack is missing")
+    demand(stacks.iter().all(shown), "a stack is missing")
 }
 
 #[cfg(test)]

@@ -40,10 +40,10 @@ fn tests(name: &str, on: &'static [Setup], before: &str, program: &Path, filter:
 
 /// Every test ran and passed without omissions.
 fn all_passed(outcome: &Outcome) -> Result {
-    demand(outcome, outcome.end == End::Exited(0), "a test failed")?;
+    demand(outcome.end == End::Exited(0), "a test failed")?;
     let printed = |text| outcome.stdout.contains(text) || outcome.stderr.contains(text);
-    demand(outcome, !printed("SKIPPED"), "a test was skipped")?;
-    demand(outcome, passed(outcome) > 0, "no test ran")
+    demand(!printed("SKIPPED"), "a test was skipped")?;
+    demand(passed(outcome) > 0, "no test ran")
 }
 
 /// Returns the number of passed tests.
@@ -70,7 +70,7 @@ fn every_group(program: &Path) -> Case {
         all_passed(outcome)?;
         let mut absent = outcome.stderr.lines().filter(|line| line.starts_with("absent: "));
         // The tests are built without BPF programs.
-        demand(outcome, absent.all(|line| line.contains("feature `bpf`")), "events are missing")
+        demand(absent.all(|line| line.contains("feature `bpf`")), "events are missing")
     });
     case
 }
@@ -84,11 +84,11 @@ fn workloads(program: &Path) -> Case {
         tests("tracing: workloads", &[Setup::COUNTED, Setup::PROBE_COUNTED], "", program, "workloads::");
     case.judge = Box::new(|outcome| {
         all_passed(outcome)?;
-        demand(outcome, !outcome.stderr.contains(": attempt "), "a workload had to be repeated")?;
+        demand(!outcome.stderr.contains(": attempt "), "a workload had to be repeated")?;
         let compared = compared(&outcome.stderr);
-        demand(outcome, compared.len() >= WORKLOAD_TIMES, "times are missing")?;
+        demand(compared.len() >= WORKLOAD_TIMES, "times are missing")?;
         let off = compared.iter().find(|compared| !compared.agree());
-        demand(outcome, off.is_none(), &format!("{} does not agree", off.map_or("", |off| off.what)))
+        demand(off.is_none(), &format!("{} does not agree", off.map_or("", |off| off.what)))
     });
     case.saying(|outcome| {
         let compared = compared(&outcome.stderr);
@@ -178,11 +178,11 @@ fn latency(punctual: &Path, app: &Path) -> Case {
         exec {punctual_in_guest} trace latency latency.dat"
     );
     let judge = |outcome: &Outcome| {
-        demand(outcome, outcome.end == End::Exited(0), "there is no bound, or it was exceeded")?;
+        demand(outcome.end == End::Exited(0), "there is no bound, or it was exceeded")?;
         let Latencies { bound, traced, cyclictest, app } = Latencies::of(&outcome.stdout)?;
         let seen = [traced, cyclictest, app];
-        demand(outcome, seen.iter().all(|&seen| seen > 0.0), "no latency at all, which is impossible")?;
-        demand(outcome, seen.iter().all(|&seen| seen <= bound), "a latency exceeds the bound")
+        demand(seen.iter().all(|&seen| seen > 0.0), "no latency at all, which is impossible")?;
+        demand(seen.iter().all(|&seen| seen <= bound), "a latency exceeds the bound")
     };
     let figure = |outcome: &Outcome| {
         let Latencies { bound, traced, cyclictest, app } = Latencies::of(&outcome.stdout)?;
@@ -224,7 +224,7 @@ impl Latencies {
         });
         let known = (cell(1), cell(0), cyclictest, app);
         let (Some(bound), Some(traced), Some(cyclictest), Some(app)) = known else {
-            return Err(format!("a latency is missing: {known:?}\n{text}").into());
+            return Err(format!("a latency is missing: {known:?}").into());
         };
         Ok(Self { bound, traced, cyclictest, app })
     }

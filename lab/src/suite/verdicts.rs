@@ -48,8 +48,12 @@ impl Verdicts {
             Ok(printed) => println!("{line} ok {printed}"),
             Err(error) => {
                 self.failures += 1;
-                println!("{line} FAILED: {}", shortened(&error.to_string()));
-                let file = self.keep(machine, case, outcome, &error.to_string())?;
+                let printed = outcome.map_or(String::new(), |Outcome { end, stdout, stderr }| {
+                    format!("\n--- {end}\n--- stdout\n{stdout}--- stderr\n{stderr}")
+                });
+                let text = format!("{error}{printed}");
+                println!("{line} FAILED: {}", shortened(&text));
+                let file = self.keep(machine, case, &text)?;
                 println!("{:16} full output: {}", "", file.display());
             }
         }
@@ -71,17 +75,11 @@ impl Verdicts {
         Ok(())
     }
 
-    fn keep(&self, machine: &str, case: &str, outcome: Option<&Outcome>, error: &str) -> Result<PathBuf> {
+    fn keep(&self, machine: &str, case: &str, text: &str) -> Result<PathBuf> {
         let directory = self.directory.join(file_name(machine));
         fs::create_dir_all(&directory).map_err(at(&directory))?;
         let file = directory.join(file_name(case)).with_extension("txt");
-        let printed = outcome.map_or(String::new(), |outcome| {
-            format!("\n--- {}\n--- stdout\n{}--- stderr\n{}", outcome.end, outcome.stdout, outcome.stderr)
-        });
-        // Usually the error contains the output as well, after its first line.
-        let why = error.lines().next().unwrap_or_default();
-        let error = if outcome.is_some_and(|outcome| error.contains(&outcome.stdout)) { why } else { error };
-        fs::write(&file, format!("{machine}: {case}\n{error}\n{printed}")).map_err(at(&file))?;
+        fs::write(&file, format!("{machine}: {case}\n{text}\n")).map_err(at(&file))?;
         Ok(file)
     }
 

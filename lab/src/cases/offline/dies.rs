@@ -4,7 +4,7 @@
 use xtask_support::Result;
 use xtask_support::process::Outcome;
 
-use super::{Case, case, companion, image, in_guest, program};
+use super::{Case, case, level};
 use crate::cases::demand;
 
 /// The time in which both programs detect a stall, see `lab/programs/examples/shared/level.rs`;
@@ -23,10 +23,9 @@ const WAYS: [(&str, &str); 6] = [
 
 /// Prints for each failure its name, the time until the other program was safe, and the exit code.
 pub(super) fn dies() -> Case {
-    let (punctual, bare, linux) = (program("punctual"), image("level"), companion("level_ui"));
     let script = format!(
         "cd /tmp
-        run=\"{punctual} isolate run --offline --heartbeat 30s --grace 2s --cpus 2 -- {bare} {linux}\"
+        run=\"$punctual isolate run --offline --heartbeat 30s --grace 2s --cpus 2 -- $level $level_ui\"
         now() {{ read up idle </proc/uptime; echo $((${{up%.*}}${{up#*.}}0)); }}
         until_said() {{ until grep -q \"$1\" out || ! kill -0 $command; do usleep 20000; done; }}
         begin() {{ : >out; $run $1 >out 2>&1 & command=$!; until_said \"ui: $2\"; linux=$(pidof level_ui); from=$(now); }}
@@ -39,21 +38,14 @@ pub(super) fn dies() -> Case {
         begin other-faults 5; until_said 'ui: ends'; say 'the other one faults'; grep 'data abort' out
         begin other-hangs 5; until_said 'ui: ends'; say 'the other one hangs'
         $run ends >out 2>&1; echo \"again $?\"",
-        punctual = in_guest(&punctual),
-        bare = in_guest(&bare),
-        linux = in_guest(&linux),
         seconds = DECLARED_MS / 1_000 + 1,
     );
-    case(
-        "whichever program dies or hangs, the other one is safe in time",
-        &script,
-        &[punctual, bare, linux],
-        judge,
-    )
-    .saying(|outcome| {
+    let figure = |outcome: &Outcome| {
         let times = WAYS.iter().filter_map(|(way, _)| Some(format!("{way} {} ms", took(outcome, way)?.0)));
         Ok(times.collect::<Vec<_>>().join(", "))
-    })
+    };
+    let name = "whichever program dies or hangs, the other one is safe in time";
+    case(name, &script, &level(), judge).saying(figure)
 }
 
 /// Returns the time, and the rest of the line.
@@ -66,20 +58,20 @@ fn took<'a>(outcome: &'a Outcome, way: &str) -> Option<(u64, &'a str)> {
 fn judge(outcome: &Outcome) -> Result {
     for (way, code) in WAYS {
         let Some((ms, rest)) = took(outcome, way) else {
-            return demand(outcome, false, &format!("{way}: nothing is said"));
+            return demand(false, &format!("{way}: nothing is said"));
         };
-        demand(outcome, rest == format!("{code}, online 0-2"), &format!("{way}: it did not end so"))?;
+        demand(rest == format!("{code}, online 0-2"), &format!("{way}: it did not end so"))?;
         let most = match way {
             // It is reported when the command continues, a second after the time has elapsed.
             "all of Linux stops" | "the command stops" => DECLARED_MS + 2_000,
             _ => DECLARED_MS,
         };
-        demand(outcome, ms <= most, &format!("{way}: it took longer than declared"))?;
+        demand(ms <= most, &format!("{way}: it took longer than declared"))?;
     }
     let printed = |line: &str| outcome.stdout.lines().any(|printed| printed == line);
-    demand(outcome, printed("0"), "it ended though only the command had stopped")?;
-    demand(outcome, outcome.stdout.contains("data abort"), "a fault was not said")?;
-    demand(outcome, printed("again 0"), "the CPU cannot be had again")
+    demand(printed("0"), "it ended though only the command had stopped")?;
+    demand(outcome.stdout.contains("data abort"), "a fault was not said")?;
+    demand(printed("again 0"), "the CPU cannot be had again")
 }
 
 #[cfg(test)]

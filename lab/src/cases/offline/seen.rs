@@ -4,7 +4,7 @@ use serde_json::Value;
 use xtask_support::Result;
 use xtask_support::process::Outcome;
 
-use super::{Case, case, companion, image, in_guest, program};
+use super::{Case, case, level};
 use crate::cases::demand;
 
 /// Precision with which two readings of the counter relate the other CPU's clock to that of Linux,
@@ -13,28 +13,22 @@ const PRECISION_NS: u64 = 2_000;
 
 /// `punctual top` shows the tasks of both programs, and a recording has the jobs of both.
 pub(super) fn seen() -> Case {
-    let (punctual, bare, linux) = (program("punctual"), image("level"), companion("level_ui"));
-    let script = format!(
-        "cd /tmp
-        run=\"{punctual} isolate run --offline --heartbeat 30s --grace 10s --cpus 2 -- {bare} {linux}\"
-        {punctual} trace record -o t.dat -- $run ends >out 2>&1; echo \"recorded $?\"
-        {punctual} trace report t.dat --csv t.csv >report 2>&1; grep LOST report
+    let script = "cd /tmp
+        run=\"$punctual isolate run --offline --heartbeat 30s --grace 10s --cpus 2 -- $level $level_ui\"
+        $punctual trace record -o t.dat -- $run ends >out 2>&1; echo \"recorded $?\"
+        $punctual trace report t.dat --csv t.csv >report 2>&1; grep LOST report
         head -n 1 t.csv; grep ',offline,' t.csv | grep ',control,' | head -n 50; echo \"on Linux: $(grep -c ',show,' t.csv)\"
         $run runs >out 2>&1 &
         until grep -q 'ui: 9' out || ! kill -0 $!; do usleep 20000; done
-        {punctual} top --count 1 --json punctual; {punctual} top --count 1 --json level_ui
-        kill -INT $!; wait $!; echo \"ended $?\"",
-        punctual = in_guest(&punctual),
-        bare = in_guest(&bare),
-        linux = in_guest(&linux),
-    );
-    case("both programs are in `top` and in a trace", &script, &[punctual, bare, linux], judge)
+        $punctual top --count 1 --json punctual; $punctual top --count 1 --json level_ui
+        kill -INT $!; wait $!; echo \"ended $?\"";
+    case("both programs are in `top` and in a trace", script, &level(), judge)
 }
 
 fn judge(outcome: &Outcome) -> Result {
     let printed = |line: &str| outcome.stdout.lines().any(|printed| printed == line);
-    demand(outcome, printed("recorded 0") && printed("ended 0"), "an app or a recording failed")?;
-    demand(outcome, !outcome.stdout.contains("LOST"), "jobs are not marked")?;
+    demand(printed("recorded 0") && printed("ended 0"), "an app or a recording failed")?;
+    demand(!outcome.stdout.contains("LOST"), "jobs are not marked")?;
     let mut lines = outcome.stdout.lines().skip_while(|line| !line.starts_with("version,"));
     let columns: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
     let jobs: Vec<Vec<&str>> = lines
@@ -45,7 +39,7 @@ fn judge(outcome: &Outcome) -> Result {
         let at = columns.iter().position(|column| *column == name)?;
         job.get(at)?.parse::<u64>().ok()
     };
-    demand(outcome, jobs.len() == 50, "the trace lacks jobs")?;
+    demand(jobs.len() == 50, "the trace lacks jobs")?;
     let is_right = |pair: &[Vec<&str>]| {
         let [one, next] = pair else { return false };
         let at = |job, name| field(job, name).unwrap_or(0);
@@ -58,10 +52,10 @@ fn judge(outcome: &Outcome) -> Result {
             && apart > 0
             && (apart + PRECISION_NS) % 1_000_000 <= 2 * PRECISION_NS
     };
-    demand(outcome, jobs.windows(2).all(is_right), "jobs in the trace are not as they ran")?;
+    demand(jobs.windows(2).all(is_right), "jobs in the trace are not as they ran")?;
     let marks =
         outcome.stdout.lines().filter_map(|line| line.strip_prefix("on Linux: ")?.parse::<u64>().ok());
-    demand(outcome, marks.sum::<u64>() > 0, "the trace lacks jobs of the program on Linux")?;
+    demand(marks.sum::<u64>() > 0, "the trace lacks jobs of the program on Linux")?;
     let outputs: Vec<Value> = outcome
         .stdout
         .lines()
@@ -75,8 +69,8 @@ fn judge(outcome: &Outcome) -> Result {
         (known("jitter") && known("response") && task["execution"]["max"].as_u64()? > 0).then_some(jobs)
     };
     // An answer follows 100 jobs of the controller.
-    demand(outcome, jobs(0, "control") >= Some(900), "`top` lacks the program without Linux")?;
-    demand(outcome, jobs(1, "show") > Some(0), "`top` lacks the program on Linux")
+    demand(jobs(0, "control") >= Some(900), "`top` lacks the program without Linux")?;
+    demand(jobs(1, "show") > Some(0), "`top` lacks the program on Linux")
 }
 
 #[cfg(test)]

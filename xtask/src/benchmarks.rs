@@ -40,7 +40,7 @@ pub(crate) fn run(options: &Options) -> Result {
     if options.runs < MIN_RUNS {
         return Err(format!("--runs {}: a page needs at least {MIN_RUNS} runs", options.runs).into());
     }
-    let commit = String::from_utf8(process::git(&["rev-parse", "--short=10", "HEAD"])?)?.trim().to_owned();
+    let commit = process::git(&["rev-parse", "--short=10", "HEAD"])?.trim().to_owned();
     let directory = cargo::target_dir().join("benchmarks").join(&commit);
     fs::create_dir_all(&directory)?;
     let mut build = cargo::command();

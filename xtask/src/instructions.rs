@@ -23,7 +23,6 @@
 mod compile_time;
 pub(crate) mod period;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,7 +31,7 @@ use object::{Object, ObjectSection};
 use punctual_process::child::BoundedCommand;
 
 use crate::process::{INSTALL_LIMIT, TOOL_LIMIT};
-use crate::{Result, cargo, process};
+use crate::{Result, cargo, golden, process};
 
 const PACKAGE: &str = "punctual-instructions";
 const FIGURES: &str = "xtask/instructions/figures.txt";
@@ -62,7 +61,7 @@ pub(crate) fn run(blessed: bool) -> Result {
     // By default rustix calls the vDSO in a way that valgrind does not support, so it is configured
     // to use the C library.
     let program = build("instructions", ("RUSTFLAGS", "--cfg=rustix_use_libc --cfg=punctual_counted"))?;
-    let names = text(Command::new(&program))?;
+    let names = process::stdout(&mut Command::new(&program), TOOL_LIMIT)?;
     let mut measured = Vec::new();
     for (row, name) in names.lines().enumerate() {
         for (rseq, name) in [("0", name.to_owned()), ("1", format!("{name}, biased"))] {
@@ -86,24 +85,16 @@ pub(crate) fn run(blessed: bool) -> Result {
     if !is_linear(&per_task) {
         return Err(format!("the code of an app grows faster than its number of tasks: {per_task:?}").into());
     }
-    let compiler = text(Command::new("rustc").arg("--version"))?.trim().to_owned();
+    let compiler = cargo::rustc(&["--version"])?;
     let target = format!("{compiler}, {}", std::env::consts::ARCH);
     let path = cargo::root().join(FIGURES);
     if blessed {
         return Ok(fs::write(path, file(&target, &measured))?);
     }
-    let recorded = fs::read_to_string(path)?;
-    match compare(&recorded, &target, &measured) {
-        Compared::Other(other) => {
-            println!("*** instructions: NOT COMPARED: {FIGURES} is of {other}, and this is {target} ***");
-            Ok(())
-        }
-        Compared::Same => Ok(()),
-        Compared::Moved(moved) => {
-            Err(format!("{FIGURES}, which `cargo xtask bless instructions` writes:\n{}", moved.join("\n"))
-                .into())
-        }
+    if let Some(other) = compare(&fs::read_to_string(path)?, &target, &measured)? {
+        println!("*** instructions: NOT COMPARED: {FIGURES} is of {other}, and this is {target} ***");
     }
+    Ok(())
 }
 
 /// Builds the program in its own directory, with this environment variable.
@@ -158,25 +149,6 @@ fn is_linear(per_task: &[u64]) -> bool {
     per_task.windows(2).all(|each| each[1] * 20 <= each[0] * 21)
 }
 
-fn text(mut command: impl std::borrow::BorrowMut<Command>) -> Result<String> {
-    let command = command.borrow_mut();
-    let output = command.stdout_within(TOOL_LIMIT)?;
-    if !output.status.success() {
-        return Err(format!("{} from {command:?}", output.status).into());
-    }
-    Ok(String::from_utf8(output.stdout)?)
-}
-
-/// The result of [`compare`].
-#[derive(Debug, PartialEq)]
-enum Compared {
-    Same,
-    /// The recorded counts are for another compiler.
-    Other(String),
-    /// Descriptions of the changes.
-    Moved(Vec<String>),
-}
-
 fn file(target: &str, measured: &[(String, u64)]) -> String {
     let rows: String = measured.iter().map(|(name, each)| format!("{each:6}  {name}\n")).collect();
     format!(
@@ -185,72 +157,40 @@ fn file(target: &str, measured: &[(String, u64)]) -> String {
     )
 }
 
-fn compare(recorded: &str, target: &str, measured: &[(String, u64)]) -> Compared {
-    let mut lines = recorded.lines().filter(|line| !line.starts_with('#'));
-    let of = lines.next().unwrap_or_default();
+/// Requires the recorded counts; returns the compiler of these if it is another one.
+fn compare<'a>(recorded: &'a str, target: &str, measured: &[(String, u64)]) -> Result<Option<&'a str>> {
+    let of = recorded.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
     if of != target {
-        return Compared::Other(of.to_owned());
+        return Ok(Some(of));
     }
-    let mut before: BTreeMap<_, _> = lines.filter_map(row).collect();
-    let mut moved = Vec::new();
-    for (name, each) in measured {
-        match before.remove(name) {
-            Some(recorded) if recorded == *each => {}
-            Some(recorded) => moved.push(format!("{name}: {each}, and {recorded} is recorded")),
-            None => moved.push(format!("{name}: {each}, and nothing is recorded")),
+    match golden::diff(recorded, &file(target, measured)) {
+        None => Ok(None),
+        Some(moved) => {
+            Err(format!("{FIGURES}, which `cargo xtask bless instructions` writes, differs:\n{moved}").into())
         }
     }
-    moved.extend(before.into_keys().map(|name| format!("{name}: recorded and not measured")));
-    if moved.is_empty() { Compared::Same } else { Compared::Moved(moved) }
-}
-
-/// Reads a row of the file.
-fn row(line: &str) -> Option<(String, u64)> {
-    let (each, name) = line.trim_start().split_once("  ")?;
-    Some((name.to_owned(), each.parse().ok()?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn detects_slowdown_of_5_percent_in_each_row() {
-        let recorded = fs::read_to_string(cargo::root().join(FIGURES)).unwrap();
-        let target = recorded.lines().find(|line| !line.starts_with('#')).unwrap();
-        let whole: Vec<_> = recorded.lines().filter_map(row).collect();
-        assert!(whole.len() > 30, "{whole:?}");
-        assert_eq!(compare(&recorded, target, &whole), Compared::Same);
-        for slow in 0..whole.len() {
-            let mut measured = whole.clone();
-            let (name, each) = &mut measured[slow];
-            // At least one whole instruction.
-            *each += (*each * 5).div_ceil(100);
-            let printed = format!("{name}: {each}, and {} is recorded", whole[slow].1);
-            assert_eq!(compare(&recorded, target, &measured), Compared::Moved(vec![printed]));
-        }
-    }
-
     fn rows(each: &[(&str, u64)]) -> Vec<(String, u64)> {
         each.iter().map(|(name, each)| ((*name).to_owned(), *each)).collect()
     }
 
     #[test]
-    fn one_instruction_more_or_less_is_seen() {
+    fn detects_one_instruction_more_or_less_and_missing_rows() {
         let recorded = file("rustc 1, x", &rows(&[("spawn, same level", 90), ("lock", 7)]));
         let compared = |each: &[(&str, u64)]| compare(&recorded, "rustc 1, x", &rows(each));
-        assert_eq!(compared(&[("spawn, same level", 90), ("lock", 7)]), Compared::Same);
+        assert_eq!(compared(&[("spawn, same level", 90), ("lock", 7)]).unwrap(), None);
         for moved in [89, 91] {
-            let Compared::Moved(printed) = compared(&[("spawn, same level", moved), ("lock", 7)]) else {
-                panic!()
-            };
-            assert_eq!(printed, [format!("spawn, same level: {moved}, and 90 is recorded")]);
+            let printed = compared(&[("spawn, same level", moved), ("lock", 7)]).unwrap_err().to_string();
+            assert!(printed.contains("\n-    90  spawn, same level\n"), "{printed}");
+            assert!(printed.contains(&format!("\n+    {moved}  spawn, same level\n")), "{printed}");
         }
-        let Compared::Moved(printed) = compared(&[("lock", 7), ("wake", 3)]) else { panic!() };
-        assert_eq!(
-            printed,
-            ["wake: 3, and nothing is recorded", "spawn, same level: recorded and not measured"]
-        );
+        assert!(compared(&[("spawn, same level", 90)]).is_err());
+        assert!(compared(&[("spawn, same level", 90), ("lock", 7), ("wake", 3)]).is_err());
     }
 
     #[test]
@@ -263,8 +203,8 @@ mod tests {
     #[test]
     fn another_compiler_is_not_compared() {
         let recorded = file("rustc 1, x", &rows(&[("lock", 7)]));
-        let other = Compared::Other("rustc 1, x".to_owned());
-        assert_eq!(compare(&recorded, "rustc 2, x", &rows(&[("lock", 8)])), other);
+        let other = compare(&recorded, "rustc 2, x", &rows(&[("lock", 8)])).unwrap();
+        assert_eq!(other, Some("rustc 1, x"));
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl FromStr for Sample {
         let (part, parts) = text.split_once('/').ok_or_else(form)?;
         let parts = parts.parse::<u64>().ok().filter(|&parts| parts > 0).ok_or_else(form)?;
         let part = match part {
-            "commit" => hash(&git(&["rev-parse", "HEAD"]).unwrap_or_default()) % parts,
+            "commit" => hash(git(&["rev-parse", "HEAD"]).unwrap_or_default().as_bytes()) % parts,
             "day" => {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?;
                 now.as_secs() / 86_400 % parts

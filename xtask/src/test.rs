@@ -12,11 +12,11 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use punctual_process::child::{BoundedChild, BoundedCommand};
+use punctual_process::child::BoundedChild;
 use xtask_support::counted;
 
 use crate::loom::cpus;
-use crate::process::{self, End, TOOL_LIMIT};
+use crate::process::{self, End};
 use crate::{Result, cargo};
 
 /// Names the file to which `test_skip::skip` appends.
@@ -43,10 +43,9 @@ pub(crate) fn run() -> Result {
     let skips = cargo::target_dir().join("test-skips.txt");
     fs::create_dir_all(cargo::target_dir())?;
     fs::write(&skips, "")?;
-    let probe = cargo::command().args(["nextest", "--version"]).output_within(TOOL_LIMIT);
     let threads = (2 * cpus()).to_string();
     let nextest = ["nextest", "run", "--workspace", "--profile", "ci", "--test-threads", &threads];
-    let runs: &[&[&str]] = if probe.is_ok_and(|output| output.status.success()) {
+    let runs: &[&[&str]] = if process::answers(cargo::command().args(["nextest", "--version"])) {
         &[&nextest, &["test", "--workspace", "--doc"]]
     } else {
         println!("cargo-nextest is not installed, so failed tests do not run once more");
@@ -64,7 +63,7 @@ pub(crate) fn run() -> Result {
     }
     let ignored =
         process::git(&["grep", "--no-index", "-hF", IGNORED, "crates", "demos"]).unwrap_or_default();
-    for line in tally.remarks(&fs::read_to_string(&skips)?, &String::from_utf8_lossy(&ignored)) {
+    for line in tally.remarks(&fs::read_to_string(&skips)?, &ignored) {
         println!("{line}");
     }
     let (passed, failed) = tally.result();

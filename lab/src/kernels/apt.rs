@@ -6,9 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use punctual_process::child::BoundedCommand;
 use xtask_support::Result;
-use xtask_support::process::TOOL_LIMIT;
+use xtask_support::process::{self, TOOL_LIMIT};
 
 use super::package::Flavour;
 use crate::arch::Arch;
@@ -44,8 +43,8 @@ pub(crate) fn download(
                 flavour.pattern()
             )
         })?;
-        let path = get(lists, flavour, &package, directory, interrupt)?;
-        Ok((package, path))
+        let debs = fetch_by(lists, &[&package], &needs, directory, interrupt)?;
+        Ok((package, debs.into_iter().next().ok_or("apt-get has downloaded no package")?))
     })
 }
 
@@ -76,39 +75,43 @@ pub(crate) fn fetch(
     interrupt: &Interrupt,
 ) -> Result<Vec<PathBuf>> {
     tools::require(["apt-get"])?;
-    let fetch = |lists: &Lists| fetch_by(lists, packages, directory, interrupt);
-    with_lists(arch, directory, NEEDS_NETWORK, interrupt, fetch)?;
-    Ok(debs(directory)?.collect())
+    let fetch = |lists: &Lists| fetch_by(lists, packages, NEEDS_NETWORK, directory, interrupt);
+    with_lists(arch, directory, NEEDS_NETWORK, interrupt, fetch)
 }
 
-fn fetch_by(lists: &Lists, packages: &[&str], directory: &Path, interrupt: &Interrupt) -> Result {
+fn fetch_by(
+    lists: &Lists,
+    packages: &[&str],
+    needs: &str,
+    directory: &Path,
+    interrupt: &Interrupt,
+) -> Result<Vec<PathBuf>> {
     eprintln!("lab: downloading {}", packages.join(", "));
     let mut command = lists.command("apt-get");
+    // The output of the user's command must be alone on stdout.
     command.arg("download").args(packages).current_dir(directory).stdout(io::stderr());
     let status = interrupt.run(&mut command)?;
-    if status.success() {
-        return Ok(());
+    if !status.success() {
+        return Err(format!("apt-get cannot download {} ({status}). {needs}", packages.join(", ")).into());
     }
-    Err(format!("apt-get cannot download {} ({status}). {NEEDS_NETWORK}", packages.join(", ")).into())
-}
-
-/// Returns the packages in `directory`.
-fn debs(directory: &Path) -> Result<impl Iterator<Item = PathBuf>> {
     let entries = fs::read_dir(directory)?.flatten().map(|entry| entry.path());
-    Ok(entries.filter(|path| path.extension().is_some_and(|extension| extension == "deb")))
+    Ok(entries.filter(|path| path.extension().is_some_and(|extension| extension == "deb")).collect())
 }
 
 /// Returns the version of the package of `flavour` in the system's lists, if any.
 pub(crate) fn version(flavour: Flavour) -> Result<Option<String>> {
     let Some(package) = newest(&Lists::System, flavour)? else { return Ok(None) };
-    let about = ask(Lists::System.command("apt-cache").args(["show", "--no-all-versions", &package]))?;
-    Ok(field(&about, "Version").map(str::to_owned))
+    let mut show = Lists::System.command("apt-cache");
+    let about = process::stdout(show.args(["show", "--no-all-versions", &package]), TOOL_LIMIT)?;
+    let version = about.lines().find_map(|line| line.strip_prefix("Version: "));
+    Ok(version.map(|version| version.trim().to_owned()))
 }
 
 /// Returns the version of the package in the file `deb`.
 pub(crate) fn version_in(deb: &Path) -> Result<String> {
     let [dpkg] = tools::require(["dpkg-deb"])?;
-    Ok(ask(Command::new(dpkg).arg("--field").arg(deb).arg("Version"))?.trim().to_owned())
+    let mut command = Command::new(dpkg);
+    Ok(process::stdout(command.arg("--field").arg(deb).arg("Version"), TOOL_LIMIT)?.trim().to_owned())
 }
 
 impl Lists {
@@ -137,7 +140,8 @@ impl Lists {
 
 /// Returns the name of the newest package of `flavour`.
 fn newest(lists: &Lists, flavour: Flavour) -> Result<Option<String>> {
-    let found = ask(lists.command("apt-cache").args(["search", "--names-only", &flavour.pattern()]))?;
+    let mut search = lists.command("apt-cache");
+    let found = process::stdout(search.args(["search", "--names-only", &flavour.pattern()]), TOOL_LIMIT)?;
     Ok(flavour.packages(&found).into_iter().next())
 }
 
@@ -168,60 +172,9 @@ fn first_use(flavour: Flavour) -> String {
     )
 }
 
-fn get(
-    lists: &Lists,
-    flavour: Flavour,
-    package: &str,
-    directory: &Path,
-    interrupt: &Interrupt,
-) -> Result<PathBuf> {
-    let about = ask(lists.command("apt-cache").args(["show", "--no-all-versions", package]))?;
-    eprintln!(
-        "lab: downloading {package}{}",
-        size(&about).map(|size| format!(", {size}")).unwrap_or_default()
-    );
-    // The output of the user's command must be alone on stdout.
-    let mut command = lists.command("apt-get");
-    command.args(["download", package]).current_dir(directory).stdout(io::stderr());
-    let status = interrupt.run(&mut command)?;
-    let deb = debs(directory)?.next();
-    match deb {
-        Some(deb) if status.success() => Ok(deb),
-        _ => Err(format!("apt-get cannot download {package} ({status}). {}", first_use(flavour)).into()),
-    }
-}
-
-/// Returns the output of `command`.
-fn ask(command: &mut Command) -> Result<String> {
-    let output = command.output_within(TOOL_LIMIT)?;
-    if !output.status.success() {
-        return Err(format!("{} from {command:?}\n{}", output.status, output.stderr.escape_ascii()).into());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// Returns the size of a package from the output of `apt-cache show`.
-fn size(about: &str) -> Option<String> {
-    let bytes: u64 = field(about, "Size")?.parse().ok()?;
-    Some(format!("{} MB", bytes.div_ceil(1_000_000)))
-}
-
-/// Returns a field of a package from the output of `apt-cache show`.
-fn field<'a>(about: &'a str, name: &str) -> Option<&'a str> {
-    about.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn reads_size_of_package() {
-        let about = "Package: x\nVersion: 6.12.1-1\nInstalled-Size: 107617\nSize: 107152768\n";
-        assert_eq!(field(about, "Version"), Some("6.12.1-1"));
-        assert_eq!(size(about).as_deref(), Some("108 MB"));
-        assert_eq!(size("Package: x\n"), None);
-    }
 
     #[test]
     fn keeps_own_package_lists_in_own_directory() {

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use xtask_support::{Result, cargo};
 
-use super::{Kernel, apt, build, key, unpack_package};
+use super::{Kernel, apt, build, key, name, unpack_package};
 use crate::arch::Arch;
 use crate::tools;
 use crate::trouble::{Interrupt, about};
@@ -146,10 +146,6 @@ fn names(directories: &[PathBuf]) -> Result<Vec<String>> {
         names.extend(files(directory)?.iter().filter_map(stem));
     }
     Ok(names)
-}
-
-fn name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The build tree of a cached kernel: that of the build, or Debian's header packages.

@@ -9,8 +9,6 @@ use std::hash::Hasher as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use punctual_process::child::BoundedCommand;
-
 use super::board::Board;
 use super::examples;
 use super::programs::{Place, Program, RASPBERRY_PI};
@@ -178,15 +176,15 @@ fn command_for(target: &str) -> Result<Command> {
 
 /// Returns whether the compiler that built this program has the standard library of the target.
 fn has_target(target: &str) -> Result<bool> {
-    let library = rustc(&["--print", "target-libdir", "--target", target])?;
+    let library = cargo::rustc(&["--print", "target-libdir", "--target", target])?;
     Ok(Path::new(&library).exists())
 }
 
 /// Returns a command for Debian's cargo. It has no linker for the targets; rustup's compiler has
 /// one.
 fn debian(target: &str) -> Result<Command> {
-    let sysroot = PathBuf::from(rustc(&["--print", "sysroot"])?);
-    let host = rustc(&["--print", "host-tuple"])?;
+    let sysroot = PathBuf::from(cargo::rustc(&["--print", "sysroot"])?);
+    let host = cargo::rustc(&["--print", "host-tuple"])?;
     let linker = sysroot.join("lib/rustlib").join(host).join("bin/rust-lld");
     let variable = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
     let mut command = Command::new(DEBIAN_CARGO);
@@ -207,9 +205,9 @@ fn debian(target: &str) -> Result<Command> {
 /// Returns a sysroot with `core` and `alloc` for a target. `cargo`, which can build them from
 /// source, does so once for each compiler; all checkouts of the user share the result.
 fn sysroot(cargo: &mut Command, target: &str) -> Result<PathBuf> {
-    let version = Command::new(DEBIAN_RUSTC).arg("-vV").output_within(TOOL_LIMIT)?;
+    let version = process::stdout(Command::new(DEBIAN_RUSTC).arg("-vV"), TOOL_LIMIT)?;
     let mut hash = fnv::FnvHasher::default();
-    hash.write(&version.stdout);
+    hash.write(version.as_bytes());
     hash.write(SYSROOT_MANIFEST.as_bytes());
     let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
@@ -287,16 +285,3 @@ fn panic(_: &core::panic::PanicInfo) -> ! {
     loop {}
 }
 ";
-
-/// Returns the output of rustc.
-fn rustc(arguments: &[&str]) -> Result<String> {
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc)
-        .args(arguments)
-        .output_within(TOOL_LIMIT)
-        .map_err(|error| format!("cannot run rustc: {error}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
-    }
-    Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
-}

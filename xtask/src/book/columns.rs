@@ -11,7 +11,7 @@ const COLUMNS: usize = 100;
 pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
     let names = process::git(&["ls-files", "*.md", "*.rs", "*.toml", "*.sh", "*.py"])?;
     let mut problems = Vec::new();
-    for name in String::from_utf8(names)?.lines() {
+    for name in names.lines() {
         // A deleted file may still be in the index.
         let Ok(text) = fs::read_to_string(root.join(name)) else { continue };
         problems.extend(

@@ -12,12 +12,10 @@ use std::thread;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use punctual_process::child::BoundedCommand;
 use serde::Deserialize;
 
 use crate::Result;
 use crate::cargo::{self, Artifact};
-use crate::process::TOOL_LIMIT;
 use crate::process::{self, End};
 
 /// The packages of the targets. They are not members of the workspace: nothing else needs
@@ -113,19 +111,10 @@ fn build(package: &str) -> Result<Vec<Artifact>> {
         .args(["build", "--release", "--bins", "--manifest-path"])
         .arg(cargo::root().join(package).join("Cargo.toml"))
         // An explicit target, so that build scripts and macros are not instrumented.
-        .args(["--target", &host()?])
+        .args(["--target", &cargo::rustc(&["--print", "host-tuple"])?])
         .env("RUSTFLAGS", format!("{flags} {}", FLAGS.join(" ")).trim_start())
         .env("CARGO_TARGET_DIR", cargo::target_dir().join("fuzz"));
     cargo::build(&mut command)
-}
-
-/// Returns the target triple of this machine.
-fn host() -> Result<String> {
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc).arg("-vV").stdout_within(TOOL_LIMIT)?;
-    let printed = String::from_utf8(output.stdout)?;
-    let host = printed.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.ok_or("`rustc -vV` does not report the machine for which it compiles")?.to_owned())
 }
 
 /// Fuzzes one target. Its corpus is kept for the next run; failing inputs are stored next to the

@@ -13,7 +13,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{build, per_operation, run_valgrind, text};
+use super::{build, per_operation, run_valgrind};
+use crate::process::{self, TOOL_LIMIT};
 use crate::{Result, cargo};
 
 const PAGE: &str = "docs/book/src/internals/protocol.md";
@@ -144,7 +145,7 @@ fn inlined(program: &Path, addresses: impl Iterator<Item = u64>) -> Result<BTree
     command.args(["-a", "-i", "-e"]).arg(program).args(addresses.map(|address| format!("{address:#x}")));
     let mut chains = BTreeMap::<u64, Vec<String>>::new();
     let mut address = 0;
-    for line in text(command)?.lines() {
+    for line in process::stdout(&mut command, TOOL_LIMIT)?.lines() {
         match line.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
             Some(next) => address = next,
             None => chains.entry(address).or_default().push(line.to_owned()),
@@ -201,7 +202,6 @@ mod tests {
     #[test]
     fn parts_consist_of_files() {
         let tracked = crate::process::git(&["ls-files", "crates"]).unwrap();
-        let tracked = String::from_utf8(tracked).unwrap();
         // Those without a directory are of dependencies.
         let ours = PARTS.iter().flat_map(|(_, files)| *files).filter(|file| file.contains('/'));
         for file in ours {

@@ -9,7 +9,7 @@ use punctual_process::child::BoundedCommand;
 use serde::Deserialize;
 
 use super::{Options, REQUIRED, is_enough, is_named, sources};
-use crate::process::{RUN_LIMIT, TOOL_LIMIT};
+use crate::process::{self, RUN_LIMIT};
 use crate::working_copy::PREEMPTIONS_VARIABLE;
 use crate::{Result, cargo};
 
@@ -36,8 +36,7 @@ pub(super) fn run(options: &Options) -> Result {
     if let Some(name) = options.files.iter().find(|name| !is_source(name)) {
         return Err(format!("--file {name}: no source has this name").into());
     }
-    let probe = Command::new("cargo").args(["mutants", "--version"]).output_within(TOOL_LIMIT);
-    if !probe.is_ok_and(|output| output.status.success()) {
+    if !process::answers(Command::new("cargo").args(["mutants", "--version"])) {
         return Err(format!("cannot run cargo-mutants: it is not installed; {INSTALL}").into());
     }
     let (mut caught, mut survivors) = (0, 0);
@@ -56,7 +55,7 @@ pub(super) fn run(options: &Options) -> Result {
             command
         };
         if options.list {
-            crate::process::succeed(&mut mutants(&["--list"]))?;
+            process::succeed(&mut mutants(&["--list"]))?;
             continue;
         }
         let tests = outcomes(mutants(&["--test-tool", "cargo", "--output"]).arg(&output), &output)?;

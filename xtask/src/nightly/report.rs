@@ -8,12 +8,11 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use punctual_process::child::BoundedCommand;
 use serde::{Deserialize, Serialize};
 
 use super::parts::Part;
 use crate::Result;
-use crate::process::{TOOL_LIMIT, git};
+use crate::process::{self, TOOL_LIMIT, git};
 
 const PAGE_INTRODUCTION: &str = "\
 # Nightly checks
@@ -64,7 +63,8 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn new(part: &str, outcome: Outcome, seconds: u64) -> Result<Self> {
-        let (date, commit) = (today()?, String::new());
+        let date = process::stdout(Command::new("date").args(["--utc", "+%F"]), TOOL_LIMIT)?;
+        let (date, commit) = (date.trim().to_owned(), String::new());
         Ok(Self { part: part.to_owned(), outcome, seconds, date, commit, sources: 0 })
     }
 
@@ -98,9 +98,9 @@ impl Report {
         let commit = git(&["rev-parse", "HEAD"])?;
         let changes = git(&["diff", "HEAD", "--", ".", &format!(":(exclude){page}")])?;
         let mut hasher = fnv::FnvHasher::default();
-        hasher.write(&commit);
-        hasher.write(&changes);
-        let mut commit: String = String::from_utf8_lossy(&commit).chars().take(12).collect();
+        hasher.write(commit.as_bytes());
+        hasher.write(changes.as_bytes());
+        let mut commit: String = commit.chars().take(12).collect();
         commit.extend((!changes.is_empty()).then_some('+'));
         Ok(Self { file, records, commit, sources: hasher.finish() })
     }
@@ -171,12 +171,6 @@ fn recorded(page: &str, name: &str) -> String {
     let mut rows = page.lines().map(|line| line.split(" | ").collect::<Vec<_>>());
     let row = rows.find(|row| row.len() == 6 && row[0].strip_prefix("| ") == Some(name));
     row.map_or(NOT_RUN.to_owned(), |row| row[2..].join(" | ").trim_end_matches(" |").to_owned())
-}
-
-/// Returns the current date.
-fn today() -> Result<String> {
-    let output = Command::new("date").args(["--utc", "+%F"]).stdout_within(TOOL_LIMIT)?;
-    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
 #[cfg(test)]

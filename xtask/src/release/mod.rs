@@ -145,9 +145,7 @@ fn minimum<'a>(version: &str, packages: impl Iterator<Item = &'a str>) -> Result
     let names = [format!("+{version}"), "+stable".to_owned()];
     let is_oldest = |toolchain: &&String| {
         let output = Command::new("cargo").args([toolchain, "--version"]).output_within(TOOL_LIMIT);
-        output.is_ok_and(|output| {
-            output.status.success() && output.stdout.starts_with(format!("cargo {version}.").as_bytes())
-        })
+        output.is_ok_and(|output| output.stdout.starts_with(format!("cargo {version}.").as_bytes()))
     };
     let Some(toolchain) = names.iter().find(is_oldest) else {
         println!(
@@ -180,9 +178,7 @@ fn compatibility<'a>(packages: impl Iterator<Item = &'a str>) -> Result {
         return Ok(());
     }
     let tag = String::from_utf8(output.stdout)?.trim().to_owned();
-    let mut command = cargo::command();
-    let probe = command.args(["semver-checks", "--version"]).output_within(TOOL_LIMIT)?;
-    if !probe.status.success() {
+    if !process::answers(cargo::command().args(["semver-checks", "--version"])) {
         println!(
             "\n*** SKIPPED: NO INTERFACE WAS COMPARED WITH {tag}. `cargo install cargo-semver-checks --locked` ***\n"
         );

@@ -8,8 +8,7 @@
 
 use std::collections::BTreeSet;
 use std::env;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
@@ -121,7 +120,7 @@ pub(crate) fn run(options: &Options) -> Result {
         names.iter().for_each(|name| println!("{name}"));
         return Ok(());
     }
-    check_sources(&sysroot()?)?;
+    check_sources(Path::new(&cargo::rustc(&["--print", "sysroot"])?))?;
     let mut failed = 0;
     for &sanitizer in sanitizers {
         for test in build(sanitizer)?.iter().filter(|test| names.contains(working_copy::target_name(test))) {
@@ -132,14 +131,6 @@ pub(crate) fn run(options: &Options) -> Result {
         return Err(format!("{failed} test executables fail or are reported about").into());
     }
     Ok(())
-}
-
-/// Returns the directory of the toolchain.
-fn sysroot() -> Result<PathBuf> {
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let mut command = Command::new(rustc);
-    let printed = process::capture(command.args(["--print", "sysroot"]), Duration::from_secs(60))?;
-    Ok(printed.stdout.trim().into())
 }
 
 fn check_sources(sysroot: &Path) -> Result {

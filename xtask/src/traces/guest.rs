@@ -97,10 +97,10 @@ struct Program(Child);
 
 impl Program {
     fn succeed(mut self, recorded: &str) -> Result {
-        match self.0.status_within(END_LIMIT)?.success() {
-            true => Ok(()),
-            false => Err(format!("{recorded} could not be recorded: see above for the reason").into()),
+        if self.0.status_within(END_LIMIT)?.success() {
+            return Ok(());
         }
+        Err(format!("{recorded} could not be recorded: see above for the reason").into())
     }
 }
 

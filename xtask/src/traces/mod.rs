@@ -19,17 +19,11 @@ use std::process::Command;
 use clap::Args;
 use punctual_process::child::BoundedCommand;
 
-use crate::process::TOOL_LIMIT;
+use crate::process::{self, TOOL_LIMIT};
 use crate::{Result, cargo};
 
-/// One line for each: hash, repository, commit, path.
+/// One line for each file: tool, hash, repository, commit, path.
 const RECORDINGS: &str = include_str!("recordings.txt");
-
-/// The same for the files of LTTng traces, each of which is a directory.
-const LTTNG: &str = include_str!("lttng.txt");
-
-/// The same for perf files.
-const PERF: &str = include_str!("perf.txt");
 
 /// Has a directory for each LTTng trace.
 const CTF: &str = "ctf";
@@ -134,30 +128,29 @@ fn look_up_all(place: &Path) -> Result<(PathBuf, Vec<String>)> {
 
 /// Returns all files, and the path of each in the directory.
 fn listed() -> Result<Vec<(Recording<'static>, PathBuf)>> {
-    let mut all = Vec::new();
-    for line in lines(RECORDINGS) {
-        let recording = Recording::parse(line)?;
-        all.push((recording, PathBuf::from(recording.short()).with_extension("dat")));
-    }
-    for line in lines(PERF) {
-        let recording = Recording::parse(line)?;
-        all.push((recording, Path::new("perf").join(recording.short()).with_extension("data")));
-    }
-    for line in lines(LTTNG) {
-        let recording = Recording::parse(line)?;
-        let parts = Path::new(recording.path);
-        let directory = parts.parent().and_then(Path::file_name).unwrap_or_default();
-        all.push((recording, Path::new(CTF).join(directory).join(parts.file_name().unwrap_or_default())));
-    }
-    Ok(all)
-}
-
-fn lines(list: &str) -> impl Iterator<Item = &str> {
-    list.lines().filter(|line| !line.starts_with('#'))
+    let lines = RECORDINGS.lines().filter(|line| !line.starts_with('#'));
+    let listed = lines.map(|line| {
+        let words: Vec<&str> = line.splitn(5, ' ').collect();
+        let [tool, hash, repository, commit, path] = words[..] else {
+            return Err(format!("`{line}` is not tool, hash, repository, commit and path").into());
+        };
+        // The first digits of its hash.
+        let short = &hash[..12.min(hash.len())];
+        let file = match tool {
+            "perf" => Path::new("perf").join(short).with_extension("data"),
+            "lttng" => {
+                let parts = Path::new(path);
+                let directory = parts.parent().and_then(Path::file_name).unwrap_or_default();
+                Path::new(CTF).join(directory).join(parts.file_name().unwrap_or_default())
+            }
+            _ => PathBuf::from(short).with_extension("dat"),
+        };
+        Ok((Recording { hash, repository, commit, path }, file))
+    });
+    listed.collect()
 }
 
 /// A published file.
-#[derive(Clone, Copy)]
 struct Recording<'a> {
     hash: &'a str,
     repository: &'a str,
@@ -165,51 +158,31 @@ struct Recording<'a> {
     path: &'a str,
 }
 
-impl<'a> Recording<'a> {
-    fn parse(line: &'a str) -> Result<Self> {
-        let mut words = line.splitn(4, ' ');
-        match (words.next(), words.next(), words.next(), words.next()) {
-            (Some(hash), Some(repository), Some(commit), Some(path)) => {
-                Ok(Self { hash, repository, commit, path })
-            }
-            _ => Err(format!("`{line}` is not hash, repository, commit and path").into()),
-        }
-    }
-
-    /// Returns the first digits of its hash.
-    fn short(&self) -> &'a str {
-        &self.hash[..12.min(self.hash.len())]
-    }
-
+impl Recording<'_> {
     /// Fetches the file unless it exists.
     fn fetch(&self, file: &Path) -> Result {
         let Self { hash, repository, commit, path } = self;
         if file.exists() && sha256(file)? == *hash {
             return Ok(());
         }
-        fetch(&format!("https://raw.githubusercontent.com/{repository}/{commit}/{path}"), hash, file)
+        let url = format!("https://raw.githubusercontent.com/{repository}/{commit}/{path}");
+        println!("fetching {url}");
+        let part = file.with_extension("part");
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--fail", "--location", "--max-time", "120", "--output"]);
+        let output = curl.arg(&part).arg(&url).output_within(TOOL_LIMIT)?;
+        if !output.status.success() {
+            return Err(format!("{url}: {}", String::from_utf8_lossy(&output.stderr).trim()).into());
+        }
+        if sha256(&part)? != *hash {
+            return Err(format!("{url}: its SHA-256 is not {hash}; the recording is another one").into());
+        }
+        Ok(fs::rename(part, file)?)
     }
-}
-
-fn fetch(url: &str, hash: &str, file: &Path) -> Result {
-    println!("fetching {url}");
-    let part = file.with_extension("part");
-    let mut curl = Command::new("curl");
-    curl.args(["--silent", "--show-error", "--fail", "--location", "--max-time", "120", "--output"]);
-    let output = curl.arg(&part).arg(url).output_within(TOOL_LIMIT)?;
-    if !output.status.success() {
-        return Err(format!("{url}: {}", String::from_utf8_lossy(&output.stderr).trim()).into());
-    }
-    if sha256(&part)? != hash {
-        return Err(format!("{url}: its SHA-256 is not {hash}; the recording is another one").into());
-    }
-    fs::rename(part, file)?;
-    Ok(())
 }
 
 fn sha256(file: &Path) -> Result<String> {
-    let output = Command::new("sha256sum").arg(file).output_within(TOOL_LIMIT)?;
-    let found = String::from_utf8_lossy(&output.stdout);
+    let found = process::stdout(Command::new("sha256sum").arg(file), TOOL_LIMIT)?;
     // Preceded by a backslash if the file name contains one.
     Ok(found.trim_start_matches('\\').split(' ').next().unwrap_or_default().to_owned())
 }

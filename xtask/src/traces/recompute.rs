@@ -56,10 +56,8 @@ impl Own {
             let mut record = Command::new(&punctual);
             record.args(["trace", "record"]).args(options).arg("-o").arg(&own);
             record.arg("--").arg(&punctual).args(LOAD);
-            match record.stdin(Stdio::null()).stdout(Stdio::null()).status_within(RECORD_LIMIT)?.success() {
-                true => recordings.push(own),
-                false => missing.push(name),
-            }
+            let status = record.stdin(Stdio::null()).stdout(Stdio::null()).status_within(RECORD_LIMIT)?;
+            if status.success() { recordings.push(own) } else { missing.push(name) }
         }
         Ok(Self { punctual, recordings, missing })
     }

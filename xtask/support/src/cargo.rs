@@ -2,13 +2,13 @@
 
 use std::env;
 use std::path::{self, Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use punctual_process::child::BoundedCommand;
 use serde_json::Value;
 
-use crate::{Result, process};
+use crate::Result;
+use crate::process::{self, TOOL_LIMIT};
 
 /// Cargo may wait for another build that holds its package cache.
 const METADATA_LIMIT: Duration = Duration::from_secs(1800);
@@ -50,11 +50,13 @@ pub fn metadata() -> Result<Value> {
 /// Returns cargo's metadata of the workspace in which `command` runs.
 pub fn metadata_of(command: &mut Command) -> Result<Value> {
     command.args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
-    let output = command.stderr(Stdio::inherit()).stdout_within(METADATA_LIMIT)?;
-    if !output.status.success() {
-        return Err(format!("{} from {command:?}", output.status).into());
-    }
-    Ok(serde_json::from_slice(&output.stdout)?)
+    Ok(serde_json::from_str(&process::stdout(command, METADATA_LIMIT)?)?)
+}
+
+/// Returns the output of the compiler, without its last line break.
+pub fn rustc(arguments: &[&str]) -> Result<String> {
+    let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    Ok(process::stdout(rustc.args(arguments), TOOL_LIMIT)?.trim_end().to_owned())
 }
 
 /// Runs a `cargo test` command, and fails if one of its filters matches no test: a renamed test
@@ -84,13 +86,9 @@ pub fn has_tests(command: &Command) -> Result<bool> {
     if !command.get_args().any(|argument| argument == "--") {
         list.arg("--");
     }
-    list.args(["--list", "--format", "terse"]).stdin(Stdio::null()).stderr(Stdio::inherit());
-    let output = list.stdout_within(BUILD_LIMIT)?;
-    if !output.status.success() {
-        return Err(format!("{} from {list:?}", output.status).into());
-    }
+    let listed = process::stdout(list.args(["--list", "--format", "terse"]), BUILD_LIMIT)?;
     let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
-    Ok(are_matched(&arguments, &String::from_utf8_lossy(&output.stdout)))
+    Ok(are_matched(&arguments, &listed))
 }
 
 /// Returns whether a list of tests has some for each filter in the arguments of a `cargo test`
@@ -129,12 +127,8 @@ pub struct Artifact {
 
 /// Runs a cargo command that builds, and returns the executables it built or found up to date.
 pub fn build(command: &mut Command) -> Result<Vec<Artifact>> {
-    command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
-    let output = command.stdout_within(BUILD_LIMIT)?;
-    if !output.status.success() {
-        return Err(format!("the build failed: {command:?}").into());
-    }
-    artifacts(&String::from_utf8(output.stdout)?)
+    command.arg("--message-format=json-render-diagnostics");
+    artifacts(&process::stdout(command, BUILD_LIMIT)?)
 }
 
 /// Runs a cargo command that builds, and returns the executable of the target `name`.

@@ -78,9 +78,7 @@ pub mod browser {
     use std::path::Path;
     use std::process::{Command, Stdio};
 
-    use punctual_process::child::BoundedCommand;
-
-    use crate::process::TOOL_LIMIT;
+    use crate::process;
 
     /// Names of the program in different distributions.
     const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -88,12 +86,7 @@ pub mod browser {
     /// Returns the browser of this machine, if there is one.
     #[must_use]
     pub fn find() -> Option<&'static str> {
-        let answers = |program: &&str| {
-            let command =
-                Command::new(program).arg("--version").stdin(Stdio::null()).output_within(TOOL_LIMIT);
-            command.is_ok_and(|output| output.status.success())
-        };
-        PROGRAMS.into_iter().find(answers)
+        PROGRAMS.into_iter().find(|program| process::answers(Command::new(program).arg("--version")))
     }
 
     /// Returns a command that runs `program` without a window, with its profile in `directory`,

@@ -83,10 +83,24 @@ pub fn succeed(command: &mut Command) -> Result {
     }
 }
 
+/// Returns the standard output of `command`, which must succeed within `limit`. Its standard error
+/// is passed on.
+pub fn stdout(command: &mut Command, limit: Duration) -> Result<String> {
+    let output = command.stdout_within(limit).map_err(|error| cannot_run(command, &error))?;
+    match End::from(output.status) {
+        End::Exited(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        end => Err(format!("{end} from {command:?}").into()),
+    }
+}
+
+/// Returns whether `command`, which asks a tool for its version, succeeds.
+pub fn answers(command: &mut Command) -> bool {
+    command.output_within(TOOL_LIMIT).is_ok_and(|output| output.status.success())
+}
+
 /// Returns the output of git in the workspace.
-pub fn git(arguments: &[&str]) -> Result<Vec<u8>> {
-    let output = Command::new("git").args(arguments).current_dir(cargo::root()).output_within(TOOL_LIMIT)?;
-    if output.status.success() { Ok(output.stdout) } else { Err(format!("git {arguments:?} failed").into()) }
+pub fn git(arguments: &[&str]) -> Result<String> {
+    stdout(Command::new("git").args(arguments).current_dir(cargo::root()), TOOL_LIMIT)
 }
 
 /// Runs `command` without input, captures its output, and kills it after `limit`.

@@ -12,13 +12,14 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, BinOp, Block, Expr, Meta, Stmt, Token};
 
 use super::mutation::{Form, Mutation, lines};
+use super::outline::Outline;
 use crate::Result;
 
 /// Returns the mutations of one file, in source order.
 pub(crate) fn mutations(package: &'static str, file: &str, text: &str) -> Result<Vec<Mutation>> {
     let syntax = syn::parse_file(text).map_err(|error| format!("{package}/{file}: {error}"))?;
-    let mut finder =
-        Finder { package, file, text, scope: Vec::new(), seen: BTreeSet::new(), found: Vec::new() };
+    let outline = Outline::new(&[], text.len(), &syntax);
+    let mut finder = Finder { package, file, text, outline, seen: BTreeSet::new(), found: Vec::new() };
     finder.visit_file(&syntax);
     let mut found = finder.found;
     found.sort_by_key(|mutation| (mutation.range.start, std::cmp::Reverse(mutation.range.end)));
@@ -41,15 +42,6 @@ pub(crate) fn is_for_tests(attributes: &[Attribute]) -> bool {
     conditions.any(|attribute| attribute.parse_args().is_ok_and(|condition| implies_tests(&condition)))
 }
 
-/// Returns the name in paths of the type that `item` is for.
-pub(crate) fn self_name(item: &syn::ItemImpl) -> String {
-    let name = match &*item.self_ty {
-        syn::Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
-        _ => None,
-    };
-    name.unwrap_or_else(|| "_".to_owned())
-}
-
 fn implies_tests(condition: &Meta) -> bool {
     match condition {
         Meta::Path(name) => name.is_ident("loom") || name.is_ident("test"),
@@ -65,8 +57,7 @@ struct Finder<'a> {
     package: &'static str,
     file: &'a str,
     text: &'a str,
-    /// The enclosing types and functions.
-    scope: Vec<String>,
+    outline: Outline,
     /// The start offsets of orderings already visited as arguments of their operation.
     seen: BTreeSet<usize>,
     found: Vec<Mutation>,
@@ -74,10 +65,11 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     fn add(&mut self, range: Range<usize>, replacement: &str, form: Form) {
+        let Some(function) = self.outline.function_around(&range) else { return };
         self.found.push(Mutation {
             package: self.package,
             file: self.file.to_owned(),
-            function: self.scope.join("::"),
+            function: function.to_owned(),
             line: self.text[..range.start].matches('\n').count() + 1,
             original: lines(self.text, &range, None),
             mutated: lines(self.text, &range, Some(replacement)),
@@ -87,18 +79,6 @@ impl Finder<'_> {
             constant: false,
             ordinal: 0,
         });
-    }
-
-    fn within(&mut self, name: impl Into<String>, visit: impl FnOnce(&mut Self)) {
-        self.scope.push(name.into());
-        visit(self);
-        self.scope.pop();
-    }
-
-    fn function(&mut self, attributes: &[Attribute], signature: &syn::Signature, body: &Block) {
-        if !is_for_tests(attributes) && signature.constness.is_none() {
-            self.within(signature.ident.to_string(), |me| me.visit_block(body));
-        }
     }
 
     fn ordering(&mut self, expr: &Expr, operation: Operation) {
@@ -145,43 +125,14 @@ impl Finder<'_> {
 }
 
 impl<'ast> Visit<'ast> for Finder<'_> {
-    fn visit_item(&mut self, item: &'ast syn::Item) {
-        let attributes = match item {
-            syn::Item::Mod(item) => &item.attrs,
-            syn::Item::Impl(item) => &item.attrs,
-            syn::Item::Fn(item) => &item.attrs,
-            syn::Item::Trait(item) => &item.attrs,
-            _ => return,
-        };
-        if !is_for_tests(attributes) {
-            visit::visit_item(self, item);
-        }
-    }
-
     fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
         let of = item.trait_.as_ref().and_then(|(_, path, _)| path.segments.last());
-        if of.is_some_and(|of| of.ident == "Debug" || of.ident == "Display") {
-            return;
-        }
-        self.within(self_name(item), |me| visit::visit_item_impl(me, item));
-    }
-
-    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        self.function(&item.attrs, &item.sig, &item.block);
-    }
-
-    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
-        self.function(&item.attrs, &item.sig, &item.block);
-    }
-
-    fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {
-        if let Some(block) = &item.default {
-            self.function(&item.attrs, &item.sig, block);
+        if of.is_none_or(|of| of.ident != "Debug" && of.ident != "Display") {
+            visit::visit_item_impl(self, item);
         }
     }
 
     // The compiler evaluates these.
-    fn visit_impl_item_const(&mut self, _: &'ast syn::ImplItemConst) {}
     fn visit_expr_const(&mut self, _: &'ast syn::ExprConst) {}
     fn visit_type(&mut self, _: &'ast syn::Type) {}
 

@@ -10,6 +10,7 @@ mod equivalent;
 mod find;
 mod logic;
 mod mutation;
+mod outline;
 mod sources;
 mod switch;
 mod trials;
@@ -22,10 +23,11 @@ use clap::Args;
 use crate::loom::{self, cpus, in_parallel};
 use crate::sample::Sample;
 use crate::{Result, cargo};
-pub(crate) use find::{is_for_tests, range, self_name};
+pub(crate) use find::range;
 pub(crate) use mutation::{Form, Mutation, lines};
+pub(crate) use outline::{Item, Outline};
 pub(crate) use sources::{Source, of as sources};
-pub(crate) use switch::{CHOSEN, Switched, module};
+pub(crate) use switch::{CHOSEN, Switched};
 use trials::{Outcome, Trials, Verdict};
 
 /// The percentage of the mutations that must be caught.

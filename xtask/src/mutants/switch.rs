@@ -4,10 +4,14 @@
 //! `(if is(17) { () } else { wake(a) })`. The same switch records which tests reach which
 //! mutation: the other tests need not run.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::mutation::{Form, Mutation};
+use super::sources::Source;
+use crate::Result;
+use crate::working_copy::WorkingCopy;
 
 /// Selects a mutation by its number.
 pub(crate) const CHOSEN: &str = "PUNCTUAL_MUTANT";
@@ -16,14 +20,36 @@ pub(super) const REACHED: &str = "PUNCTUAL_MUTANTS_REACHED";
 
 /// A source that contains its mutations.
 pub(crate) struct Switched {
-    pub(crate) text: String,
+    text: String,
     /// The range of each mutation in the text, with its number.
     positions: Vec<(Range<usize>, usize)>,
 }
 
 impl Switched {
-    /// Inserts mutations into `source`. They must be sorted in the order in which they are found.
-    pub(crate) fn new(source: &str, mutations: &[(usize, &Mutation)]) -> Self {
+    /// Writes the sources of a package with these of its `count` mutations, which must be sorted in
+    /// the order in which they are found. Returns them by the paths that the compiler prints.
+    pub(crate) fn write(
+        copy: &WorkingCopy,
+        package: &str,
+        sources: &[Source],
+        mutations: &[(usize, &Mutation)],
+        count: usize,
+    ) -> Result<BTreeMap<String, Self>> {
+        let mut written = BTreeMap::new();
+        for Source { file, module, text } in sources {
+            let here: Vec<_> =
+                mutations.iter().filter(|(_, mutation)| mutation.file == *file).copied().collect();
+            let mut switched = Self::new(text, &here);
+            if module.is_empty() {
+                switched.text.push_str(&self::module(count));
+            }
+            copy.write(package, file, &switched.text)?;
+            written.insert(format!("crates/{package}/{file}"), switched);
+        }
+        Ok(written)
+    }
+
+    fn new(source: &str, mutations: &[(usize, &Mutation)]) -> Self {
         let mut switched = Self { text: String::new(), positions: Vec::new() };
         switched.put(source, 0..source.len(), mutations);
         switched
@@ -70,7 +96,7 @@ impl Switched {
 const MODULE: &str = "punctual_mutants";
 
 /// Returns the module that the switches call, to be appended after a crate's other modules.
-pub(crate) fn module(count: usize) -> String {
+fn module(count: usize) -> String {
     format!(
         r#"
 /// Which mutation is on.

@@ -108,19 +108,10 @@ impl<'a> Trials<'a> {
         let (models, tests): (Vec<_>, Vec<_>) =
             names.iter().map(String::as_str).partition(|name| Kind::of(name) == Kind::Model);
         loop {
-            let mut switched = BTreeMap::new();
-            for Source { file, text, .. } in sources {
-                let numbered = self.mutations.iter().enumerate();
-                let here: Vec<_> = numbered
-                    .filter(|(number, m)| m.file == *file && !self.rejected.contains(number))
-                    .collect();
-                let mut source = Switched::new(text, &here);
-                if file == "src/lib.rs" {
-                    source.text.push_str(&switch::module(self.mutations.len()));
-                }
-                copy.write(self.package, file, &source.text)?;
-                switched.insert(format!("crates/{}/{file}", self.package), source);
-            }
+            let numbered = self.mutations.iter().enumerate();
+            let numbered: Vec<_> = numbered.filter(|(number, _)| !self.rejected.contains(number)).collect();
+            let count = self.mutations.len();
+            let switched = Switched::write(copy, self.package, sources, &numbered, count)?;
             let (mut built, mut complaints) = (Vec::new(), Vec::new());
             for (kind, targets) in [(Kind::Model, &models), (Kind::Test, &tests)] {
                 match copy.build(kind, self.package, targets)? {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::{Seed, Seeds};
 use crate::Result;
 use crate::loom::{cpus, in_parallel, panic_message};
-use crate::mutants::{CHOSEN, Switched, module};
+use crate::mutants::{CHOSEN, Switched};
 use crate::process::{End, Outcome};
 use crate::working_copy::{self, Build, Kind, PREEMPTIONS, PREEMPTIONS_VARIABLE, WorkingCopy};
 
@@ -35,24 +35,15 @@ pub(crate) fn catch(copy: &WorkingCopy, table: &Seeds) -> Result {
     let began = Instant::now();
     let (alone, mut switched): (Vec<_>, Vec<_>) = seeds.iter().partition(|seed| seed.change.constant);
     switched.sort_by_key(|seed| (seed.change.range.start, std::cmp::Reverse(seed.change.range.end)));
-    let mut blamed = BTreeMap::new();
-    for source in sources {
-        let here = switched.iter().enumerate().map(|(number, seed)| (number, &seed.change));
-        let here: Vec<_> = here.filter(|(_, mutation)| mutation.file == source.file).collect();
-        let mut planted = Switched::new(&source.text, &here);
-        if source.module.is_empty() {
-            planted.text.push_str(&module(switched.len()));
-        }
-        copy.write(package, &source.file, &planted.text)?;
-        blamed.insert(format!("crates/{package}/{}", source.file), planted);
-    }
+    let changes: Vec<_> = switched.iter().map(|seed| &seed.change).enumerate().collect();
+    let planted = Switched::write(copy, package, sources, &changes, changes.len())?;
     let mut targets: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for seed in seeds {
         targets.entry(seed.test().0).or_default().insert(seed.test().1);
     }
     let paths = build(copy, package, targets.keys().copied().collect(), |file, place| {
-        let planted = blamed.get(file)?;
-        Some(planted.to_blame(place).into_iter().map(|number| switched[number].name.as_str()).collect())
+        let blamed = planted.get(file)?.to_blame(place).into_iter();
+        Some(blamed.map(|number| switched[number].name.as_str()).collect())
     })?;
     let mut tests = Vec::new();
     for (target, wanted) in &targets {

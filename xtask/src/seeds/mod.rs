@@ -22,7 +22,6 @@
 //! | `find`, `replace` | replaces tokens; `$name` stands for balanced tokens |
 
 mod catch;
-mod outline;
 mod tokens;
 
 use std::cell::OnceCell;
@@ -30,12 +29,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::mutants::{Form, Mutation, Source, lines, sources};
+use crate::mutants::{Form, Item, Mutation, Outline, Source, lines, sources};
 use crate::sample::Sample;
 use crate::working_copy::{self, WorkingCopy};
 use crate::{Result, cargo, files};
 pub(crate) use catch::catch;
-use outline::{Item, Outline};
 use tokens::{Pattern, Token, end_of_group, flat, stream};
 
 /// Every package with a table.
@@ -174,8 +172,9 @@ impl<'a> Text<'a> {
     fn parsed(&self) -> &(Vec<Token>, Outline) {
         self.parsed.get_or_init(|| {
             let stream = stream(&self.source.text).expect("the compiler accepts the sources");
-            let outline = Outline::new(self.source, stream.clone());
-            (flat(stream), outline.expect("the compiler accepts the sources"))
+            let syntax = syn::parse2(stream.clone()).expect("the compiler accepts the sources");
+            let Source { module, text, .. } = self.source;
+            (flat(stream), Outline::new(module, text.len(), &syntax))
         })
     }
 

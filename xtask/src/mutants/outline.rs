@@ -1,28 +1,25 @@
-//! The elements of a source that seeds refer to: items by their paths, blocks, statements and
-//! conditions.
+//! The elements of a source: items by their paths, blocks, statements and conditions.
 
 use std::ops::Range;
 
-use proc_macro2::TokenStream;
 use syn::visit::{self, Visit};
 use syn::{Attribute, BinOp, Block, Expr, Stmt};
 
-use crate::Result;
-use crate::mutants::{Source, is_for_tests, range, self_name};
+use super::find::{is_for_tests, range};
 
 /// A function, constant or module.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(crate) struct Item {
     /// With the enclosing modules, as in `partition::work::Partition::armed`.
-    pub(super) path: String,
-    pub(super) range: Range<usize>,
+    pub(crate) path: String,
+    pub(crate) range: Range<usize>,
     /// Whether it cannot depend on a switch: the compiler may evaluate it, or it is assembly.
-    pub(super) is_constant: bool,
+    pub(crate) is_constant: bool,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Outline {
-    pub(super) items: Vec<Item>,
+pub(crate) struct Outline {
+    pub(crate) items: Vec<Item>,
     /// The content between the braces of each block.
     blocks: Vec<Range<usize>>,
     /// Each statement, and whether it is the value of its block.
@@ -33,28 +30,36 @@ pub(super) struct Outline {
 }
 
 impl Outline {
-    /// Returns the elements of a source, which consists of these tokens.
-    pub(super) fn new(source: &Source, tokens: TokenStream) -> Result<Self> {
-        let syntax: syn::File = syn::parse2(tokens).map_err(|error| format!("{}: {error}", source.file))?;
-        let mut outline = Self { scope: source.module.clone(), ..Self::default() };
-        outline.add(0..source.text.len(), true);
-        outline.visit_file(&syntax);
-        Ok(outline)
+    /// Returns the elements of a source of this length, which is in these modules. Code for tests
+    /// and models has none.
+    pub(crate) fn new(modules: &[String], length: usize, syntax: &syn::File) -> Self {
+        let mut outline = Self { scope: modules.to_vec(), ..Self::default() };
+        outline.add(0..length, true);
+        outline.visit_file(syntax);
+        outline
+    }
+
+    /// Returns the path of the function around `place`, unless the compiler may evaluate that.
+    pub(super) fn function_around(&self, place: &Range<usize>) -> Option<&str> {
+        // The last one of those that are equal is the innermost.
+        let around = self.items.iter().rev().filter(|item| contains(&item.range, place));
+        let item = around.min_by_key(|item| item.range.len())?;
+        (!item.is_constant).then_some(&item.path)
     }
 
     /// Returns the smallest block around `place`, without its braces.
-    pub(super) fn block(&self, place: &Range<usize>) -> Option<Range<usize>> {
+    pub(crate) fn block(&self, place: &Range<usize>) -> Option<Range<usize>> {
         smallest(self.blocks.iter(), place).cloned()
     }
 
     /// Returns the smallest statement around `place`, and whether it is the value of its block.
-    pub(super) fn statement(&self, place: &Range<usize>) -> Option<(Range<usize>, bool)> {
+    pub(crate) fn statement(&self, place: &Range<usize>) -> Option<(Range<usize>, bool)> {
         let around = self.statements.iter().filter(|(range, _)| contains(range, place));
         around.min_by_key(|(range, _)| range.len()).cloned()
     }
 
     /// Returns the smallest condition around `place`.
-    pub(super) fn condition(&self, place: &Range<usize>) -> Option<Range<usize>> {
+    pub(crate) fn condition(&self, place: &Range<usize>) -> Option<Range<usize>> {
         smallest(self.conditions.iter(), place).cloned()
     }
 
@@ -96,6 +101,15 @@ fn smallest<'a>(
     ranges.filter(|range| contains(range, place)).min_by_key(|range| range.len())
 }
 
+/// Returns the name in paths of the type that `item` is for.
+fn self_name(item: &syn::ItemImpl) -> String {
+    let name = match &*item.self_ty {
+        syn::Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
+        _ => None,
+    };
+    name.unwrap_or_else(|| "_".to_owned())
+}
+
 impl<'ast> Visit<'ast> for Outline {
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
         if !is_for_tests(&item.attrs) {
@@ -110,7 +124,9 @@ impl<'ast> Visit<'ast> for Outline {
     }
 
     fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
-        self.within(item.ident.to_string(), |me| visit::visit_item_trait(me, item));
+        if !is_for_tests(&item.attrs) {
+            self.within(item.ident.to_string(), |me| visit::visit_item_trait(me, item));
+        }
     }
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {

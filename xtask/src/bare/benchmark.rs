@@ -10,7 +10,7 @@ use super::board::Board;
 use super::load::crc32;
 use super::test::TIME_LIMIT;
 use crate::Result;
-use crate::process::End;
+use crate::process::{End, Outcome};
 
 /// The program in programs/src/bin.
 const PROGRAM: &str = "kernel_bench";
@@ -18,20 +18,26 @@ const PROGRAM: &str = "kernel_bench";
 /// Runs the benchmark on counted time and writes its output.
 pub(super) fn run(board: Board, output: &Path) -> Result {
     let (program, machine) = super::prepare(board, PROGRAM)?;
-    let outcome = machine.run_counted(&program.emulator, None, TIME_LIMIT)?;
-    if outcome.end != End::Exited(0) {
-        return Err(format!("{PROGRAM}: {}\n{}{}", outcome.end, outcome.stdout, outcome.stderr).into());
-    }
-    let json = extract(&outcome.stdout)?;
-    check(&json)?;
+    let json = checked(&machine.run_counted(&program.emulator, None, TIME_LIMIT)?)?;
     fs::write(output, json).map_err(|error| format!("{}: {error}", output.display()))?;
     println!("written: {}", output.display());
     Ok(())
 }
 
+/// Returns the JSON that the benchmark has printed, if it passes its checks.
+pub(super) fn checked(outcome: &Outcome) -> Result<String> {
+    let Outcome { end, stdout, stderr } = outcome;
+    if *end != End::Exited(0) {
+        return Err(format!("{end}\n{stdout}{stderr}").into());
+    }
+    let json = extract(stdout)?;
+    check(&json)?;
+    Ok(json)
+}
+
 /// Returns the JSON in the output of a board, and checks it against the line with its checksum.
 /// Other output, for example of a boot loader, may precede and follow it.
-pub(super) fn extract(printed: &str) -> Result<String> {
+fn extract(printed: &str) -> Result<String> {
     const BEGINNING: &str = "{\"format\": \"punctual-bench\"";
     const CHECKSUM: &str = "\nchecksum: ";
     let printed = printed.replace('\r', "");
@@ -47,7 +53,7 @@ pub(super) fn extract(printed: &str) -> Result<String> {
 
 /// Requires every row to have the requested number of samples or a reason for having none, and
 /// every rule to hold.
-pub(super) fn check(printed: &str) -> Result {
+fn check(printed: &str) -> Result {
     let run: Value = serde_json::from_str(printed).map_err(|error| format!("no JSON: {error}\n{printed}"))?;
     let (mut rows, mut checks) = (0, 0);
     for suite in run["suites"].as_array().ok_or("there are no suites")? {

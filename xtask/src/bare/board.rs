@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
@@ -9,27 +10,31 @@ use serde::Deserialize;
 
 use crate::{Result, cargo, files};
 
-/// A board. Its name is also the name of a feature of `punctual-bare`.
-#[derive(Clone, Copy)]
-pub(crate) struct Board(&'static Row);
-
-/// A row of the table.
-struct Row {
-    feature: String,
-    entry: Entry,
-}
+/// A board in the table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Board(&'static Entry);
 
 /// The description of a board.
-#[derive(Deserialize)]
+#[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Entry {
-    name: String,
-    target: String,
-    origin: u64,
-    machine: String,
-    cpu: Option<String>,
-    #[serde(default)]
-    raw_image: bool,
+pub(crate) struct Entry {
+    /// The name on the command line, and of a feature of `punctual-bare`.
+    #[serde(skip)]
+    pub(super) name: String,
+    /// `punctual_bare::board::NAME`.
+    #[serde(rename = "name")]
+    pub(super) full_name: String,
+    /// The compiler's target.
+    pub(super) target: String,
+    /// The address at which an image is loaded and entered.
+    pub(super) origin: u64,
+    /// The emulator's machine.
+    pub(super) machine: String,
+    /// The emulator's CPU if the machine does not determine it.
+    pub(super) cpu: Option<String>,
+    /// Whether QEMU loads and enters a raw image as the firmware does.
+    #[serde(default, rename = "raw-image")]
+    pub(super) boots_image: bool,
     has: Vec<String>,
     #[serde(default)]
     errata: Vec<String>,
@@ -37,9 +42,9 @@ struct Entry {
 }
 
 /// The files on an SD card, and the settings in `config.txt` that the board requires.
-#[derive(Deserialize)]
+#[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct Firmware {
+pub(crate) struct Firmware {
     pub(super) kernel: String,
     /// Files that the firmware itself consists of.
     pub(super) files: Vec<String>,
@@ -64,46 +69,24 @@ impl Board {
     pub(crate) fn all() -> &'static [Self] {
         static BOARDS: OnceLock<Vec<Board>> = OnceLock::new();
         BOARDS.get_or_init(|| {
-            let rows: &'static [Row] = read().unwrap_or_else(|error| panic!("the boards: {error}")).leak();
-            rows.iter().map(Board).collect()
+            let entries: &'static [Entry] =
+                read().unwrap_or_else(|error| panic!("the boards: {error}")).leak();
+            entries.iter().map(Board).collect()
         })
     }
 
-    /// Returns the name on the command line and of the feature.
-    pub(super) fn name(self) -> &'static str {
-        &self.0.feature
-    }
-
-    /// Returns `punctual_bare::board::NAME`.
-    pub(super) fn full_name(self) -> &'static str {
-        &self.0.entry.name
-    }
-
     pub(super) fn architecture(self) -> Architecture {
-        match self.target().starts_with("aarch64") {
-            true => Architecture::Aarch64,
-            false => Architecture::Armv7,
-        }
-    }
-
-    /// Returns the compiler's target.
-    pub(super) fn target(self) -> &'static str {
-        &self.0.entry.target
-    }
-
-    /// Returns the address at which an image is loaded and entered.
-    pub(super) fn origin(self) -> u64 {
-        self.0.entry.origin
+        if self.target.starts_with("aarch64") { Architecture::Aarch64 } else { Architecture::Armv7 }
     }
 
     /// Returns whether the board has something that a program needs.
     pub(super) fn has(self, need: &str) -> bool {
-        self.0.entry.has.iter().any(|has| has == need)
+        self.has.iter().any(|has| has == need)
     }
 
     /// Returns whether the board's processor has an erratum that the image must work around.
     pub(super) fn has_erratum(self, name: &str) -> bool {
-        self.0.entry.errata.iter().any(|erratum| erratum == name)
+        self.errata.iter().any(|erratum| erratum == name)
     }
 
     /// Returns the emulator.
@@ -114,14 +97,9 @@ impl Board {
         }
     }
 
-    /// Returns the emulator's machine.
-    pub(super) fn machine(self) -> &'static str {
-        &self.0.entry.machine
-    }
-
-    /// Returns the emulator's CPU if the machine does not determine it.
-    pub(super) fn cpu(self) -> Option<&'static str> {
-        self.0.entry.cpu.as_deref()
+    /// Returns the firmware that boots the board from a card, if it exists outside of QEMU.
+    pub(super) fn firmware(self) -> Option<&'static Firmware> {
+        self.0.firmware.as_ref()
     }
 
     /// Returns whether the board is the first of its instruction set: what depends on no other
@@ -129,20 +107,18 @@ impl Board {
     pub(super) fn is_first_of_its_architecture(self) -> bool {
         Self::all().iter().find(|other| other.architecture() == self.architecture()) == Some(&self)
     }
+}
 
-    /// Returns whether QEMU loads and enters a raw image as the firmware does.
-    pub(super) fn boots_image(self) -> bool {
-        self.0.entry.raw_image
-    }
+impl Deref for Board {
+    type Target = Entry;
 
-    /// Returns the firmware that boots the board from a card, if it exists outside of QEMU.
-    pub(super) fn firmware(self) -> Option<&'static Firmware> {
-        self.0.entry.firmware.as_ref()
+    fn deref(&self) -> &Entry {
+        self.0
     }
 }
 
 /// Reads the table.
-fn read() -> Result<Vec<Row>> {
+fn read() -> Result<Vec<Entry>> {
     #[derive(Deserialize)]
     struct Manifest {
         package: Package,
@@ -159,38 +135,26 @@ fn read() -> Result<Vec<Row>> {
     let text = files::read(&path)?;
     let manifest: Manifest = toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
     let boards = manifest.package.metadata.boards.into_iter();
-    let mut rows: Vec<Row> = boards.map(|(feature, entry)| Row { feature, entry }).collect();
-    rows.sort_by_key(|row| row.entry.firmware.is_some());
-    Ok(rows)
+    let mut entries: Vec<Entry> = boards.map(|(name, entry)| Entry { name, ..entry }).collect();
+    entries.sort_by_key(|entry| entry.firmware.is_some());
+    Ok(entries)
 }
 
 impl FromStr for Board {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::all().iter().copied().find(|board| board.name() == name);
+        let found = Self::all().iter().copied().find(|board| board.name == name);
         found.ok_or_else(|| {
-            let names: Vec<&str> = Self::all().iter().map(|board| board.name()).collect();
+            let names: Vec<&str> = Self::all().iter().map(|board| &*board.name).collect();
             format!("no such board; choose one of {}", names.join(", "))
         })
     }
 }
 
-impl PartialEq for Board {
-    fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
-    }
-}
-
 impl fmt::Display for Board {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl fmt::Debug for Board {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.pad(&self.name)
     }
 }
 
@@ -207,9 +171,9 @@ mod tests {
         let mut files = vec!["amp".to_owned(), "mod".to_owned()];
         for board in Board::all() {
             assert!(manifest.contains(&format!("\n{board} = ")), "a feature for {board}");
-            let file = board.name().replace('-', "_");
+            let file = board.name.replace('-', "_");
             let source = fs::read_to_string(package.join("src/board").join(&file).with_extension("rs"));
-            assert!(source.unwrap().contains(&format!("\"{}\"", board.full_name())), "{board}");
+            assert!(source.unwrap().contains(&format!("\"{}\"", board.full_name)), "{board}");
             files.push(file);
         }
         files.sort();
@@ -242,6 +206,6 @@ mod tests {
             "raspi9".parse::<Board>().unwrap_err(),
             "no such board; choose one of virt-a7, virt-a72, raspi2b, raspi3b, raspi4b"
         );
-        assert_eq!("raspi4b".parse::<Board>().unwrap().full_name(), "Raspberry Pi 4B");
+        assert_eq!("raspi4b".parse::<Board>().unwrap().full_name, "Raspberry Pi 4B");
     }
 }

@@ -44,13 +44,10 @@ pub(super) fn check(board: Board) -> Result {
 /// Returns the QEMU options that load and enter a kernel as the firmware does.
 fn firmware(board: Board, kernel: &Path, address: u64) -> Vec<String> {
     let kernel = kernel.display();
-    let options = match board.boots_image() {
-        true => ["-kernel".to_owned(), kernel.to_string()],
-        false => {
-            ["-device".to_owned(), format!("loader,file={kernel},addr={address:#x},force-raw=on,cpu-num=0")]
-        }
-    };
-    options.into()
+    if board.boots_image {
+        return vec!["-kernel".to_owned(), kernel.to_string()];
+    }
+    vec!["-device".to_owned(), format!("loader,file={kernel},addr={address:#x},force-raw=on,cpu-num=0")]
 }
 
 /// Returns the value of a setting in `config.txt`.

@@ -33,7 +33,7 @@ impl Machine {
     pub(super) fn new(board: Board, path: &Path) -> Result<Self> {
         let elf = Elf::for_board(board, path)?;
         let mut kernel = path.to_owned();
-        if board.boots_image() {
+        if board.boots_image {
             kernel = path.with_extension(format!("{board}.img"));
             fs::write(&kernel, &elf.image)?;
         }
@@ -49,7 +49,7 @@ impl Machine {
         let output = Command::new(emulator).args(["-machine", "help"]).output_within(TOOL_LIMIT);
         let output = output.map_err(|error| cannot_run(emulator, &error))?;
         let listed = String::from_utf8_lossy(&output.stdout);
-        Ok(listed.lines().any(|line| line.split_whitespace().next() == Some(board.machine())))
+        Ok(listed.lines().any(|line| line.split_whitespace().next() == Some(board.machine.as_str())))
     }
 
     pub(super) fn elf(&self) -> &Elf {
@@ -165,8 +165,8 @@ fn start(command: &mut Command) -> Result<Child> {
 /// Returns the command for a board on which nothing is loaded.
 fn board_alone(board: Board) -> Command {
     let mut command = Command::new(board.emulator());
-    command.args(["-machine", board.machine()]);
-    if let Some(cpu) = board.cpu() {
+    command.args(["-machine", &board.machine]);
+    if let Some(cpu) = &board.cpu {
         command.args(["-cpu", cpu]);
     }
     command.args(["-display", "none", "-monitor", "none"]).current_dir(cargo::root());

@@ -54,12 +54,11 @@ pub(super) fn make(
 
 /// Requires the image to be linked at the firmware's load address.
 fn check(board: Board, firmware: &Firmware, elf: &Elf) -> Result {
-    if elf.origin == board.origin() {
+    if elf.origin == board.origin {
         return Ok(());
     }
     let Firmware { kernel, .. } = firmware;
-    Err(format!("linked to {:#x}, but the firmware loads {kernel} to {:#x}", elf.origin, board.origin())
-        .into())
+    Err(format!("linked to {:#x}, but the firmware loads {kernel} to {:#x}", elf.origin, board.origin).into())
 }
 
 /// Settings of every board, each with the reason in the line above.
@@ -78,8 +77,7 @@ fn config(board: Board, firmware: &Firmware) -> String {
     format!(
         "# No operating system: the firmware loads the kernel and enters it.\nkernel={}\nkernel_address={:#x}\n\
          {SETTINGS}{settings}",
-        firmware.kernel,
-        board.origin()
+        firmware.kernel, board.origin
     )
 }
 

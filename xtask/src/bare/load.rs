@@ -76,9 +76,8 @@ fn named(line: &mut impl Line) -> Result<Board> {
         printed.push(char::from(byte));
         let boards = Board::all().iter();
         // Up to the colon, because one name may be the start of another.
-        if let Some(board) = boards
-            .copied()
-            .find(|board| printed.ends_with(&format!("punctual-boot on {}:", board.full_name())))
+        if let Some(board) =
+            boards.copied().find(|board| printed.ends_with(&format!("punctual-boot on {}:", board.full_name)))
         {
             return Ok(board);
         }
@@ -137,7 +136,7 @@ pub(super) fn load(line: &mut Serial, board: Board, image: &[u8]) -> Result {
 fn with_trailer(board: Board, image: &[u8]) -> Vec<u8> {
     let mut sent = image.to_vec();
     sent.resize((image.len() + Trailer::SIZE).next_multiple_of(BLOCK) - Trailer::SIZE, 0);
-    sent.extend(Trailer::new(image, board.full_name()).to_bytes());
+    sent.extend(Trailer::new(image, &board.full_name).to_bytes());
     sent
 }
 

@@ -77,8 +77,6 @@ fn receive(image: &[u8], file: &Path) -> Result {
     }
     let received = fs::read(file)?;
     let rest = received.strip_prefix(image).ok_or("rx has received something else")?;
-    match rest.iter().all(|&byte| byte == FILLER) {
-        true => Ok(()),
-        false => Err("rx has received more than was sent".into()),
-    }
+    let is_filler = rest.iter().all(|&byte| byte == FILLER);
+    if is_filler { Ok(()) } else { Err("rx has received more than was sent".into()) }
 }

@@ -107,13 +107,12 @@ pub(crate) fn run(chore: &Chore) -> Result<ExitCode> {
         Chore::Load { board, serial, program } => {
             let mut line = load::Serial::open(serial)?;
             let board = board.map_or_else(|| line.board(), Ok)?;
-            let executable = match program.contains('/') {
-                true => PathBuf::from(program),
-                false => {
-                    let program = Program::named(program)?;
-                    program.check_runs_on(board, Place::Board)?;
-                    toolchain::build(board, Place::Board, &program)?
-                }
+            let executable = if program.contains('/') {
+                PathBuf::from(program)
+            } else {
+                let program = Program::named(program)?;
+                program.check_runs_on(board, Place::Board)?;
+                toolchain::build(board, Place::Board, &program)?
             };
             let elf = elf::Elf::for_board(board, &executable)?;
             eprintln!("{program}: {}", elf.sizes());

@@ -27,7 +27,7 @@ use std::path::Path;
 use super::board::Board;
 use super::examples;
 use super::toolchain::workspace;
-use crate::golden::Header;
+use crate::golden::{Header, directives};
 use crate::{Result, files};
 
 /// The property of a Raspberry Pi in the table of boards: its drivers.
@@ -120,17 +120,20 @@ impl Program {
 
     /// Reads the leading comment of a program.
     fn parse(name: String, source: &str, expected: &Path, input: &Path) -> Result<Self> {
-        let is_benchmark = lines(source, "json").next().is_some();
-        let options = lines(source, "emulator").flat_map(str::split_whitespace).map(str::to_owned);
+        let is_benchmark = directives(source, "json").next().is_some();
+        let options = directives(source, "emulator").flat_map(str::split_whitespace).map(str::to_owned);
         Ok(Self {
             name,
             is_example: false,
             is_benchmark,
             input: input.exists().then(|| files::read(input)).transpose()?,
             emulator: options.collect(),
-            is_plain: lines(source, "plain").next().is_some(),
-            monitored: lines(source, "unmonitored").next().is_none(),
-            allocates: lines(source, "allocates").chain(lines(source, "virtual-time")).next().is_some(),
+            is_plain: directives(source, "plain").next().is_some(),
+            monitored: directives(source, "unmonitored").next().is_none(),
+            allocates: directives(source, "allocates")
+                .chain(directives(source, "virtual-time"))
+                .next()
+                .is_some(),
             exit: Header::parse(source)?.exit,
             expected: if is_benchmark { String::new() } else { files::read(expected)? },
             needs: needs(source, "needs")?,
@@ -209,7 +212,7 @@ impl Program {
         for line in self.expected.lines() {
             let only = Board::all()
                 .iter()
-                .find_map(|only| Some((*only, line.strip_prefix(only.name())?.strip_prefix(": ")?)));
+                .find_map(|only| Some((*only, line.strip_prefix(&*only.name)?.strip_prefix(": ")?)));
             let line = match only {
                 Some((only, _)) if only != board => continue,
                 Some((_, rest)) => rest,
@@ -218,19 +221,13 @@ impl Program {
             expected.push_str(&without_addresses(line));
             expected.push('\n');
         }
-        expected.replace("{board}", board.full_name())
+        expected.replace("{board}", &board.full_name)
     }
-}
-
-/// Returns the lines `//! <key>: <text>` of the leading comment.
-fn lines<'a>(source: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
-    let comment = source.lines().map_while(|line| line.strip_prefix("//!"));
-    comment.filter_map(move |line| line.trim().strip_prefix(key)?.strip_prefix(':'))
 }
 
 /// Returns the needs in `//! <key>: <need>, <need>: <reason>`. A board must have one of them.
 fn needs(source: &str, key: &str) -> Result<Option<Needs>> {
-    let Some(line) = lines(source, key).next() else { return Ok(None) };
+    let Some(line) = directives(source, key).next() else { return Ok(None) };
     let (names, reason) = line.split_once(':').unwrap_or((line, ""));
     let (any, reason) = (names.split(',').map(|name| name.trim().to_owned()).collect(), reason.trim());
     let needs = Needs { any, reason: reason.to_owned() };
@@ -245,7 +242,7 @@ fn needs(source: &str, key: &str) -> Result<Option<Needs>> {
 
 /// Returns the boards in `//! sample: <boards>`.
 fn sample(source: &str) -> Result<Sample> {
-    match lines(source, "sample").next().map(str::trim) {
+    match directives(source, "sample").next() {
         None => Ok(Sample::All),
         Some("one board") => Ok(Sample::One),
         Some("one board per instruction set") => Ok(Sample::OnePerArchitecture),
@@ -389,7 +386,7 @@ mod tests {
         let tested = |source: &str, thorough| -> Vec<&str> {
             let program = program(source).unwrap();
             let boards = Board::all().iter().filter(|&&board| program.is_tested_on(board, thorough));
-            boards.map(|board| board.name()).collect()
+            boards.map(|board| board.name.as_str()).collect()
         };
         assert_eq!(tested("", false).len(), Board::all().len());
         assert_eq!(tested("//! sample: one board\n", false), ["virt-a7"]);

@@ -101,6 +101,17 @@ pub(super) fn run(options: &Options) -> Result {
         toolchain::build_beside_linux()?;
     }
     let (mut runs, mut failures, mut has_missing_board) = (0, 0, false);
+    let mut note = |board: Board, name: &str, check: &dyn Fn() -> Result| {
+        runs += 1;
+        print!("{board:9} {name:16} ");
+        match check() {
+            Ok(()) => println!("ok"),
+            Err(error) => {
+                failures += 1;
+                println!("FAILED: {error}");
+            }
+        }
+    };
     for &board in boards {
         if !Machine::exists(board)? {
             println!("\n*** {board}: SKIPPED, this QEMU does not have it; version 9 does. ***\n");
@@ -111,15 +122,8 @@ pub(super) fn run(options: &Options) -> Result {
             programs.iter().filter(|program| program.is_tested_on(board, options.thorough)).collect();
         on_board.sort_by_key(|program| (program.is_example, program.features(board, Place::Emulator)));
         for (program, elf) in build(board, &on_board)? {
-            runs += 1;
-            print!("{board:9} {:16} ", program.name);
-            match check(program, board, &Machine::new(board, &elf)?) {
-                Ok(()) => println!("ok"),
-                Err(error) => {
-                    failures += 1;
-                    println!("FAILED: {error}");
-                }
-            }
+            let machine = Machine::new(board, &elf)?;
+            note(board, &program.name, &|| check(program, board, &machine));
         }
     }
     for other in &OTHERS {
@@ -128,15 +132,7 @@ pub(super) fn run(options: &Options) -> Result {
         }
         for &board in boards {
             if (other.runs_on)(board, options.thorough) && Machine::exists(board)? {
-                runs += 1;
-                print!("{board:9} {:16} ", other.name);
-                match (other.check)(board) {
-                    Ok(()) => println!("ok"),
-                    Err(error) => {
-                        failures += 1;
-                        println!("FAILED: {error}");
-                    }
-                }
+                note(board, other.name, &|| (other.check)(board));
             }
         }
     }
@@ -175,7 +171,7 @@ fn load_and_run(board: Board) -> Result {
         }
         line.wait_for("the image is too large for this board", LOAD_LIMIT)?;
         load::load(&mut line, another, &image)?;
-        line.wait_for(&format!("the image is for {}", another.full_name()), LOAD_LIMIT)?;
+        line.wait_for(&format!("the image is for {}", another.full_name), LOAD_LIMIT)?;
         load::load(&mut line, board, &image)?;
         line.wait_for("with the right CRC-32", LOAD_LIMIT)?;
         line.wait_for(&greeting(board), LOAD_LIMIT)
@@ -191,7 +187,7 @@ pub(super) fn hello(board: Board) -> Result<Vec<u8>> {
 
 /// Returns the greeting of that program.
 pub(super) fn greeting(board: Board) -> String {
-    format!("Hello from {}", board.full_name())
+    format!("Hello from {}", board.full_name)
 }
 
 /// Creates the package that `punctual new --template BOARD` writes, builds it with this checkout's
@@ -201,7 +197,7 @@ fn check_template(board: Board) -> Result {
     let machine = Machine::new(board, &toolchain::build_package(board, &package, PACKAGE)?)?;
     let outcome = machine.run_counted(&[], None, TIME_LIMIT)?;
     let expected: String =
-        (1..=3).map(|count| format!("Hello from {}: {count}\n", board.full_name())).collect();
+        (1..=3).map(|count| format!("Hello from {}: {count}\n", board.full_name)).collect();
     let printed = outcome.stdout.replace('\r', "");
     match outcome.end {
         End::Exited(0) if printed == expected => Ok(()),
@@ -212,14 +208,14 @@ fn check_template(board: Board) -> Result {
 /// Runs `punctual new`; returns the directory of the package.
 fn create_package(board: Board) -> Result<PathBuf> {
     // Outside of `bare`, because its cargo configuration would also apply to the package.
-    let package = cargo::target_dir().join("bare-template").join(board.name()).join(PACKAGE);
+    let package = cargo::target_dir().join("bare-template").join(&board.name).join(PACKAGE);
     if package.exists() {
         fs::remove_dir_all(&package)?;
     }
     fs::create_dir_all(package.parent().unwrap_or(&package))?;
     let mut new = cargo::command();
     new.args(["run", "--quiet", "--package", "punctual-cli", "--", "new"]);
-    new.args(["--template", board.name(), "--path"]).arg(cargo::root()).arg(&package);
+    new.args(["--template", &board.name, "--path"]).arg(cargo::root()).arg(&package);
     process::succeed(&mut new)?;
     // The versions that this checkout uses, which have already been downloaded.
     fs::copy(toolchain::workspace().join("Cargo.lock"), package.join("Cargo.lock"))?;
@@ -230,15 +226,13 @@ fn check(program: &Program, board: Board, machine: &Machine) -> Result {
     let limit = if program.is_benchmark { BENCHMARK_LIMIT } else { TIME_LIMIT };
     let outcome = machine.run_counted(&program.emulator, program.input.as_deref(), limit)?;
     if program.is_benchmark {
-        return match outcome.end {
-            End::Exited(0) => benchmark::check(&benchmark::extract(&outcome.stdout)?),
-            end => Err(format!("{end}\n{}", outcome.stdout).into()),
-        };
+        return benchmark::checked(&outcome).map(drop);
     }
     let expected = program.expected(board);
-    let printed = match program.is_example {
-        true => outcome.stdout.replace('\r', ""),
-        false => comparable(&outcome.stdout, &expected),
+    let printed = if program.is_example {
+        outcome.stdout.replace('\r', "")
+    } else {
+        comparable(&outcome.stdout, &expected)
     };
     let expected = with_measured(&expected, &printed);
     if let Some(difference) = diff(&expected, &printed) {

@@ -39,7 +39,7 @@ pub(super) fn build(board: Board, place: Place, program: &Program) -> Result<Pat
 /// executables in the same order.
 pub(super) fn build_all(board: Board, place: Place, programs: &[&Program]) -> Result<Vec<PathBuf>> {
     let mut command = command(board)?;
-    command.args(["build", "--release", "--target", board.target()]);
+    command.args(["build", "--release", "--target", &board.target]);
     if programs.iter().any(|program| program.is_example) {
         command.args(["--offline", "--manifest-path"]).arg(examples::write()?);
     } else {
@@ -63,7 +63,7 @@ pub(super) fn build_all(board: Board, place: Place, programs: &[&Program]) -> Re
 /// Builds the boot loader for a board; returns the executable.
 pub(super) fn build_loader(board: Board) -> Result<PathBuf> {
     let mut command = command(board)?;
-    command.args(["build", "--locked", "--release", "--target", board.target()]);
+    command.args(["build", "--locked", "--release", "--target", &board.target]);
     command.args(["--package", "punctual-boot", "--bin", "punctual-boot"]);
     command.args(["--features", &format!("loader,punctual-bare/{board}")]);
     cargo::program(&mut command, "punctual-boot")
@@ -114,7 +114,7 @@ pub(super) fn lint() -> Result {
         "programs/app,programs/alloc,programs/monitoring,programs/virtual-time,punctual-boot/loader";
     let programs = Program::all()?;
     for board in Board::all() {
-        if !has_target(board.target())? {
+        if !has_target(&board.target)? {
             continue;
         }
         let mut features = format!("{FEATURES},punctual-bare/{board}");
@@ -123,7 +123,7 @@ pub(super) fn lint() -> Result {
         }
         let mut command = command(*board)?;
         command.args(["clippy", "--locked", "--quiet", "--workspace", "--exclude", "amp-programs"]);
-        command.args(["--target", board.target(), "--features", &features]);
+        command.args(["--target", &board.target, "--features", &features]);
         command.args(["--lib", "--bin", "punctual-boot"]);
         let runs = |program: &&Program| program.check_runs_on(*board, Place::Board).is_ok();
         for program in programs.iter().filter(|program| !program.is_example).filter(runs) {
@@ -150,7 +150,7 @@ pub(super) fn target_dir() -> PathBuf {
 
 /// Returns a cargo command that can build for the board.
 fn command(board: Board) -> Result<Command> {
-    command_for(board.target())
+    command_for(&board.target)
 }
 
 /// Returns a cargo command that can build for a target.

@@ -9,6 +9,7 @@
 //! ```
 
 use std::fmt;
+use std::str::FromStr;
 
 /// The port that an app runs on, selected by the environment variable `PUNCTUAL_PORT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,35 +54,22 @@ pub struct Header {
 impl Header {
     /// Reads the directives from the `//!` lines at the top of `source`.
     pub fn parse(source: &str) -> Result<Self, String> {
-        let mut header = Self::default();
-        for line in source.lines().map_while(|line| line.strip_prefix("//!")) {
-            let Some((key, value)) = line.trim().split_once(':') else { continue };
-            let value = value.trim();
-            match key {
-                "virtual-only" => header.restrict(Port::Virtual, value)?,
-                "linux-only" => header.restrict(Port::Linux, value)?,
-                "exit" => {
-                    header.exit = value.parse().map_err(|error| format!("`exit: {value}`: {error}"))?;
-                }
-                "cpus" => {
-                    header.cpus = value.parse().map_err(|error| format!("`cpus: {value}`: {error}"))?;
-                }
-                "one-cpu" if value.is_empty() => return Err("`one-cpu:` needs a reason".to_owned()),
-                "one-cpu" => header.one_cpu = true,
-                _ => {}
-            }
-        }
-        Ok(header)
-    }
-
-    fn restrict(&mut self, port: Port, reason: &str) -> Result<(), String> {
-        if reason.is_empty() {
-            return Err(format!("`{port}-only:` needs a reason"));
-        }
-        match self.only.replace(port) {
-            None => Ok(()),
-            Some(_) => Err("at most one `…-only:` line".to_owned()),
-        }
+        let reason = |key| match directives(source, key).next() {
+            Some("") => Err(format!("`{key}:` needs a reason")),
+            reason => Ok(reason.is_some()),
+        };
+        let only = match (reason("virtual-only")?, reason("linux-only")?) {
+            (true, true) => return Err("at most one `…-only:` line".to_owned()),
+            (true, false) => Some(Port::Virtual),
+            (false, true) => Some(Port::Linux),
+            (false, false) => None,
+        };
+        Ok(Self {
+            only,
+            exit: number(source, "exit")?,
+            one_cpu: reason("one-cpu")?,
+            cpus: number(source, "cpus")?,
+        })
     }
 
     /// Returns the ports to run the example on; the output of the first is blessed.
@@ -92,6 +80,17 @@ impl Header {
             Some(Port::Linux) => &[Port::Linux],
         }
     }
+}
+
+/// Returns the values of the lines `//! <key>: <value>` at the top of `source`.
+pub fn directives<'a>(source: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    let comment = source.lines().map_while(|line| line.strip_prefix("//!"));
+    comment.filter_map(move |line| Some(line.trim().strip_prefix(key)?.strip_prefix(':')?.trim()))
+}
+
+fn number<T: FromStr<Err: fmt::Display> + Default>(source: &str, key: &str) -> Result<T, String> {
+    let Some(value) = directives(source, key).next() else { return Ok(T::default()) };
+    value.parse().map_err(|error| format!("`{key}: {value}`: {error}"))
 }
 
 #[cfg(test)]

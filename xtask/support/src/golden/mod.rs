@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-pub use header::{Header, Port};
+pub use header::{Header, Port, directives};
 use similar::TextDiff;
 
 use crate::process::{self, End, Outcome};

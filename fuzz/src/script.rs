@@ -11,13 +11,14 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::random::Random;
 use crate::token::Kind;
 
 /// Fault or end at a point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 pub enum Fault {
     /// Panic with a `&'static str`.
     Panic,
@@ -33,11 +34,6 @@ pub enum Fault {
     Signal,
     /// Blocks in the kernel for some milliseconds.
     Block,
-}
-
-impl Fault {
-    const ALL: [Self; 7] =
-        [Self::Panic, Self::Formatted, Self::Token, Self::Bomb, Self::Shutdown, Self::Signal, Self::Block];
 }
 
 /// Faults and parameters of a run.
@@ -78,10 +74,10 @@ impl Script {
         // Early points are in `init`, and every run passes them.
         for _ in 0..random.below(4) {
             let at = random.scaled(4, 9);
-            script.faults.push((at as u32, *random.pick(&Fault::ALL)));
+            script.faults.push((at as u32, *random.pick(Fault::value_variants())));
         }
         if random.one_in(3) {
-            let kinds = random.some(&Kind::ALL, 3);
+            let kinds = random.some(Kind::value_variants(), 3);
             script.bombs = kinds.into_iter().map(|kind| (kind, 1 << random.below(6))).collect();
         }
         script

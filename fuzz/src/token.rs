@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::thread;
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::{RELAXED, TOKENS, ledger, thread, violation};
@@ -20,7 +21,7 @@ pub(crate) const CANCELLED: u32 = 16;
 const KIND: u32 = 8;
 
 /// Role of a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[repr(u32)]
 pub enum Kind {
     /// Argument that identifies a job.
@@ -41,21 +42,6 @@ pub enum Kind {
     Stack,
     /// Payload of a panic.
     Payload,
-}
-
-impl Kind {
-    /// All kinds.
-    pub(crate) const ALL: [Self; 9] = [
-        Self::Message,
-        Self::Extra,
-        Self::Shared,
-        Self::Local,
-        Self::InPlace,
-        Self::Eternal,
-        Self::Future,
-        Self::Stack,
-        Self::Payload,
-    ];
 }
 
 const SEAL: u64 = 0x5ea1_5ea1_5ea1_5ea1;
@@ -237,7 +223,12 @@ fn made(first: u32) -> impl Iterator<Item = (u32, Kind, u8, u32)> {
     let end = (ledger().next_token.load(RELAXED) as usize).min(TOKENS);
     (first as usize..end).map(|id| {
         let state = ledger().tokens[id].load(RELAXED);
-        (id as u32, Kind::ALL[(state >> KIND & 0xff) as usize], (state >> 16) as u8, state & 0xff)
+        (
+            id as u32,
+            Kind::value_variants()[(state >> KIND & 0xff) as usize],
+            (state >> 16) as u8,
+            state & 0xff,
+        )
     })
 }
 

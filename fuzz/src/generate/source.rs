@@ -112,11 +112,8 @@ fn locals(model: &Model, mut each: impl FnMut(String, &str, String)) {
 
 fn init(text: &mut Text, model: &Model) {
     let own = Names::of(model, model.tasks.len() + 1).local;
-    let attribute = match model.init_local {
-        true => format!("#[init(local = [l{own}: Guarded = Guarded::new({own}, Kind::Eternal)])]"),
-        false => "#[init]".to_owned(),
-    };
-    text.line(attribute);
+    let local = format!("local = [l{own}: Guarded = Guarded::new({own}, Kind::Eternal)]");
+    text.line(attribute("init", [model.init_local.then_some(local)]));
     text.block("fn init(cx: init::Context) -> (Shared, Local) {", "}", |text| {
         text.line("let mut job = Job::of(Role::Init);");
         text.line("job.point();");
@@ -180,10 +177,11 @@ fn idle(text: &mut Text, model: &Model, idle: &Idle) {
                 last.iter().for_each(|last| text.line(last));
             });
         };
-        match idle.local {
+        if idle.local {
             // `idle` holds it permanently.
-            true => text.block(format_args!("cx.local.l{}.visit(0, 0, || {{", local.local), "})", turns),
-            false => turns(text),
+            text.block(format_args!("cx.local.l{}.visit(0, 0, || {{", local.local), "})", turns);
+        } else {
+            turns(text);
         }
     });
 }

@@ -111,11 +111,8 @@ impl Case {
             process::no_privileges(&mut command);
         }
         process::no_runaways(&mut command);
-        let mut child = match urgent {
-            true => process::before_others(|| command.spawn()),
-            false => command.spawn(),
-        }
-        .map_err(failed("starting a child"))?;
+        let child = if urgent { process::before_others(|| command.spawn()) } else { command.spawn() };
+        let mut child = child.map_err(failed("starting a child"))?;
         let end = process::wait(&mut child).map_err(failed("waiting for a child"))?;
         let mut text = String::new();
         output.rewind().and_then(|()| output.read_to_string(&mut text)).map_err(failed("the output"))?;

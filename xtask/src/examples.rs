@@ -50,11 +50,8 @@ pub(crate) fn run(options: &Options, blessed: bool) -> Result {
     }
 
     // All examples with the features of the workspace, so that nothing is rebuilt after the tests.
-    let build: &[&str] = match names.is_empty() {
-        true => &["build", "--workspace", "--examples"],
-        false => &["build", "--examples", "-p", PACKAGE],
-    };
-    let mut built = cargo::build(cargo::command().args(build))?;
+    let packages: &[&str] = if names.is_empty() { &["--workspace"] } else { &["-p", PACKAGE] };
+    let mut built = cargo::build(cargo::command().args(["build", "--examples"]).args(packages))?;
     if blessed {
         bless(&examples, &built)?;
     }

@@ -16,15 +16,7 @@ use crate::process::{self, End};
 use crate::scratch::Scratch;
 use crate::{Result, examples, golden, variants};
 
-/// The options of `cargo xtask test unprivileged`.
-#[derive(clap::Args)]
-pub(crate) struct Options {
-    /// Run failures once more, and pass if they pass then; up to three test executables
-    #[arg(long)]
-    retry: bool,
-}
-
-/// With `--retry`: more failed test executables than this are not accidental.
+/// More failed test executables than this are not accidental, and do not run once more.
 const RETRIED: usize = 3;
 
 /// The packages whose tests depend on privileges.
@@ -50,7 +42,7 @@ const DROP_PRIVILEGES: [&str; 9] = [
     "--inh-caps=-all",
 ];
 
-pub(crate) fn run(options: &Options) -> Result {
+pub(crate) fn run() -> Result {
     if !is_root(&fs::read_to_string("/proc/self/status")?) {
         println!("already unprivileged: `cargo test` and `cargo xtask check examples` have tested this case");
         return Ok(());
@@ -78,7 +70,7 @@ pub(crate) fn run(options: &Options) -> Result {
             failed.push(test);
         }
     }
-    let retry = options.retry && failed.len() <= RETRIED;
+    let retry = failed.len() <= RETRIED;
     let mut failures = 0;
     for test in failed {
         let passed = retry && {
@@ -92,9 +84,6 @@ pub(crate) fn run(options: &Options) -> Result {
     }
     let check = || examples::check(&examples, &programs, &staged, &[Port::Virtual, Port::Linux], &launch);
     check().or_else(|error| {
-        if !options.retry {
-            return Err(error);
-        }
         println!("{error}\n*** once more: examples without privileges");
         check()
     })

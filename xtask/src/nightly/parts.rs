@@ -38,7 +38,7 @@ pub(super) const PARTS: &[Part] = &[
         name: "book",
         purpose: "the book builds, and its links and listings are right",
         limit_min: 30,
-        commands: &["cargo xtask check book --install", "cargo xtask check book"],
+        commands: &["cargo xtask check book"],
     },
     Part {
         name: "instructions",
@@ -65,7 +65,7 @@ pub(super) const PARTS: &[Part] = &[
         name: "unprivileged",
         purpose: "tests and examples as a user without privileges",
         limit_min: 60,
-        commands: &["cargo xtask test unprivileged --retry"],
+        commands: &["cargo xtask test unprivileged"],
     },
     Part {
         name: "features",

@@ -248,6 +248,13 @@ mod tests {
         assert!(split.contains(r#"#[task(core = left)] fn c()"#), "{split}");
     }
 
+    /// Returns the partition of each task.
+    fn cores(source: &str) -> Vec<String> {
+        let split = rewrite(source, Variant::Split).unwrap().unwrap();
+        let cores = split.split("core = ").skip(1);
+        cores.map(|rest| rest.split([')', ',']).next().unwrap_or_default().to_owned()).collect()
+    }
+
     #[test]
     fn groups_users_of_lock_free_resource() {
         let source = "#[app] mod app {
@@ -257,13 +264,7 @@ mod tests {
             #[task(shared = [c])] fn v() {}
             #[task(shared = [#[cfg(a)] b, c])] fn w() {}
         }";
-        let split = rewrite(source, Variant::Split).unwrap().unwrap();
-        let cores: Vec<&str> = split
-            .split("core = ")
-            .skip(1)
-            .map(|rest| rest.split([')', ',']).next().unwrap_or_default())
-            .collect();
-        assert_eq!(cores, ["left", "right", "left", "right"]);
+        assert_eq!(cores(source), ["left", "right", "left", "right"]);
     }
 
     #[test]
@@ -274,13 +275,7 @@ mod tests {
             #[task(priority = 1, local_task)] async fn u() {}
             #[task(priority = 2)] fn v() {}
         }";
-        let split = rewrite(source, Variant::Split).unwrap().unwrap();
-        let cores: Vec<&str> = split
-            .split("core = ")
-            .skip(1)
-            .map(|rest| rest.split([')', ',']).next().unwrap_or_default())
-            .collect();
-        assert_eq!(cores, ["left", "right", "right", "left"]);
+        assert_eq!(cores(source), ["left", "right", "right", "left"]);
     }
 
     #[test]

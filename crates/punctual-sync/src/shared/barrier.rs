@@ -156,7 +156,7 @@ impl Barrier {
         if word & ONE_ERA == 0 {
             return false;
         }
-        self.peers.dead().for_each(|peer| self.peers.forget(peer));
+        self.peers.dead().for_each(|dead| self.peers.forget(dead));
         // Fails if another process has repaired the barrier. Acquire: the members' actions before
         // they arrived, which the exchanges since have passed on. Release: a thread that arrives
         // from now on sees the caller's actions.

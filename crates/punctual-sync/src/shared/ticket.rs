@@ -292,8 +292,9 @@ impl<T, const W: usize> TicketLock<T, W> {
     fn forget_peers(&self) {
         for dead in self.peers.dead() {
             // Relaxed: only the dead process wrote its number into words, before it died.
-            let is_named = self.slots.iter().any(|slot| peer(slot.0.load(Ordering::Relaxed)) == dead);
-            if !is_named && peer(self.turn.0.serving.load(Ordering::Relaxed)) != dead {
+            let number = dead.number;
+            let is_named = self.slots.iter().any(|slot| peer(slot.0.load(Ordering::Relaxed)) == number);
+            if !is_named && peer(self.turn.0.serving.load(Ordering::Relaxed)) != number {
                 self.peers.forget(dead);
             }
         }

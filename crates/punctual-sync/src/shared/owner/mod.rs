@@ -346,22 +346,33 @@ impl Peers {
 
     /// Returns `true` if the process with this number is dead.
     pub(super) fn has_died(&self, peer: Peer) -> bool {
-        let owner = peer.checked_sub(Self::FIRST).and_then(|index| self.owners.get(index as usize));
-        owner.is_some_and(|owner| self.home.has_died(Owner(owner.load(Ordering::Relaxed))))
+        self.dead_peer(peer).is_some()
     }
 
-    /// Returns the numbers of the dead peers.
-    pub(super) fn dead(&self) -> impl Iterator<Item = Peer> {
-        (Self::FIRST..Self::FIRST + PEERS as Peer).filter(|&peer| self.has_died(peer))
+    fn dead_peer(&self, number: Peer) -> Option<DeadPeer> {
+        let index = number.checked_sub(Self::FIRST)?;
+        let owner = Owner(self.owners.get(index as usize)?.load(Ordering::Relaxed));
+        self.home.has_died(owner).then_some(DeadPeer { number, owner })
+    }
+
+    /// Returns the dead peers.
+    pub(super) fn dead(&self) -> impl Iterator<Item = DeadPeer> {
+        (Self::FIRST..Self::FIRST + PEERS as Peer).filter_map(|number| self.dead_peer(number))
     }
 
     /// Frees the number of a dead process that the structure no longer refers to.
-    pub(super) fn forget(&self, peer: Peer) {
-        let owner = &self.owners[(peer - Self::FIRST) as usize];
-        let dead = owner.load(Ordering::Relaxed);
-        // Fails if another process has done so.
-        let _ = owner.compare_exchange(dead, NO_OWNER.0, Ordering::Relaxed, Ordering::Relaxed);
+    pub(super) fn forget(&self, dead: DeadPeer) {
+        let owner = &self.owners[(dead.number - Self::FIRST) as usize];
+        // Fails if another process has done so: then the number may belong to a living one.
+        let _ = owner.compare_exchange(dead.owner.0, NO_OWNER.0, Ordering::Relaxed, Ordering::Relaxed);
     }
+}
+
+/// A process that was found dead, with the number that it had.
+#[derive(Debug)]
+pub(super) struct DeadPeer {
+    pub(super) number: Peer,
+    owner: Owner,
 }
 
 #[cfg(all(test, not(loom)))]
@@ -443,6 +454,21 @@ mod tests {
         let peers = Peers { owners: [const { AtomicU64::new(0) }; PEERS], ..Peers::shared() };
         assert_eq!(peers.dead().count(), 0);
         peers.owners.iter().for_each(|owner| owner.store(dead().0, Ordering::Relaxed));
-        assert!(peers.dead().eq(Peers::FIRST..Peers::FIRST + PEERS as Peer));
+        let numbers = peers.dead().map(|dead| dead.number);
+        assert!(numbers.eq(Peers::FIRST..Peers::FIRST + PEERS as Peer));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "asks the kernel for its identity")]
+    fn forgets_no_living_process_with_number_of_dead_one() {
+        let peers = Peers::shared();
+        peers.owners[0].store(dead().0, Ordering::Relaxed);
+        let [first, second] = [(); 2].map(|()| peers.dead().next().expect("one is dead"));
+        peers.forget(first);
+        let me = peers.me(|| ());
+        assert_eq!(me, Some(second.number));
+        // Found dead before another process forgot it and this one got its number.
+        peers.forget(second);
+        assert_eq!(peers.me(|| panic!("it is a peer already")), me);
     }
 }

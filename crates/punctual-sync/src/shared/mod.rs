@@ -42,8 +42,8 @@
 //! * A process is identified by its PID and its start time, so a new process with the PID of a dead
 //!   one is not mistaken for it.
 //! * PIDs belong to the PID namespace of the process that called [`init_at`]. Processes in another
-//!   PID namespace, without `/proc`, or without the feature `std` can use the structures, but their
-//!   death is not noticed, and they do not notice the death of others.
+//!   PID namespace, in a time namespace, without `/proc`, or without the feature `std` can use the
+//!   structures, but their death is not noticed, and they do not notice the death of others.
 //! * Only the death of processes is detected. A thread that ends unwinds first and returns what it
 //!   owns; leaked ends and guards stay taken for the lifetime of the process. A process that
 //!   continues as another program (`execve`) is alive.

@@ -180,7 +180,7 @@ pub enum TakeOverError {
     /// The process with this PID owns it and is alive.
     Alive(u32),
     /// Its owner cannot be identified: the structure is not in shared memory, or the process had no
-    /// `/proc`, no `std`, or another PID namespace.
+    /// `/proc`, no `std`, another PID namespace, or a time namespace.
     Unknown,
 }
 

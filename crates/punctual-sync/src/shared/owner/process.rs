@@ -1,7 +1,7 @@
 //! Identification of processes by the kernel.
 //!
 //! Real-time safety: [`identity`] asks the kernel once in the lifetime of a process, later calls
-//! are two loads. [`has_died`] makes up to four system calls. Nothing allocates.
+//! are two loads. [`has_died`] makes up to ten system calls. Nothing allocates.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -77,12 +77,29 @@ fn ask() -> Option<(Owner, u32)> {
     let pid = getpid().as_raw_pid() as u32;
     let status = status(c"/proc/self/stat")?;
     let namespace = rustix::fs::stat(c"/proc/self/ns/pid").ok()?.st_ino;
-    Some((status.owner(pid)?, u32::try_from(namespace).ok()?))
+    has_initial_clock().then_some((status.owner(pid)?, u32::try_from(namespace).ok()?))
+}
+
+/// `PROC_TIME_INIT_INO`: the initial time namespace.
+const INITIAL_TIME_NAMESPACE: u64 = 0xefff_fffa;
+
+/// Returns `true` if the calling process is in the initial time namespace. In any other, the kernel
+/// shows it other start times, so it would take living processes for others.
+fn has_initial_clock() -> bool {
+    match rustix::fs::stat(c"/proc/self/ns/time") {
+        Ok(stat) => stat.st_ino == INITIAL_TIME_NAMESPACE,
+        // The kernel has no time namespaces.
+        Err(error) => error == Errno::NOENT,
+    }
 }
 
 /// Returns `true` if the process with this PID is no longer `owner`, or has ended. When in doubt,
 /// returns `false`.
 pub(super) fn has_died(owner: Owner) -> bool {
+    // This process may have changed its time namespace or its `/proc` since it was identified.
+    if ask() != Some(identity()) {
+        return false;
+    }
     let Some(pid) = i32::try_from(owner.pid()).ok().and_then(Pid::from_raw) else { return false };
     if test_kill_process(pid) == Err(Errno::SRCH) {
         return true;
@@ -160,6 +177,8 @@ fn parse(text: &[u8]) -> Option<Status> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     const OTHERS: &[u8] =
@@ -213,7 +232,7 @@ mod tests {
     fn zombie_child_is_dead() {
         use punctual_process::child::BoundedChild;
 
-        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let mut child = Command::new("true").spawn().unwrap();
         // Its start time is readable while it is a zombie, but not once it has been reaped.
         let start = status_of(child.id()).unwrap().start;
         let owner = Owner::new(child.id(), start);
@@ -224,4 +243,68 @@ mod tests {
         child.end_at_once().unwrap();
         assert!(has_died(owner));
     }
+
+    /// In a child of this test: its parent, and the directory that becomes the root, if any.
+    const PARENT: &str = "PUNCTUAL_TEST_PARENT";
+    const NEW_ROOT: &str = "PUNCTUAL_TEST_NEW_ROOT";
+
+    #[test]
+    #[cfg_attr(miri, ignore = "starts processes")]
+    fn does_not_judge_by_other_clock_or_other_proc() {
+        use std::os::unix::fs::chroot;
+        use std::os::unix::process::CommandExt;
+
+        use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+
+        if let Ok(parent) = std::env::var(PARENT) {
+            let (me, _) = identity();
+            match std::env::var_os(NEW_ROOT) {
+                None => assert_eq!(me, ANONYMOUS),
+                Some(root) => chroot(root).unwrap(),
+            }
+            assert!(!has_died(Owner(parent.parse().unwrap())), "it waits for this process");
+            return;
+        }
+        if !rustix::process::geteuid().is_root() {
+            return test_skip::skip(test_skip::Need::Root, "time namespaces and chroot");
+        }
+        let test = "shared::owner::process::tests::does_not_judge_by_other_clock_or_other_proc";
+        // A shell starts the test: only children enter a new time namespace, on older kernels.
+        let again = || {
+            let mut command = Command::new("sh");
+            command.args(["-c", "\"$0\" --exact \"$1\" & wait $!"]);
+            command.arg(std::env::current_exe().unwrap()).arg(test);
+            command.env(PARENT, identity().0.0.to_string());
+            command
+        };
+        let check = |output: std::process::Output| {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        };
+        // Its `/proc` has another process with the number of this one.
+        let root = std::env::temp_dir().join(format!("punctual-owner-{}", std::process::id()));
+        let proc = root.join(format!("proc/{}", std::process::id()));
+        std::fs::create_dir_all(&proc).unwrap();
+        let other = String::from_utf8_lossy(OTHERS).replacen("17", &std::process::id().to_string(), 1);
+        std::fs::write(proc.join("stat"), other).unwrap();
+        let output = again().env(NEW_ROOT, &root).output_within(TEST_LIMIT).unwrap();
+        std::fs::remove_dir_all(&root).unwrap();
+        check(output);
+        let leave = || {
+            // SAFETY: the call takes an integer.
+            if unsafe { libc::unshare(CLONE_NEWTIME) } != 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+            let file = rustix::fs::open(c"/proc/self/timens_offsets", OFlags::WRONLY, Mode::empty())?;
+            rustix::io::write(&file, b"boottime 1000 0\n")?;
+            Ok(())
+        };
+        let mut command = again();
+        // SAFETY: between fork and exec the closure makes system calls only.
+        match unsafe { command.pre_exec(leave) }.output_within(TEST_LIMIT) {
+            Ok(output) => check(output),
+            Err(error) => test_skip::skip(test_skip::Need::System("time namespaces"), error),
+        }
+    }
+
+    const CLONE_NEWTIME: libc::c_int = 0x80;
 }

@@ -48,7 +48,8 @@
 //!   owns; leaked ends and guards stay taken for the lifetime of the process. A process that
 //!   continues as another program (`execve`) is alive.
 //! * A zombie is dead. A stopped or debugged process is alive.
-//! * The child of a fork owns nothing of its parent's. It must not use inherited ends or guards.
+//! * The child of a fork owns nothing of its parent's. It must not use inherited ends or guards;
+//!   dropping them there has no effect.
 //!
 //! ```
 //! use punctual_sync::shared::Ring;

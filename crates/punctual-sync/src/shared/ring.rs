@@ -418,8 +418,11 @@ impl<T, const N: usize> RingProducer<'_, T, N> {
 
 impl<T, const N: usize> Drop for RingProducer<'_, T, N> {
     fn drop(&mut self) {
-        self.publish();
-        self.ring.producer.0.give_back(&self.ring.home);
+        let Ring { producer: Padded(claim), home, .. } = self.ring;
+        if claim.is_own(home) {
+            self.publish();
+            claim.give_back(home);
+        }
     }
 }
 
@@ -540,8 +543,11 @@ impl<T, const N: usize> RingConsumer<'_, T, N> {
 
 impl<T, const N: usize> Drop for RingConsumer<'_, T, N> {
     fn drop(&mut self) {
-        self.release();
-        self.ring.consumer.give_back(&self.ring.home);
+        let Ring { consumer: claim, home, .. } = self.ring;
+        if claim.is_own(home) {
+            self.release();
+            claim.give_back(home);
+        }
     }
 }
 

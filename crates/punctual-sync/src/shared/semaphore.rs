@@ -446,9 +446,12 @@ pub struct Unit<'a, const W: usize = 16> {
 
 impl<const W: usize> Drop for Unit<'_, W> {
     fn drop(&mut self) {
-        self.semaphore.give_back(self.index);
-        self.semaphore.leave(self.index);
-        self.semaphore.call();
+        let Self { semaphore, index } = *self;
+        if semaphore.slots[index].claim.is_own(&semaphore.home) {
+            semaphore.give_back(index);
+            semaphore.leave(index);
+            semaphore.call();
+        }
     }
 }
 

@@ -491,7 +491,10 @@ impl<T, const W: usize> DerefMut for TicketGuard<'_, T, W> {
 
 impl<T, const W: usize> Drop for TicketGuard<'_, T, W> {
     fn drop(&mut self) {
-        self.lock.pass_on(ticket(self.granted), peer(self.granted));
+        let (ticket, me) = (ticket(self.granted), peer(self.granted));
+        if self.lock.peers.is_own(me) {
+            self.lock.pass_on(ticket, me);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 use std::ptr;
 
 use crate::support::{polls, until};
-use punctual_process::child::{BoundedChild, TEST_LIMIT};
+use punctual_process::child::{BoundedChild, TEST_LIMIT, wait_for_fork};
 use punctual_sync::shared::{
     Barrier, Flag, Latest, LayoutError, LayoutField, Ring, Semaphore, Shareable, TakeOverError, TicketLock,
     attach_at, init_at, region_align, region_size,
@@ -60,14 +60,19 @@ fn start_child(descriptor: i32) -> Child {
     command.spawn().unwrap()
 }
 
-#[test]
-fn two_processes() {
-    // SAFETY: the name is a zero-terminated string. The child inherits the descriptor.
+/// Returns new memory and its descriptor, which children inherit.
+fn shared_memory() -> (Mapping, i32) {
+    // SAFETY: the name is a zero-terminated string.
     let descriptor = unsafe { libc::memfd_create(c"punctual-test".as_ptr(), 0) };
     assert!(descriptor >= 0, "{}", std::io::Error::last_os_error());
     // SAFETY: passes numbers only.
     assert_eq!(unsafe { libc::ftruncate(descriptor, (PAGE * PAGES) as i64) }, 0);
-    let mapping = Mapping::of(descriptor);
+    (Mapping::of(descriptor), descriptor)
+}
+
+#[test]
+fn two_processes() {
+    let (mapping, descriptor) = shared_memory();
     let there = mapping.init::<Line>(0, ());
     let back = mapping.init::<Line>(4, ());
     let latest = mapping.init::<Latest<[u64; 4]>>(8, [0; 4]);
@@ -129,6 +134,31 @@ fn add(sum: &TicketLock<u64>) {
     for _ in 0..ROUNDS {
         *until("the lock", || sum.lock_while(polls(1_000)).ok()) += 1;
     }
+}
+
+#[test]
+fn fork_that_drops_ends_and_guards_leaves_them_to_its_parent() {
+    let (mapping, _) = shared_memory();
+    let (ring, lock) = (mapping.init::<Line>(0, ()), mapping.init::<TicketLock<u64>>(4, 0));
+    let (semaphore, flag) = (mapping.init::<Semaphore>(8, 1), mapping.init::<Flag>(12, ()));
+    let (mut producer, mut consumer) = ring.split().unwrap();
+    let (unit, held) = (semaphore.hold(1).unwrap(), lock.lock_while(polls(1)).unwrap());
+    // SAFETY: the child makes system calls and accesses shared memory, and then ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let is_in_time = flag.wait_until(soon()).is_ok();
+        drop((producer, consumer, unit, held));
+        // SAFETY: passes a number only.
+        unsafe { libc::_exit(i32::from(!is_in_time)) };
+    }
+    producer.push_slice(&[1, 2]);
+    assert_eq!(consumer.pop(), Some(1));
+    flag.set();
+    assert_eq!(wait_for_fork(child, TEST_LIMIT).unwrap(), 0);
+    assert_eq!((ring.len(), semaphore.free()), (1, 0));
+    assert!(lock.try_lock().is_none(), "this process holds it");
+    drop((producer, consumer, unit, held));
+    assert_eq!((ring.split().is_ok(), semaphore.free(), lock.try_lock().is_some()), (true, 1, true));
 }
 
 /// Aligned memory for one process.

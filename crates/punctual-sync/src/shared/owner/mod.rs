@@ -250,10 +250,16 @@ impl Claim {
         self.0.store(home.me().0, Ordering::Relaxed);
     }
 
-    /// Returns the claim. In the child of a fork it remains, since it is the parent's.
-    pub(super) fn give_back(&self, home: &Home) {
+    /// Returns `true` if the calling process has the claim. In the child of a fork, the claims that
+    /// it inherited are the parent's.
+    pub(super) fn is_own(&self, home: &Home) -> bool {
         // Relaxed: a caller that has the claim took it itself.
-        if self.0.load(Ordering::Relaxed) == home.me().0 {
+        self.0.load(Ordering::Relaxed) == home.me().0
+    }
+
+    /// Returns the claim, if the calling process has it.
+    pub(super) fn give_back(&self, home: &Home) {
+        if self.is_own(home) {
             // Release: pairs with the acquire in `exchange`.
             self.0.store(NO_OWNER.0, Ordering::Release);
         }
@@ -342,6 +348,15 @@ impl Peers {
             owner.compare_exchange(NO_OWNER.0, me.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
         self.owners.iter().position(enter).map(|index| index as Peer + Self::FIRST)
+    }
+
+    /// Returns `true` if the calling process has this number, which it does not inherit by a fork.
+    #[inline]
+    pub(super) fn is_own(&self, peer: Peer) -> bool {
+        // Relaxed: a caller that has the number entered itself.
+        let owner =
+            || Some(self.owners.get(peer.checked_sub(Self::FIRST)? as usize)?.load(Ordering::Relaxed));
+        peer == Self::ANONYMOUS || owner() == Some(self.home.me().0)
     }
 
     /// Returns `true` if the process with this number is dead.

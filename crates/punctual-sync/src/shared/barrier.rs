@@ -110,13 +110,14 @@ impl Barrier {
     /// Those of [`BarrierError`]: if not all arrived, the caller no longer counts as arrived.
     pub fn spin_while(&self, mut go_on: impl FnMut() -> bool) -> Result<bool, BarrierError> {
         let Some(phase) = self.arrive()? else { return Ok(true) };
-        while go_on() {
-            if self.is_over(self.word.load(Ordering::Acquire), phase)? {
-                return Ok(false);
-            }
+        let unwinding = LeaveOnUnwind { barrier: self, phase };
+        let mut is_over = Ok(false);
+        while is_over == Ok(false) && go_on() {
+            is_over = self.is_over(self.word.load(Ordering::Acquire), phase);
             relax();
         }
-        self.leave(phase)
+        core::mem::forget(unwinding);
+        if is_over? { Ok(false) } else { self.leave(phase) }
     }
 
     /// Arrives, and sleeps until every member has. Returns `true` to one thread in each phase, the
@@ -267,6 +268,19 @@ impl Barrier {
         if word & ASLEEP != 0 {
             sleep::wake(&self.word, u32::MAX, self.peers.home());
         }
+    }
+}
+
+/// Withdraws an arrival when dropped: while a panic of the caller's `go_on` unwinds.
+struct LeaveOnUnwind<'a> {
+    barrier: &'a Barrier,
+    phase: u32,
+}
+
+impl Drop for LeaveOnUnwind<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        let _ = self.barrier.leave(self.phase);
     }
 }
 

@@ -329,15 +329,24 @@ impl<T, const W: usize> TicketLock<T, W> {
         };
         let slot = self.slot(ticket);
         let has_token = || state(slot.load(Ordering::Acquire)) == GRANTED;
+        let unwinding = LeaveOnUnwind { lock: self, ticket, me };
         while go_on() {
             if has_token() {
+                core::mem::forget(unwinding);
                 return Ok(self.guard(ticket, me));
             }
             relax();
         }
+        core::mem::forget(unwinding);
         if self.peers.home().is_shared() && !has_token() {
             self.recover();
         }
+        self.leave(ticket, me)
+    }
+
+    /// Abandons a ticket, unless its turn has come.
+    fn leave(&self, ticket: u32, me: Peer) -> Result<TicketGuard<'_, T, W>, TicketLockError> {
+        let slot = self.slot(ticket);
         let (waiting, abandoned) = (word(ticket, WAITING, me), word(ticket, ABANDONED, me));
         // Acquire on failure: the token came at the last moment, with the value.
         match slot.compare_exchange(waiting, abandoned, Ordering::Relaxed, Ordering::Acquire) {
@@ -453,6 +462,20 @@ impl<T, const W: usize> TicketLock<T, W> {
             0 => Ok(guard),
             _ => Err(TicketLockError::OwnerDied),
         }
+    }
+}
+
+/// Abandons a ticket when dropped: while a panic of the caller's `go_on` unwinds.
+struct LeaveOnUnwind<'a, T, const W: usize> {
+    lock: &'a TicketLock<T, W>,
+    ticket: u32,
+    me: Peer,
+}
+
+impl<T, const W: usize> Drop for LeaveOnUnwind<'_, T, W> {
+    #[cold]
+    fn drop(&mut self) {
+        drop(self.lock.leave(self.ticket, self.me));
     }
 }
 

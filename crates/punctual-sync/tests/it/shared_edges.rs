@@ -2,6 +2,7 @@
 //! never taken.
 
 use std::hint::spin_loop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::scope;
 
@@ -149,4 +150,23 @@ fn spinning_ends_when_last_thread_arrives() {
         spins.store(true, Ordering::Relaxed);
         assert_eq!(barrier.spin_while(|| true), Ok(false));
     });
+}
+
+#[test]
+fn spinning_thread_that_panics_leaves_lock_and_barrier() {
+    let lock = TicketLock::<_, 4>::with_slots(());
+    for comes_first in [false, true] {
+        let mut held = lock.try_lock();
+        let panics = || {
+            held.take_if(|_| comes_first);
+            resume_unwind(Box::new("on purpose"))
+        };
+        assert!(catch_unwind(AssertUnwindSafe(|| lock.lock_while(panics).is_ok())).is_err());
+        drop(held);
+        assert!(lock.try_lock().is_some(), "no thread waits or holds it");
+    }
+    let barrier = Barrier::new(2);
+    let panics = || resume_unwind(Box::new("on purpose"));
+    assert!(catch_unwind(AssertUnwindSafe(|| barrier.spin_while(panics).is_ok())).is_err());
+    assert_eq!(barrier.arrived(), 0);
 }

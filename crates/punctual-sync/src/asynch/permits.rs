@@ -67,7 +67,8 @@ impl<const W: usize> Permits<W> {
 
     /// Stops waiting, and passes on a permit that came too late.
     pub(super) fn withdraw(&self, waiting: &mut Option<Waiting>) {
-        if self.waiters.withdraw(waiting) {
+        let (is_notified, _waker) = self.waiters.withdraw(waiting);
+        if is_notified {
             self.hand_on();
         }
     }

@@ -151,8 +151,12 @@ impl<const W: usize> Waiters<W> {
                     return true;
                 }
                 NOTIFIED => {
+                    // Dropped first, since that is foreign code: if it panics, the future's drop
+                    // withdraws, and passes the notification on.
+                    // SAFETY: by W2, in `NOTIFIED` the owner accesses the waker.
+                    drop(slot.waker.with_mut(|cell| unsafe { (*cell).take() }));
                     *waiting = None;
-                    self.free(index);
+                    drop(self.free(index));
                     return true;
                 }
                 _ => {}
@@ -160,24 +164,21 @@ impl<const W: usize> Waiters<W> {
         }
     }
 
-    /// Stops waiting. Returns `true` if a notification had come; the caller passes it on if it was
-    /// meant for one task.
-    pub(super) fn withdraw(&self, waiting: &mut Option<Waiting>) -> bool {
-        let Some(Waiting(index)) = waiting.take() else { return false };
+    /// Stops waiting. Returns `true` if a notification had come: the caller passes it on if it was
+    /// meant for one task, and then drops the waker, which is foreign code.
+    #[must_use]
+    pub(super) fn withdraw(&self, waiting: &mut Option<Waiting>) -> (bool, Option<Waker>) {
+        let Some(Waiting(index)) = waiting.take() else { return (false, None) };
         let slot = &self.slots[index];
         loop {
             let state = slot.state.load(Ordering::Acquire);
             let generation = state & !STATE;
             match state & STATE {
                 WAITING | UPDATING if slot.change(state, generation | IDLE) => {
-                    self.free(index);
-                    return false;
+                    return (false, self.free(index));
                 }
-                WAKING if slot.change(state, generation | LEFT) => return true,
-                NOTIFIED => {
-                    self.free(index);
-                    return true;
-                }
+                WAKING if slot.change(state, generation | LEFT) => return (true, None),
+                NOTIFIED => return (true, self.free(index)),
                 _ => {}
             }
         }
@@ -201,18 +202,7 @@ impl<const W: usize> Waiters<W> {
     pub(super) fn wake_all(&self) {
         // Between that store and the scan of the slots; pairs with the fence in `begin`.
         fence(Ordering::SeqCst);
-        for (index, mut state) in self.waiting() {
-            // Repeated only while the owner changes the state, and no longer than the same owner
-            // waits.
-            let generation = state & !STATE;
-            while !self.notify(index, state) {
-                // Relaxed: `notify` acquires.
-                state = self.slots[index].state.load(Ordering::Relaxed);
-                if state & !STATE != generation || !matches!(state & STATE, WAITING | UPDATING) {
-                    break;
-                }
-            }
-        }
+        Each { waiters: self, slots: self.used.load(Ordering::Relaxed) }.wake();
     }
 
     /// Returns `true` if no task waits.
@@ -238,7 +228,7 @@ impl<const W: usize> Waiters<W> {
         let waker = slot.waker.with_mut(|cell| unsafe { (*cell).take() });
         if !slot.change(waking, generation | NOTIFIED) {
             // The owner has left with its notification; it runs, or needs no wake.
-            self.free(index);
+            drop(self.free(index));
             return true;
         }
         if let Some(waker) = waker {
@@ -247,8 +237,10 @@ impl<const W: usize> Waiters<W> {
         true
     }
 
-    /// Frees a slot. The caller owns it: in this state no other thread accesses it (W2).
-    fn free(&self, index: usize) {
+    /// Frees a slot, and returns its waker for the caller to drop. The caller owns the slot: in
+    /// this state no other thread accesses it (W2).
+    #[must_use]
+    fn free(&self, index: usize) -> Option<Waker> {
         let slot = &self.slots[index];
         // SAFETY: by W2 only the caller accesses the waker. One is left if no wake was needed.
         let waker = slot.waker.with_mut(|cell| unsafe { (*cell).take() });
@@ -256,8 +248,7 @@ impl<const W: usize> Waiters<W> {
         slot.state.store(generation | IDLE, Ordering::Relaxed);
         // Release: the next owner finds the slot idle and without a waker.
         self.used.fetch_and(!(1 << index), Ordering::Release);
-        // Last: dropping it is foreign code.
-        drop(waker);
+        waker
     }
 
     /// Takes a free slot.
@@ -281,17 +272,22 @@ impl<const W: usize> Waiters<W> {
     #[inline]
     fn waiting(&self) -> impl Iterator<Item = (usize, u32)> {
         let mut used = self.used.load(Ordering::Relaxed);
-        core::iter::from_fn(move || {
-            while used != 0 {
-                let index = used.trailing_zeros() as usize;
-                used &= used - 1;
-                let state = self.slots[index].state.load(Ordering::Acquire);
-                if matches!(state & STATE, WAITING | UPDATING) {
-                    return Some((index, state));
-                }
+        core::iter::from_fn(move || self.next_waiting(&mut used))
+    }
+
+    /// Removes the first of `slots` whose task waits to be notified, and those before it; returns
+    /// it with its state.
+    #[inline]
+    fn next_waiting(&self, slots: &mut u32) -> Option<(usize, u32)> {
+        while *slots != 0 {
+            let index = slots.trailing_zeros() as usize;
+            *slots &= *slots - 1;
+            let state = self.slots[index].state.load(Ordering::Acquire);
+            if matches!(state & STATE, WAITING | UPDATING) {
+                return Some((index, state));
             }
-            None
-        })
+        }
+        None
     }
 
     /// Returns the slot whose task has waited longest.
@@ -303,6 +299,37 @@ impl<const W: usize> Waiters<W> {
             let age = latest.wrapping_sub(self.slots[index].arrival.load(Ordering::Relaxed));
             if age > u32::MAX / 2 { 0 } else { age }
         })
+    }
+}
+
+/// The slots whose tasks are to be notified. Also notifies the remaining ones when dropped: while
+/// the panic of a waker unwinds.
+struct Each<'a, const W: usize> {
+    waiters: &'a Waiters<W>,
+    slots: u32,
+}
+
+impl<const W: usize> Each<'_, W> {
+    #[inline]
+    fn wake(&mut self) {
+        while let Some((index, mut state)) = self.waiters.next_waiting(&mut self.slots) {
+            // Repeated only while the owner changes the state, and no longer than the same owner
+            // waits.
+            let generation = state & !STATE;
+            while !self.waiters.notify(index, state) {
+                // Relaxed: `notify` acquires.
+                state = self.waiters.slots[index].state.load(Ordering::Relaxed);
+                if state & !STATE != generation || !matches!(state & STATE, WAITING | UPDATING) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+impl<const W: usize> Drop for Each<'_, W> {
+    fn drop(&mut self) {
+        self.wake();
     }
 }
 
@@ -357,7 +384,7 @@ impl<'a, const W: usize> Until<'a, W> {
 
 impl<const W: usize> Drop for Until<'_, W> {
     fn drop(&mut self) {
-        self.waiters.withdraw(&mut self.waiting);
+        drop(self.waiters.withdraw(&mut self.waiting));
     }
 }
 

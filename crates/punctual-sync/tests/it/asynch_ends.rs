@@ -1,8 +1,9 @@
 //! Slots, ends and wakes of the structures in `asynch`: returned slots, notified tasks, and the
 //! actions that wakers may take. Tasks are polled by hand, so nothing waits.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
 use crate::support::tasks::{preempting, task};
@@ -137,4 +138,46 @@ fn grant_during_waker_replacement_is_not_lost() {
         let releasing = preempting(move |_| drop(held.lock().unwrap().take()));
         assert!(access.poll_with(&releasing).is_some());
     }
+}
+
+/// Returns a waker that panics once, at an operation.
+fn panicking(operation: &'static str, before: impl Fn() + Send + Sync + 'static) -> Waker {
+    let panics = AtomicBool::new(true);
+    preempting(move |at| {
+        if at == "clone" {
+            before();
+        }
+        if at == operation && panics.swap(false, Ordering::Relaxed) {
+            resume_unwind(Box::new("on purpose"));
+        }
+    })
+}
+
+#[test]
+fn panicking_waker_loses_no_permit() {
+    // The permit comes while the task's waker is replaced, so no notifier takes the waker: the new
+    // one is dropped by the poll, or the old one by the drop of the future.
+    for (first, second) in [("none", "drop"), ("drop", "clone")] {
+        let arbiter: &'static Arbiter<()> = Box::leak(Box::new(Arbiter::new(())));
+        let held = Mutex::new(arbiter.try_access());
+        let old = panicking(first, || ());
+        let new = panicking(second, move || drop(held.lock().unwrap().take()));
+        let mut access = task(arbiter.access());
+        assert!(access.poll_with(&old).is_none());
+        assert!(catch_unwind(AssertUnwindSafe(|| access.poll_with(&new).is_some())).is_err());
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(access)));
+        assert_eq!(dropped.is_err(), first == "drop");
+        assert!(arbiter.try_access().is_some(), "{first}, {second}");
+    }
+}
+
+#[test]
+fn panicking_waker_loses_no_wake() {
+    let watch = Watch::<u8, 4>::with_slots();
+    let (mut writer, mut reader) = watch.split().unwrap();
+    let mut another = reader.clone();
+    let (mut first, mut second) = (task(reader.changed()), task(another.changed()));
+    assert!(first.poll_with(&panicking("wake", || ())).is_none() && second.poll().is_none());
+    assert!(catch_unwind(AssertUnwindSafe(|| writer.write(1))).is_err());
+    assert_eq!((second.wakes(), second.poll(), first.poll()), (1, Some(1), Some(1)));
 }

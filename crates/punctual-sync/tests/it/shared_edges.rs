@@ -157,7 +157,7 @@ fn spinning_thread_that_panics_leaves_lock_and_barrier() {
     let lock = TicketLock::<_, 4>::with_slots(());
     for comes_first in [false, true] {
         let mut held = lock.try_lock();
-        let panics = || {
+        let panics = || -> bool {
             held.take_if(|_| comes_first);
             resume_unwind(Box::new("on purpose"))
         };
@@ -166,7 +166,7 @@ fn spinning_thread_that_panics_leaves_lock_and_barrier() {
         assert!(lock.try_lock().is_some(), "no thread waits or holds it");
     }
     let barrier = Barrier::new(2);
-    let panics = || resume_unwind(Box::new("on purpose"));
+    let panics = || -> bool { resume_unwind(Box::new("on purpose")) };
     assert!(catch_unwind(AssertUnwindSafe(|| barrier.spin_while(panics).is_ok())).is_err());
     assert_eq!(barrier.arrived(), 0);
 }

@@ -23,10 +23,10 @@
 //!
 //! # When a process dies
 //!
-//! A process can be killed at any instruction. In shared memory every end, ticket, slot and unit
-//! names its owning process, so the others can ask the kernel whether it is alive. They do so only
-//! after a wait has timed out or found no room; while no process dies, this never enters the
-//! kernel.
+//! A process can be killed at any instruction. In shared memory every end, ticket, slot and unit,
+//! except the slots of an [`Inbox`], names its owning process, so the others can ask the kernel
+//! whether it is alive. They do so only after a wait has timed out or found no room; while no
+//! process dies, this never enters the kernel.
 //!
 //! | type | the survivors |
 //! |---|---|
@@ -35,6 +35,7 @@
 //! | [`Semaphore`] | get the units and the slots that the dead held |
 //! | [`Barrier`] | get [`BarrierError::PeerDied`] until one of them calls [`Barrier::repair`] |
 //! | [`Flag`] | lose nothing; the intended setter is unknown |
+//! | [`Inbox`] | lose the messages that a dead receiver was draining, with their slots, and the slots that dead senders were filling |
 //! | [`BroadcastWriter`] | lose nothing; a new writer continues, and a new reader may [resume](BroadcastReader::resume) |
 //!
 //! Assumptions and limits:

@@ -204,6 +204,19 @@ impl Store {
         Ok(file)
     }
 
+    /// Reads a journal under the lock. Removes a file without a head: its owner was killed before
+    /// it changed anything.
+    fn read_locked(&self, directory: &Directory, name: &str) -> Result<Option<Found>, JournalError> {
+        let found = Found::read(directory, &file_name(name))?;
+        if found.is_none()
+            && let Err(error) = directory.remove_file(&file_name(name))
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(at(&self.path(name))(error));
+        }
+        Ok(found)
+    }
+
     /// Begins a journal. First undoes the changes that a dead process has left under this name.
     /// With `keep` the settings are to outlast this process.
     ///
@@ -219,7 +232,7 @@ impl Store {
         let directory = self.open()?;
         let _lock = self.lock(&directory)?;
         let path = self.path(name);
-        if let Some(found) = Found::read(&directory, &file_name(name))? {
+        if let Some(found) = self.read_locked(&directory, name)? {
             let Head { owner, purpose, keep, .. } = &found.head;
             if found.head.boot == boot() && (*keep || found.is_running) {
                 let (owner, purpose) = (owner.clone(), purpose.clone());
@@ -276,7 +289,7 @@ impl Store {
         }
         let directory = self.open()?;
         let _lock = self.lock(&directory)?;
-        let Some(found) = Found::read(&directory, &file_name(name))? else { return Ok(None) };
+        let Some(found) = self.read_locked(&directory, name)? else { return Ok(None) };
         let held = found.held();
         if !is_wanted(&held) {
             return Ok(None);
@@ -385,8 +398,9 @@ struct Found {
 }
 
 impl Found {
-    /// Reads a journal, if there is one. An incomplete last line was not followed by its change, or
-    /// does not yet confirm one.
+    /// Reads a journal, if there is one with a head. Without the lock, its owner may be about to
+    /// write that. An incomplete last line was not followed by its change, or does not yet confirm
+    /// one.
     fn read(directory: &Directory, name: &Path) -> Result<Option<Self>, JournalError> {
         let path = directory.path().join(name);
         let opened = match directory.open_file(name, true) {
@@ -411,11 +425,7 @@ impl Found {
             |line: usize, why: String| JournalError::Damaged { path: path.display().to_string(), line, why };
         let complete = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut lines = complete.lines().enumerate();
-        let Some((_, first)) = lines.next() else {
-            // Not even the head was written, so nothing was changed.
-            directory.remove_file(name).map_err(at(&path))?;
-            return Ok(None);
-        };
+        let Some((_, first)) = lines.next() else { return Ok(None) };
         let head: Head = serde_json::from_str(first).map_err(|error| damaged(1, error.to_string()))?;
         if head.schema != SCHEMA {
             return Err(damaged(1, format!("`{}` belongs to another version of Punctual", head.schema)));

@@ -285,6 +285,19 @@ fn rejects_damaged_journal_but_accepts_torn_end() {
 }
 
 #[test]
+fn list_keeps_journal_that_is_being_begun() {
+    let scratch = Scratch::new("begun");
+    let (mut memory, store) = (Memory::new(), scratch.store());
+    drop(store.begin("x", "CPU 3", false, &mut memory).unwrap());
+    // Its owner is about to write the head, and then makes changes.
+    fs::write(store.path("x"), "").unwrap();
+    assert!(store.held().unwrap().is_empty() && store.recover(&mut memory).unwrap().is_empty());
+    assert!(store.path("x").exists());
+    drop(store.begin("x", "CPU 3", false, &mut memory).expect("the owner was killed"));
+    assert_eq!(store.held().unwrap().len(), 1);
+}
+
+#[test]
 fn rejects_journals_writable_by_others() {
     use std::fs::Permissions;
     let scratch = Scratch::new("others");

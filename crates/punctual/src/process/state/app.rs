@@ -11,7 +11,7 @@ use punctual_sync::futex::selector::unwatched;
 
 use super::Ceilings;
 use super::claim::Claim;
-use super::fault::Fault;
+use super::fault::{Fault, FaultOrder};
 use super::foreign_spawns::{ForeignSpawn, ForeignSpawns};
 use super::reactor::Reactor;
 use crate::cells::{Observe, Slot};
@@ -204,12 +204,13 @@ impl Runtime {
     }
 
     /// Begins to stop because of a fault: queued jobs are dropped. Neither allocates nor takes a
-    /// lock.
+    /// lock. Returns the order of the fault.
     ///
     /// A job that starts as a result of a later action of the calling thread is dropped.
-    pub(crate) fn abort(&self) {
-        self.set_job_flags(ABORTS);
+    pub(crate) fn abort(&self) -> FaultOrder {
+        let before = self.add_job_flags(ABORTS);
         self.start_stopping();
+        if before & ABORTS == 0 { FaultOrder::First } else { FaultOrder::Later }
     }
 
     fn start_stopping(&self) {
@@ -221,15 +222,15 @@ impl Runtime {
     }
 
     /// Records a fault, for which the app has been [aborted](Self::abort). It takes precedence over
-    /// any other reason for the stop. The first fault counts: later ones may be its consequences.
+    /// any other reason for the stop. The first fault counts, even if another one, which may be its
+    /// consequence, is recorded before: a destructor of a dropped message may panic on another
+    /// thread while the first panic unwinds.
     pub(crate) fn record(&self, fault: Fault) {
-        let mut first = self.host.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        let another = match *first {
-            None => first.replace(fault),
-            Some(_) => Some(fault),
-        };
+        let mut recorded = self.host.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        let yields = recorded.is_some() && fault.order == FaultOrder::Later;
+        let another = if yields { Some(fault) } else { recorded.replace(fault) };
         // Dropping its payload runs user code, which must not unwind into the executor.
-        drop(first);
+        drop(recorded);
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(another))) {
             // Its destructor might panic, too.
             std::mem::forget(payload);
@@ -317,9 +318,15 @@ impl Runtime {
 
     /// Sets flags of [`job_flags`](HostApp::job_flags). Async-signal-safe.
     fn set_job_flags(&self, flags: u32) {
-        self.host.job_flags.fetch_or(flags, Ordering::Relaxed);
+        self.add_job_flags(flags);
+    }
+
+    /// As [`set_job_flags`](Self::set_job_flags); returns the previous flags.
+    fn add_job_flags(&self, flags: u32) -> u32 {
+        let before = self.host.job_flags.fetch_or(flags, Ordering::Relaxed);
         // The word's last, so a thread that finds it finds the others.
         self.partitions.iter().for_each(|partition| word::set_flagged(partition.core.word_cell()));
+        before
     }
 
     /// Clears flags of [`job_flags`](HostApp::job_flags), while no job can run.

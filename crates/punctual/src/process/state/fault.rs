@@ -20,7 +20,18 @@ use crate::stop::Culprit;
 /// Stops the app because of a panic with this payload.
 #[cold]
 pub(crate) fn panicked(runtime: &'static Runtime, culprit: Culprit, payload: Box<dyn Any + Send>) {
-    runtime.abort();
+    report(runtime, culprit, payload, None);
+}
+
+/// [`panicked`]; `stopped` is the order of the fault if the app has been stopped because of it.
+#[cold]
+fn report(
+    runtime: &'static Runtime,
+    culprit: Culprit,
+    payload: Box<dyn Any + Send>,
+    stopped: Option<FaultOrder>,
+) {
+    let order = stopped.unwrap_or_else(|| runtime.abort());
     let text = panic_text(&*payload);
     match culprit {
         Culprit::Handler(task) => {
@@ -28,7 +39,7 @@ pub(crate) fn panicked(runtime: &'static Runtime, culprit: Culprit, payload: Box
         }
         _ => stderr::defer(format_args!("punctual: {culprit} panicked: {text}; the app stops\n")),
     }
-    runtime.record(Fault { culprit, payload });
+    runtime.record(Fault { order, culprit, payload });
     if !runtime.is_watched() {
         stderr::write_deferred();
     }
@@ -46,8 +57,9 @@ pub(crate) fn contained<R>(runtime: &'static Runtime, culprit: Culprit, f: impl 
 }
 
 thread_local! {
-    /// True if a panic has unwound out of a critical section of the current job on this thread.
-    static UNWOUND_SECTION: Cell<bool> = const { Cell::new(false) };
+    /// The order of the fault if a panic has unwound out of a critical section of the current job
+    /// on this thread.
+    static UNWOUND_SECTION: Cell<Option<FaultOrder>> = const { Cell::new(None) };
     /// True if this thread unwinds out of `idle` because the app is stopping, which is not a fault,
     /// and has not panicked since.
     static LEAVING_IDLE: Cell<bool> = const { Cell::new(false) };
@@ -55,16 +67,17 @@ thread_local! {
 
 /// Sets whether a panic has left a critical section on this thread, and returns the previous value,
 /// for a thread that joins or leaves an app.
-pub(crate) fn replace_unwound_section(is_unwound: bool) -> bool {
-    UNWOUND_SECTION.replace(is_unwound)
+pub(crate) fn replace_unwound_section(unwound: Option<FaultOrder>) -> Option<FaultOrder> {
+    UNWOUND_SECTION.replace(unwound)
 }
 
 /// Called when a panic is about to unwind out of a critical section, whose level is still occupied.
 #[cold]
 pub(crate) fn section_unwinds(runtime: &'static Runtime) {
     if !LEAVING_IDLE.get() {
-        UNWOUND_SECTION.set(true);
-        runtime.abort();
+        let order = runtime.abort();
+        // The panic of an inner section leaves the outer ones, too.
+        UNWOUND_SECTION.set(UNWOUND_SECTION.get().or(Some(order)));
     }
 }
 
@@ -74,12 +87,13 @@ pub(crate) fn section_unwinds(runtime: &'static Runtime) {
 pub(crate) fn ended(runtime: &'static Runtime, culprit: Culprit, result: std::thread::Result<()>) {
     let left_section = UNWOUND_SECTION.take();
     match result {
-        Err(payload) => panicked(runtime, culprit, payload),
-        Ok(()) if left_section => {
-            panicked(
+        Err(payload) => report(runtime, culprit, payload, left_section),
+        Ok(()) if left_section.is_some() => {
+            report(
                 runtime,
                 culprit,
                 Box::new("a panic has left a critical section and was caught outside of it"),
+                left_section,
             );
         }
         Ok(()) => {}
@@ -123,8 +137,18 @@ impl Drop for IdleExit {
     }
 }
 
-/// The first panic of a run.
+/// The position of a fault among those of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FaultOrder {
+    /// The first one has stopped the app.
+    First,
+    /// The app was stopping because of a fault, of which this one may be a consequence.
+    Later,
+}
+
+/// A panic that is a fault of the app.
 pub(crate) struct Fault {
+    pub(crate) order: FaultOrder,
     pub(crate) culprit: Culprit,
     pub(crate) payload: Box<dyn Any + Send>,
 }

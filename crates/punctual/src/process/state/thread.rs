@@ -7,7 +7,7 @@ use punctual_core::{CurrentWorker, Worker};
 use punctual_sync::{PcpGroup, pcp};
 
 use crate::port::linux::word;
-use crate::state::fault;
+use crate::state::fault::{self, FaultOrder};
 use crate::state::foreign_spawns::ForeignSpawn;
 use crate::state::partition::PartitionState;
 use crate::state::runtime::Runtime;
@@ -74,9 +74,9 @@ pub(crate) struct Member {
     _membership: Option<Membership>,
     /// The thread's previous partition: an app may run another app.
     before: Here,
-    /// True if a panic has left a section of that partition: its job or `idle`, which runs this
-    /// app, has not ended.
-    is_unwound_before: bool,
+    /// The order of the fault if a panic has left a section of that partition: its job or `idle`,
+    /// which runs this app, has not ended.
+    unwound_before: Option<FaultOrder>,
 }
 
 impl Member {
@@ -87,7 +87,7 @@ impl Member {
         Self {
             _membership: ceilings.map(|ceilings| Membership::join(ceilings, &worker)),
             before,
-            is_unwound_before: fault::replace_unwound_section(false),
+            unwound_before: fault::replace_unwound_section(None),
         }
     }
 }
@@ -98,7 +98,7 @@ impl Drop for Member {
             word::forget_sequence(partition.core.word_cell());
         }
         CURRENT.set(self.before);
-        fault::replace_unwound_section(self.is_unwound_before);
+        fault::replace_unwound_section(self.unwound_before);
     }
 }
 

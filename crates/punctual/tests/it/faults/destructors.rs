@@ -334,3 +334,94 @@ mod start {
         });
     }
 }
+
+/// Messages whose destructors panic on another thread, while the panic because of which they are
+/// dropped unwinds.
+mod meanwhile {
+    use std::sync::Condvar;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Number of dropped messages, and whether the job before them may end.
+    static STATE: Mutex<(u32, bool)> = Mutex::new((0, false));
+    static CHANGED: Condvar = Condvar::new();
+
+    fn change(change: impl FnOnce(&mut (u32, bool))) {
+        change(&mut STATE.lock().unwrap_or_else(PoisonError::into_inner));
+        CHANGED.notify_all();
+    }
+
+    /// Waits for a change, for at most a minute.
+    fn wait(is_late: impl Fn(&mut (u32, bool)) -> bool) {
+        let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(CHANGED.wait_timeout_while(state, Duration::from_secs(60), is_late));
+    }
+
+    #[punctual::app(main = false, executor = "global")]
+    mod app {
+        use punctual::prelude::*;
+
+        use super::{change, wait};
+
+        pub(crate) struct Message;
+
+        impl Drop for Message {
+            fn drop(&mut self) {
+                change(|(dropped, _)| *dropped += 1);
+                panic!("a later fault");
+            }
+        }
+
+        struct Unwinding;
+
+        impl Drop for Unwinding {
+            fn drop(&mut self) {
+                change(|(_, ends)| *ends = true);
+                // The fault of the first message has been recorded by then.
+                wait(|(dropped, _)| *dropped < 2);
+            }
+        }
+
+        #[shared]
+        struct Shared {
+            value: u32,
+        }
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            before::spawn().unwrap();
+            (0..2).for_each(|_| message::spawn(Message).ok().unwrap());
+            first::spawn().unwrap();
+            (Shared { value: 0 }, Local {})
+        }
+
+        #[task(priority = 2, shared = [value])]
+        fn first(cx: first::Context) {
+            let mut value = cx.shared.value;
+            let _unwinding = Unwinding;
+            value.lock(|_| panic!("the first fault"));
+        }
+
+        #[task(priority = 1)]
+        fn before(_: before::Context) {
+            wait(|(_, ends)| !*ends);
+        }
+
+        #[task(priority = 1, capacity = 2, shared = [value])]
+        fn message(_: message::Context, _message: Message) {
+            panic!("it never runs");
+        }
+    }
+
+    #[test]
+    fn names_first_fault_although_a_later_one_is_recorded_before() {
+        let _alone = crate::alone();
+        let outcome = app::run(Config::new()).expect("the app starts").outcome;
+        let expected = Outcome::Panicked { task: "first".into(), message: "the first fault".into() };
+        assert_eq!((outcome, STATE.lock().unwrap().0), (expected, 2));
+    }
+}

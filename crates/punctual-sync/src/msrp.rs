@@ -225,6 +225,7 @@ impl<const W: usize> fmt::Debug for MsrpLock<W> {
 /// let me = MsrpThread::current();
 /// std::thread::spawn(move || drop(me));
 /// ```
+#[derive(Clone, Copy)]
 pub struct MsrpThread {
     thread: u32,
     _not_send: PhantomData<*const ()>,

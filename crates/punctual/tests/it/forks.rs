@@ -133,6 +133,48 @@ app!(unmonitored, [, monitor = false], []);
 app!(polls, [, partitions = [a(poll)]], [, core = a]);
 app!(global, [, executor = "global"], []);
 
+/// The thread of `idle` holds a resource until a job of another partition sleeps for it.
+#[punctual::app(main = false, partitions = [home, other])]
+mod contended {
+    use punctual::prelude::*;
+
+    #[shared]
+    struct Shared {
+        value: u32,
+    }
+
+    #[local]
+    struct Local {}
+
+    #[init]
+    fn init(_: init::Context) -> (Shared, Local) {
+        (Shared { value: 0 }, Local {})
+    }
+
+    #[idle(shared = [value])]
+    fn idle(mut cx: idle::Context) {
+        cx.shared.value.lock(|value| {
+            waits::spawn().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            *value = 1;
+        });
+    }
+
+    #[task(priority = 1, core = home)]
+    fn never(_: never::Context) {}
+
+    #[task(priority = 1, core = other, shared = [value])]
+    fn waits(mut cx: waits::Context) {
+        cx.shared.value.lock(|value| assert_eq!(*value, 1));
+        punctual::shutdown();
+    }
+
+    #[shutdown]
+    fn shutdown(_: shutdown::Context) {
+        println!("HOOK {}", std::process::id());
+    }
+}
+
 const APPS: [&str; 4] = ["one", "unmonitored", "polls", "global"];
 
 /// Forks on a foreign thread. The child continues there and ends in its own way.
@@ -211,9 +253,16 @@ fn ignores_forked_children_that_do_not_return() {
 
 #[test]
 fn runs_child_without_parent_threads() {
-    let ended = process::start(process::program("forks::programs::forks_before")).end();
-    assert!(ended.code == 0 && ended.output.contains("CHILD ENDED WITH 0"), "{}", ended.output);
-    assert_eq!(count(&ended, "HOOK"), 2, "{}", ended.output);
+    for program in ["forks_before", "forks_between_locks"] {
+        let needs_two = program == "forks_between_locks";
+        if needs_two && rustix::thread::sched_getaffinity(None).is_ok_and(|cpus| cpus.count() < 2) {
+            test_skip::skip(test_skip::Need::TwoCpus, "a lock of two partitions after a fork");
+            continue;
+        }
+        let ended = process::start(process::program(&format!("forks::programs::{program}"))).end();
+        assert!(ended.code == 0 && ended.output.contains("CHILD ENDED WITH 0"), "{}", ended.output);
+        assert_eq!(count(&ended, "HOOK"), 2, "{}", ended.output);
+    }
 }
 
 mod programs {
@@ -239,10 +288,7 @@ mod programs {
     program!(global);
 
     /// Runs an app, forks after it has ended, and runs it in the child again.
-    #[test]
-    #[ignore = "a program that the other tests run"]
-    fn forks_before() {
-        let run = || crate::forks::one::run(punctual::Config::new(), Place::Exec).expect("the app starts");
+    fn fork_between(run: fn() -> punctual::Report) {
         run();
         // SAFETY: this thread is the only one that holds anything, and the child runs an app and
         // ends.
@@ -256,5 +302,18 @@ mod programs {
             }
             child => wait(child),
         }
+    }
+
+    #[test]
+    #[ignore = "a program that the other tests run"]
+    fn forks_before() {
+        let run = || crate::forks::one::run(punctual::Config::new(), Place::Exec).expect("the app starts");
+        fork_between(run);
+    }
+
+    #[test]
+    #[ignore = "a program that the other tests run"]
+    fn forks_between_locks() {
+        fork_between(|| crate::forks::contended::run(punctual::Config::new()).expect("the app starts"));
     }
 }

@@ -19,7 +19,7 @@
 
 mod ceiling;
 
-use std::cell::OnceCell;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
@@ -31,6 +31,7 @@ use punctual_sync::{MsrpLock, MsrpThread};
 pub use self::ceiling::{CeilingLocked, CeilingMutex};
 use crate::port::linux::suspension;
 use crate::port::virtual_time::Claim;
+use crate::state::forked;
 use crate::state::partition::{PartitionState, ThreadModel};
 use crate::state::virtual_time;
 
@@ -41,7 +42,23 @@ const SPIN: punctual_sync::Duration = punctual_sync::Duration::from_micros(100);
 const PAUSE: Duration = Duration::from_micros(50);
 
 thread_local! {
-    static ME: OnceCell<MsrpThread> = const { OnceCell::new() };
+    /// The calling thread, and the number of forks before.
+    static ME: Cell<Option<(u32, MsrpThread)>> = const { Cell::new(None) };
+}
+
+/// Returns the calling thread. Asks the kernel once, and once more in the child of a fork, in which
+/// the thread has another TID.
+#[inline]
+fn me() -> MsrpThread {
+    let forks = forked::generation();
+    match ME.get() {
+        Some((known, me)) if known == forks => me,
+        _ => {
+            let me = MsrpThread::current();
+            ME.set(Some((forks, me)));
+            me
+        }
+    }
 }
 
 /// The lock of resources that one job may hold at once. At most 32 partitions contend for it.
@@ -93,19 +110,15 @@ impl Group {
             return f();
         }
         match &self.lock {
-            Kind::Sleeping(lock) => {
-                ME.with(|me| match lock.lock(me.get_or_init(MsrpThread::current), SPIN) {
-                    Ok(guard) => {
-                        if !guard.in_turn() {
-                            suspension::blocked(1);
-                        }
-                        f()
+            Kind::Sleeping(lock) => match lock.lock(&self::me(), SPIN) {
+                Ok(guard) => {
+                    if !guard.in_turn() {
+                        suspension::blocked(1);
                     }
-                    Err(error) => {
-                        panic!("a resource that is shared across partitions cannot be locked: {error}")
-                    }
-                })
-            }
+                    f()
+                }
+                Err(error) => panic!("a resource that is shared across partitions cannot be locked: {error}"),
+            },
             Kind::Spinning(lock) => loop {
                 // A thread that must not sleep cannot use a limit, and may have no clock that
                 // avoids the kernel.

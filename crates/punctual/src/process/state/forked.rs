@@ -57,10 +57,16 @@ unsafe extern "C" fn in_child() {
     }
 }
 
+/// Returns the number of forks between the first process in which an app ran and this one.
+#[inline]
+pub(crate) fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
 /// Ends the process if it is a child that has returned into the executor of `runtime`.
 #[inline]
 pub(crate) fn check(runtime: &Runtime) {
-    if runtime.host.forks.generation.load(Ordering::Relaxed) != GENERATION.load(Ordering::Relaxed) {
+    if runtime.host.forks.generation.load(Ordering::Relaxed) != generation() {
         end();
     }
 }

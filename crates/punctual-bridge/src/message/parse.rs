@@ -49,7 +49,7 @@ pub fn parse(name: &str, definition: &str) -> Result<&'static Description, Parse
         return Ok(description);
     }
     let mut parser = Parser::new(name, definition);
-    let description = parser.message(name, 0)?;
+    let (description, _) = parser.message(name, 0)?;
     known.insert(key, description);
     Ok(description)
 }
@@ -57,8 +57,9 @@ pub fn parse(name: &str, definition: &str) -> Result<&'static Description, Parse
 struct Parser<'a> {
     /// The definition of each message.
     sections: HashMap<String, &'a str>,
-    done: HashMap<String, &'static Description>,
-    values: usize,
+    /// The messages parsed so far, each with its number of values: at least 1, and a sequence
+    /// counts as one element.
+    done: HashMap<String, (&'static Description, usize)>,
 }
 
 impl<'a> Parser<'a> {
@@ -73,18 +74,19 @@ impl<'a> Parser<'a> {
             let next = next.split_once("\nMSG: ").and_then(|(_, next)| next.split_once('\n'));
             rest = next.map(|(name, text)| (full_name(name.trim()), text));
         }
-        Self { sections, done: HashMap::new(), values: 0 }
+        Self { sections, done: HashMap::new() }
     }
 
-    fn message(&mut self, name: &str, depth: usize) -> Result<&'static Description, ParseError> {
-        if let Some(description) = self.done.get(name) {
-            return Ok(description);
+    fn message(&mut self, name: &str, depth: usize) -> Result<(&'static Description, usize), ParseError> {
+        if let Some(&known) = self.done.get(name) {
+            return Ok(known);
         }
         let section = self.sections.get(name).ok_or_else(|| ParseError::Undefined(name.to_owned()))?;
         if depth > MAX_DEPTH {
             return Err(ParseError::TooLarge(name.to_owned()));
         }
         let (mut fields, mut constants) = (Vec::new(), Vec::<&'static str>::new());
+        let mut values = 1;
         for line in section.lines().filter(|line| !line.trim().is_empty()) {
             let malformed = || ParseError::Line { message: name.to_owned(), line: line.to_owned() };
             let (declaration, unit) = match line.split_once("  # ") {
@@ -99,45 +101,47 @@ impl<'a> Parser<'a> {
             if field.is_empty() || !field.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
                 return Err(malformed());
             }
-            let kind = self.kind(kind, depth)?.ok_or_else(malformed)?;
+            let (kind, more) = self.kind(kind, depth)?.ok_or_else(malformed)?;
+            // Of nested messages and arrays, the numbers multiply.
+            values = more.saturating_add(values);
+            if values > MAX_VALUES {
+                return Err(ParseError::TooLarge(name.to_owned()));
+            }
             fields.push(Field::new(leak(field), unit, kind));
         }
         let description = Description::new(leak(name), Box::leak(fields.into_boxed_slice()));
         let description = description.constants(Box::leak(constants.into_boxed_slice()));
         let description = Box::leak(Box::new(description));
-        self.done.insert(name.to_owned(), description);
-        Ok(description)
+        self.done.insert(name.to_owned(), (description, values));
+        Ok((description, values))
     }
 
-    /// Returns the kind of values of this type; `Ok(None)` if it is malformed.
-    fn kind(&mut self, text: &str, depth: usize) -> Result<Option<Kind>, ParseError> {
+    /// Returns the kind of values of this type, and their number; `Ok(None)` if it is malformed.
+    fn kind(&mut self, text: &str, depth: usize) -> Result<Option<(Kind, usize)>, ParseError> {
         let Some((element, length)) = text.strip_suffix(']').and_then(|text| text.split_once('[')) else {
             return self.element(text, depth);
         };
-        let Some(element) = self.element(element, depth)? else { return Ok(None) };
+        let Some((element, values)) = self.element(element, depth)? else { return Ok(None) };
         let element = Box::leak(Box::new(element));
         if length.is_empty() {
-            return Ok(Some(Kind::Sequence(element, 0)));
+            return Ok(Some((Kind::Sequence(element, 0), values)));
         }
         let Ok(length) = length.parse::<usize>() else { return Ok(None) };
-        self.values = self.values.saturating_add(length);
-        if self.values > MAX_VALUES {
-            return Err(ParseError::TooLarge(text.to_owned()));
-        }
-        Ok(Some(Kind::Array(element, length)))
+        Ok(Some((Kind::Array(element, length), values.saturating_mul(length))))
     }
 
-    fn element(&mut self, text: &str, depth: usize) -> Result<Option<Kind>, ParseError> {
+    fn element(&mut self, text: &str, depth: usize) -> Result<Option<(Kind, usize)>, ParseError> {
         if text == "string" {
-            return Ok(Some(Kind::Text(0)));
+            return Ok(Some((Kind::Text(0), 1)));
         }
         if let Some(scalar) = Scalar::from_name(text) {
-            return Ok(Some(Kind::Scalar(scalar)));
+            return Ok(Some((Kind::Scalar(scalar), 1)));
         }
         if !text.contains('/') {
             return Ok(None);
         }
-        Ok(Some(Kind::Message(self.message(&full_name(text), depth + 1)?)))
+        let (description, values) = self.message(&full_name(text), depth + 1)?;
+        Ok(Some((Kind::Message(description), values)))
     }
 }
 
@@ -195,6 +199,9 @@ mod tests {
         let cycle = format!("c/D d\n{}\nMSG: c/D\na/B b\n", "=".repeat(80));
         assert!(matches!(parse("a/msg/B", &cycle), Err(ParseError::TooLarge(_))));
         assert!(matches!(parse("a/msg/B", "uint8[99999999] x"), Err(ParseError::TooLarge(_))));
+        let line = "=".repeat(80);
+        let nested = format!("c/D[2000] d\n{line}\nMSG: c/D\ne/F[2000] f\n{line}\nMSG: e/F\n");
+        assert!(matches!(parse("a/msg/B", &nested), Err(ParseError::TooLarge(_))));
         assert_eq!(parse("a/msg/Empty", "").unwrap().fields(), []);
         let text = Dialect::Ros2.definition(DiagnosticArray::<1, 1>::DESCRIPTION);
         (0..text.len()).for_each(|length| _ = parse("a/msg/B", &text[..length]));

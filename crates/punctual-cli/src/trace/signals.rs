@@ -4,10 +4,10 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use libc::SI_KERNEL;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::SignalsInfo;
-use signal_hook::iterator::exfiltrator::WithOrigin;
-use signal_hook::low_level::siginfo::Cause;
+use signal_hook::iterator::exfiltrator::WithRawSiginfo;
 
 /// Meaning of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +29,13 @@ pub(crate) struct Signals(Receiver<Notice>);
 impl Signals {
     /// Turns signals into messages from now on, instead of ending the process.
     pub(crate) fn listen() -> io::Result<Self> {
-        let mut signals = SignalsInfo::<WithOrigin>::new([SIGINT, SIGTERM, SIGHUP, SIGCHLD])?;
+        let mut signals = SignalsInfo::<WithRawSiginfo>::new([SIGINT, SIGTERM, SIGHUP, SIGCHLD])?;
         let (send, receive) = mpsc::channel();
         std::thread::Builder::new().name("punctual-signals".into()).spawn(move || {
-            for origin in &mut signals {
-                let notice = match origin.signal {
+            for info in &mut signals {
+                let notice = match info.si_signo {
                     SIGCHLD => Notice::Child,
-                    signal => Notice::End { signal, from_terminal: matches!(origin.cause, Cause::Kernel) },
+                    signal => Notice::End { signal, from_terminal: info.si_code == SI_KERNEL },
                 };
                 if send.send(notice).is_err() {
                     break;

@@ -44,6 +44,7 @@ impl Run {
     /// # Errors
     ///
     /// None known: all values can be expressed in JSON.
+    #[inline]
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
     }

@@ -33,6 +33,7 @@ struct Excess {
 ///
 /// # Errors
 /// Returns the defect of the profile, or the tasks that it lacks.
+#[inline]
 pub fn compare(system: &mut System, profile: Source<'_>) -> Result<Comparison, InputError> {
     let measured: Profile = schema::parse_json(profile.file, profile.text, &PROFILES)?;
     let lacks =

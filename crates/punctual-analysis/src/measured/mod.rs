@@ -55,6 +55,7 @@ pub fn is_model(text: &str) -> bool {
 ///
 /// # Errors
 /// Returns the defect of either file, or the value that both lack, with its line and the remedy.
+#[inline]
 pub fn read(
     model: Source<'_>,
     profile: Source<'_>,

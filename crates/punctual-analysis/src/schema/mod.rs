@@ -40,6 +40,7 @@ enum Format {
 ///
 /// # Errors
 /// Returns the first error, with its line and the remedy.
+#[inline]
 pub fn read(file: &str, text: &str) -> Result<System, InputError> {
     let format = if text.trim_start().starts_with('{') { Format::Json } else { Format::Toml };
     check_version(file, text, format, &[file::SCHEMA])?;
@@ -78,6 +79,7 @@ pub(crate) fn cycle(system: &System) -> Option<(usize, String)> {
 }
 
 /// Rejects a file of another schema than `schemas`, newest first.
+#[inline]
 fn check_version(file: &str, text: &str, format: Format, schemas: &[&str]) -> Result<(), InputError> {
     #[derive(Deserialize)]
     struct Version {
@@ -106,7 +108,8 @@ fn check_version(file: &str, text: &str, format: Format, schemas: &[&str]) -> Re
 }
 
 // One function for each format, because deserializers take a third of the time of a build of this
-// crate, and most types have one format only.
+// crate, and most types have one format only. Their callers are `#[inline]`, which leaves the
+// deserializers to the program that reads files: it may optimize them less than an analysis.
 
 fn from_toml<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, InputError> {
     toml::from_str(text).map_err(|error| {

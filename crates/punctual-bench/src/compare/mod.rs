@@ -52,17 +52,22 @@ pub enum LoadError {
     },
 }
 
+// `#[inline]` leaves the deserializers to the program that reads files: this crate is optimized for
+// what it measures.
+
 /// Reads a run from a JSON file, or from the captured output of a board.
 ///
 /// # Errors
 ///
 /// [`LoadError`]: the file cannot be read, is not a run, or has another version.
+#[inline]
 pub fn load(path: &Path) -> Result<Run, LoadError> {
     let text = punctual_files::read_text(path)
         .map_err(|error| LoadError::Unreadable { path: path.to_owned(), error })?;
     parse(&text, path)
 }
 
+#[inline]
 fn parse(text: &str, path: &Path) -> Result<Run, LoadError> {
     let not_a_run = |reason: String| LoadError::NotARun { path: path.to_owned(), reason };
     let captured = capture::extract(text).map_err(not_a_run)?;
@@ -76,6 +81,7 @@ fn parse(text: &str, path: &Path) -> Result<Run, LoadError> {
     Ok(run)
 }
 
+#[inline]
 fn parse_json(text: &str, path: &Path) -> Result<Run, LoadError> {
     let not_a_run = |reason: String| LoadError::NotARun { path: path.to_owned(), reason };
     let value: serde_json::Value =

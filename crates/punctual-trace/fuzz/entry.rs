@@ -8,8 +8,6 @@
 use std::sync::{Arc, LazyLock};
 
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
-use punctual_trace::explain;
-use punctual_trace::export::{Csv, json};
 use punctual_trace::jobs::{Actor, Config, Decomposer, Job};
 use punctual_trace::names::Names;
 use punctual_trace::read::format::{EventFormat, PageLayout, check_header_event};
@@ -17,6 +15,8 @@ use punctual_trace::read::page::Page;
 use punctual_trace::read::translate::Translator;
 use punctual_trace::read::{Order, Trace};
 use punctual_trace::write::formats;
+use punctual_trace_report::explain;
+use punctual_trace_report::export::{Csv, json};
 
 /// Passes an input to the target with this name.
 pub(crate) fn run(target: &str, data: &[u8]) {

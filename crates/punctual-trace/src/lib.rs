@@ -22,12 +22,12 @@
 //!
 //! [`record`] takes a trace of the running kernel, [`mod@write`] writes files that other tools
 //! open, [`read`] reads events from files, and [`convert`] repairs files. [`mod@format`] describes
-//! the formats for all of them. [`jobs`] decomposes, [`stats`] aggregates and raises alarms,
-//! [`explain`] describes jobs in sentences, and [`export`] writes them for other programs.
+//! the formats for all of them. [`jobs`] decomposes, [`stats`] aggregates and raises alarms.
 //! [`recorded`] describes the limits of a recording, [`buffer_stats`] the kernel's counters of lost
 //! events. [`machines`] merges the recordings of several machines. [`noise`] sums up activity that
-//! takes CPUs from their dedicated threads. `docs/book/src/internals/tracing.md` maps every term to
-//! kernel events, with its precision.
+//! takes CPUs from their dedicated threads. `punctual-trace-report` describes jobs in sentences and
+//! exports them. `docs/book/src/internals/tracing.md` maps every term to kernel events, with its
+//! precision.
 //!
 //! The feature `bpf` enables [`record::Group::Schedule`]: the times at which threads enter and
 //! leave the scheduler, from BPF programs.
@@ -36,10 +36,7 @@
 #![warn(missing_docs)]
 
 pub mod buffer_stats;
-pub mod chains;
 pub mod event;
-pub mod explain;
-pub mod export;
 pub mod format;
 pub mod jobs;
 pub mod latency;

@@ -22,7 +22,7 @@ const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 /// Name of a thread whose switches may not all be recorded.
-pub(crate) const UNKNOWN_THREAD: &str = "somebody unseen";
+pub const UNKNOWN_THREAD: &str = "somebody unseen";
 
 /// Maximum number of names of a kind, so that the names of dead threads in a trace of days cannot
 /// fill the memory.

@@ -75,8 +75,12 @@ pub(crate) struct Table {
 impl Table {
     /// Returns the table of a package.
     pub(crate) fn of(package: &'static str) -> Result<Self> {
-        // Its tests also exercise parts of the other package.
-        let parts: &[_] = if package == "punctual-cli" { &["", "../punctual-trace"] } else { &[""] };
+        // Their tests also exercise parts of the other packages.
+        let parts: &[_] = match package {
+            "punctual-cli" => &["", "../punctual-trace", "../punctual-trace-report"],
+            "punctual-trace" => &["", "../punctual-trace-report"],
+            _ => &[""],
+        };
         let table = Self::read(package, parts, crates().join(package).join("tests/seeds.toml"))?;
         let targets = working_copy::test_targets(package)?;
         for seed in &table.seeds {

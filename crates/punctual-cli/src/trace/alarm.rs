@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use punctual_process::child::BoundedChild;
 use punctual_report::format::{format_counted, format_part};
-use punctual_trace::explain;
-use punctual_trace::export;
 use punctual_trace::jobs::{Actor, Job};
 use punctual_trace::names::Names;
 use punctual_trace::stats::{CapturedJob, Key};
+use punctual_trace_report::explain;
+use punctual_trace_report::export;
 
 use super::Failure;
 use super::analysis::Analyzer;

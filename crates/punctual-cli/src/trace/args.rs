@@ -366,7 +366,7 @@ pub(crate) struct LatencyArgs {
 
 /// Returns the help of `--csv`, with the columns.
 fn csv_help() -> String {
-    let columns = punctual_trace::export::columns();
+    let columns = punctual_trace_report::export::columns();
     let columns = columns.iter().map(|column| format!("\n  {}: {}", column.name, column.meaning));
     format!(
         "Write one CSV line per job; `-` writes to standard output instead of the tables. Its columns:\n{}",

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use punctual_report::format::{format_clock, format_count, format_counted};
 use punctual_report::text::wrapped;
-use punctual_trace::chains::{Chain, Finder};
-use punctual_trace::explain;
-use punctual_trace::export;
 use punctual_trace::jobs::{Actor, Job, Select};
 use punctual_trace::names::Names;
 use punctual_trace::read::Trace;
+use punctual_trace_report::chains::{Chain, Finder};
+use punctual_trace_report::explain;
+use punctual_trace_report::export;
 
 use super::Failure;
 use super::analysis::{Analyzer, called, kernel_name, number};

@@ -9,10 +9,10 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use punctual_trace::export;
 use punctual_trace::names::Names;
 use punctual_trace::recorded::Recorded;
 use punctual_trace::stats::{CapturedJob, Summary, TaskStats, Term};
+use punctual_trace_report::export;
 use serde::Serialize;
 use serde_json::json;
 

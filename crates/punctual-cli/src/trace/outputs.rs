@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use punctual_files::Output;
 use punctual_trace::event::Event;
-use punctual_trace::export::html::{self, About, Collector};
-use punctual_trace::export::{self, Csv, Perfetto};
 use punctual_trace::jobs::Job;
 use punctual_trace::names::Names;
+use punctual_trace_report::export::html::{self, About, Collector};
+use punctual_trace_report::export::{self, Csv, Perfetto};
 
 use super::Failure;
 use super::analysis::Analyzer;

@@ -7,10 +7,10 @@ use std::thread;
 use punctual_report::escape::Printable;
 use punctual_report::format::{format_clock, format_counted, format_nanos};
 use punctual_trace::buffer_stats;
-use punctual_trace::export::html::About;
 use punctual_trace::jobs::{Counters, Select};
 use punctual_trace::read::Trace;
 use punctual_trace::recorded::{Recorded, Source};
+use punctual_trace_report::export::html::About;
 
 use super::analysis::Analyzer;
 use super::args::Report;

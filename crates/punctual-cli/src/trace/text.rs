@@ -7,13 +7,13 @@ use std::path::Path;
 use punctual_report::format::{format_clock, format_count, format_counted, format_part};
 use punctual_report::table::{Cell, Column, Table};
 use punctual_report::text::wrapped;
-use punctual_trace::explain;
-use punctual_trace::export::table;
 use punctual_trace::jobs::{Actor, Counters, Job, JobKind, Reservation};
 use punctual_trace::names::Names;
 use punctual_trace::priority;
 use punctual_trace::recorded::{self, Missing, Recorded, Source};
 use punctual_trace::stats::{CapturedJob, TaskId, TaskStats, Term};
+use punctual_trace_report::explain;
+use punctual_trace_report::export::table;
 
 use super::analysis::Analyzer;
 use crate::output::columns;

@@ -184,7 +184,7 @@ fn writes_lines_and_columns_as_documented() {
         }
     }
     let (csv, _, _) = report(&scratch.0, &["concurrent.dat", "--csv", "-"]);
-    let columns = punctual_trace::export::columns();
+    let columns = punctual_trace_report::export::columns();
     let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
     assert_eq!(csv.lines().next().unwrap(), names.join(","));
 }
@@ -194,7 +194,7 @@ fn help_lists_csv_columns() {
     let scratch = Scratch::new("csv-help");
     let (help, _, code) = report(&scratch.0, &["--help"]);
     assert_eq!(code, 0);
-    for column in punctual_trace::export::columns() {
+    for column in punctual_trace_report::export::columns() {
         assert!(help.contains(&format!("  {}: ", column.name)), "{}: {help}", column.name);
     }
 }

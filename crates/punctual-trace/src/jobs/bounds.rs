@@ -75,7 +75,7 @@ impl Bounds {
 
     /// Returns the sum.
     #[must_use]
-    pub(crate) fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         let (Some(lo), Some(more)) = (self.lo(), other.lo()) else { return Self::Unknown };
         let lo = lo.saturating_add(more);
         match self.hi().zip(other.hi()) {

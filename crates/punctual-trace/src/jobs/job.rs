@@ -110,21 +110,23 @@ pub enum Term {
 /// Row of the table of terms: statistics, exporters and explanations iterate over [`Term::ALL`] and
 /// read everything else from here.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Definition {
+pub struct Definition {
     /// Letter in tables, key in JSON, CSS class, and, in lower case, prefix of CSV columns.
-    pub(crate) letter: &'static str,
-    pub(crate) name: &'static str,
-    /// Predicate of a sentence about a job, unless `explain` has one that names causes.
-    pub(crate) predicate: &'static str,
-    pub(crate) value: fn(&Job) -> Bounds,
+    pub letter: &'static str,
+    /// Name.
+    pub name: &'static str,
+    /// Predicate of a sentence about a job, unless a report has one that names causes.
+    pub predicate: &'static str,
+    /// Value of a job.
+    pub value: fn(&Job) -> Bounds,
     /// Likely value where the bounds differ.
-    pub(crate) likely: Option<fn(&Job) -> Option<u64>>,
+    pub likely: Option<fn(&Job) -> Option<u64>>,
     /// Exported and drawn parts.
-    pub(crate) parts: &'static [Part],
+    pub parts: &'static [Part],
     /// Terms that add up to it.
-    pub(crate) summands: &'static [Term],
+    pub summands: &'static [Term],
     /// Caption of its maximum among the key figures of a page.
-    pub(crate) headline: Option<&'static str>,
+    pub headline: Option<&'static str>,
 }
 
 impl Definition {
@@ -140,10 +142,13 @@ impl Definition {
 
 /// Part of a term.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part {
-    pub(crate) name: &'static str,
-    pub(crate) meaning: &'static str,
-    pub(crate) value: fn(&Job) -> Bounds,
+pub struct Part {
+    /// Name, in columns and keys after the letter of the term.
+    pub name: &'static str,
+    /// Meaning, for people.
+    pub meaning: &'static str,
+    /// Value of a job.
+    pub value: fn(&Job) -> Bounds,
 }
 
 impl Term {
@@ -159,7 +164,8 @@ impl Term {
     ];
 
     /// Returns its row of the table.
-    pub(crate) const fn definition(self) -> Definition {
+    #[must_use]
+    pub const fn definition(self) -> Definition {
         match self {
             Self::Response => Definition {
                 summands: &[Self::Jitter, Self::Window],
@@ -225,7 +231,8 @@ impl Term {
     }
 
     /// Returns the likely value for a job, which is not certain, if only bounds are known.
-    pub(crate) fn likely(self, job: &Job) -> Option<u64> {
+    #[must_use]
+    pub fn likely(self, job: &Job) -> Option<u64> {
         self.definition().likely.and_then(|likely| likely(job))
     }
 
@@ -447,8 +454,9 @@ impl Job {
         }
     }
 
-    /// Creates an empty job.
-    pub(crate) fn empty(actor: Actor, kind: JobKind) -> Self {
+    /// Creates an empty job: all instants are 0, and all terms unknown.
+    #[must_use]
+    pub fn empty(actor: Actor, kind: JobKind) -> Self {
         Self {
             number: 0,
             kind,

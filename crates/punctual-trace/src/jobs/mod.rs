@@ -50,7 +50,7 @@ pub(crate) use decomposer::IntHasher;
 pub use decomposer::{Counters, Decomposer};
 pub use disabled::DisabledSection;
 pub use futexes::FutexRole;
-pub use job::{Flaw, Job, JobKind, Phase, ReleasedBy, Reservation, Segment, Term, Waker};
+pub use job::{Definition, Flaw, Job, JobKind, Part, Phase, ReleasedBy, Reservation, Segment, Term, Waker};
 
 /// Maximum number of listed waits of a job.
 pub const MAX_BLOCKINGS: usize = 32;

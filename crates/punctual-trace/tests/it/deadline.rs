@@ -9,13 +9,13 @@ use std::time::Duration;
 use crate::support::{IDLE, Script, of, task};
 use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
 use punctual_trace::event::{Kind, Task, Tid};
-use punctual_trace::explain;
 use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, Job, ReleasedBy, Reservation, Select};
 use punctual_trace::names::Names;
 use punctual_trace::read::Trace;
 use punctual_trace::record::{self, Filter, Recording};
 use punctual_trace::recorded::{Recorded, Source};
 use punctual_trace::stats::Watch;
+use punctual_trace_report::explain;
 use rustix::time::{ClockId, clock_gettime};
 use test_skip::{Need, skip};
 

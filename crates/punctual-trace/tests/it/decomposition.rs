@@ -72,9 +72,9 @@ mod futex_choice {
     use crate::support::{IDLE, Script, of, task};
     use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
     use punctual_trace::event::{Kind, Task};
-    use punctual_trace::explain;
     use punctual_trace::jobs::{Bounds, Config, FutexRole, FutexWaits};
     use punctual_trace::stats::Watch;
+    use punctual_trace_report::explain;
 
     const WORKER: Task = task(7, 10);
     const OTHER: Task = task(9, 30);
@@ -150,11 +150,11 @@ mod likely {
     use crate::support::{IDLE, Script, jobs, of, task};
     use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
     use punctual_trace::event::{Event, Kind, Task};
-    use punctual_trace::explain;
-    use punctual_trace::export::json;
     use punctual_trace::jobs::{Bounds, Config};
     use punctual_trace::names::Names;
     use punctual_trace::stats::Watch;
+    use punctual_trace_report::explain;
+    use punctual_trace_report::export::json;
 
     const CONTROL: Task = task(7, 10);
     const URGENT: Task = task(9, 5);
@@ -238,11 +238,11 @@ mod open_jobs {
     use crate::support::{IDLE, Script, task};
     use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
     use punctual_trace::event::{Kind, Task};
-    use punctual_trace::explain;
-    use punctual_trace::export::json;
     use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, Flaw, Job, JobKind, Select};
     use punctual_trace::names::Names;
     use punctual_trace::stats::{Key, Watch};
+    use punctual_trace_report::explain;
+    use punctual_trace_report::export::json;
 
     const HIGH: Task = task(7, 10);
     const LOW: Task = task(9, 30);

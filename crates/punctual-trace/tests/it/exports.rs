@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use crate::support::{IDLE, Script, of, task};
 use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
 use punctual_trace::event::{Event, Kind, Task};
-use punctual_trace::explain;
-use punctual_trace::export::{Csv, Perfetto, captured_job, columns, json};
 use punctual_trace::jobs::{Bounds, Config, Job};
 use punctual_trace::names::Names;
 use punctual_trace::stats::{Term, Watch};
+use punctual_trace_report::explain;
+use punctual_trace_report::export::{Csv, Perfetto, captured_job, columns, json};
 
 const HIGH: Task = task(7, 10);
 const LOW: Task = task(9, 30);

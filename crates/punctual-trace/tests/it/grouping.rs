@@ -4,12 +4,12 @@ mod chains {
     //! Chains of tasks: exactly the critical path.
 
     use crate::support::{IDLE, Script, task};
-    use punctual_trace::chains::{Chain, Finder};
     use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
     use punctual_trace::event::{Kind, Task, Tid};
-    use punctual_trace::explain;
     use punctual_trace::jobs::{Actor, Bounds, Config, Job, Phase};
     use punctual_trace::names::Names;
+    use punctual_trace_report::chains::{Chain, Finder};
+    use punctual_trace_report::explain;
 
     const IRQ: Task = task(24, 5);
     const READER: Task = task(7, 20);

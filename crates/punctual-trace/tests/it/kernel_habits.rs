@@ -4,14 +4,14 @@
 use crate::support::{IDLE, Script, of, task};
 use punctual_trace::event::SwitchOut::{Gone, Runnable, Sleeping};
 use punctual_trace::event::{Event, Kind, Noise, Section, Task};
-use punctual_trace::explain;
-use punctual_trace::export::json;
 use punctual_trace::jobs::{
     Actor, Bounds, Cause, Config, Decomposer, DisabledSection, Flaw, FutexWaits, Job, JobKind, ReleasedBy,
     Select,
 };
 use punctual_trace::names::Names;
 use punctual_trace::stats::{Key, Watch};
+use punctual_trace_report::explain;
+use punctual_trace_report::export::json;
 
 const HIGH: Task = task(7, 10);
 const LOW: Task = task(9, 30);
@@ -231,7 +231,7 @@ fn names_disabled_section_that_delayed_start() {
     );
     assert_eq!((jobs[0].nmi, jobs[1].disabled, jobs[1].nmi), (1_500, None, 0));
     assert_eq!(jobs[0].interference, Bounds::Exact(0));
-    let sentences = punctual_trace::explain::job(&jobs[0], &Names::new());
+    let sentences = punctual_trace_report::explain::job(&jobs[0], &Names::new());
     let text = "; interrupts were off for 40 µs of it, by the kernel's code at _stext+0x1a2b.";
     assert!(sentences[1].ends_with(text), "{sentences:?}");
     assert!(sentences[6].contains("1.5 µs of it and of I in non-maskable interrupts"), "{sentences:?}");

@@ -7,11 +7,11 @@ use crate::random::inputs;
 use crate::support::{IDLE, Script, jobs, of, task};
 use punctual_trace::event::SwitchOut::{Gone, Runnable, Sleeping};
 use punctual_trace::event::{Event, Kind, Task};
-use punctual_trace::explain;
-use punctual_trace::export::json;
 use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, FutexWaits, Job};
 use punctual_trace::names::Names;
 use punctual_trace::recorded::{Recorded, Source};
+use punctual_trace_report::explain;
+use punctual_trace_report::export::json;
 
 const HIGH: Task = task(7, 10);
 const LOW: Task = task(9, 30);

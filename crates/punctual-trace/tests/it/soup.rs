@@ -2,11 +2,11 @@
 //! reported job adds up or has a flaw.
 
 use punctual_trace::event::{Event, Kind, Noise, Section, SwitchOut, Task};
-use punctual_trace::explain;
-use punctual_trace::export::{Csv, Perfetto, json};
 use punctual_trace::jobs::{Config, FutexWaits, Job, Select, Sleeps};
 use punctual_trace::names::Names;
 use punctual_trace::stats::Watch;
+use punctual_trace_report::explain;
+use punctual_trace_report::export::{Csv, Perfetto, json};
 
 use crate::random::{Random, inputs};
 

@@ -6,6 +6,8 @@ use punctual_report::format::{format_clock, format_count, format_part, unit};
 use punctual_report::page::note;
 use punctual_report::scale::Linear;
 use punctual_report::svg::{Anchor, Mark, Svg, fitted};
+use punctual_trace::names::Names;
+use punctual_trace::stats::Key;
 
 use super::Report;
 use super::task::phases;
@@ -13,8 +15,6 @@ use super::timeline::{since_release, style};
 use crate::chains::{Chain, Crossing};
 use crate::explain;
 use crate::export::{chain_table, phase_name};
-use crate::names::Names;
-use crate::stats::Key;
 
 const ROW: f64 = 30.0;
 const BAR: f64 = 18.0;

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use punctual_trace::jobs::{Actor, Blocking, Bounds, Job, Term};
+use punctual_trace::names::Names;
+use punctual_trace::priority::Priority;
+
 use super::{VERSION, flaw_name, kind_name, release_name};
-use crate::jobs::{Actor, Blocking, Bounds, Job, Term};
-use crate::names::Names;
-use crate::priority::Priority;
 
 /// A column. Times are in ns: instants on the trace's clock, and for each term its lower and upper
 /// bound, which are equal if it is exact and both empty if it is unknown.

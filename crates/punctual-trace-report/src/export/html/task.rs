@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use punctual_report::escape::{Code, Escaped, NoBreak};
 use punctual_report::format::{format_clock, format_count, format_part};
 use punctual_report::page::{legend, note};
+use punctual_trace::jobs::{Actor, Bounds, Job, JobKind, Phase, Reservation};
+use punctual_trace::priority;
+use punctual_trace::stats::{CapturedJob, TaskStats, Term};
 
 use super::{Report, charts, page, timeline};
 use crate::explain;
 use crate::export::table;
-use crate::jobs::{Actor, Bounds, Job, JobKind, Phase, Reservation};
-use crate::priority;
-use crate::stats::{CapturedJob, TaskStats, Term};
 
 /// A section under construction: the fixed parts, and the timelines.
 pub(super) struct Section<'a> {

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use punctual_trace::event::{Event, Kind};
+use punctual_trace::jobs::{Flaw, Job};
+use punctual_trace::stats::{MAX_TASKS, TaskId};
+
 use super::series::Series;
-use crate::event::{Event, Kind};
-use crate::jobs::{Flaw, Job};
-use crate::stats::{MAX_TASKS, TaskId};
 
 /// Counters for one CPU of the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -104,7 +105,7 @@ impl Collector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::{Actor, JobKind};
+    use punctual_trace::jobs::{Actor, JobKind};
 
     #[test]
     fn counts_losses_per_cpu_and_flawed_jobs_by_reason() {

@@ -8,11 +8,11 @@ use punctual_report::histogram::Histogram;
 use punctual_report::page::{legend, note};
 use punctual_report::scale::Linear;
 use punctual_report::svg::{Mark, Short};
+use punctual_trace::jobs::Job;
+use punctual_trace::stats::{TaskStats, Term};
 
 use super::series::{Extremes, Series, Track};
 use super::{Report, page};
-use crate::jobs::Job;
-use crate::stats::{TaskStats, Term};
 
 const HISTOGRAM: Size = Size { class: "histogram", width: 400.0, height: 160.0 };
 
@@ -155,7 +155,7 @@ fn draw_over_time(chart: &Chart<'_>, span: (u64, u64), label: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::{Actor, Bounds, JobKind};
+    use punctual_trace::jobs::{Actor, Bounds, JobKind};
 
     fn job(end: u64, response: Bounds) -> Job {
         Job { end, response, ..Job::empty(Actor::Thread(7), JobKind::Thread) }

@@ -1,12 +1,12 @@
 use punctual_report::escape::NoBreak;
 use punctual_report::format::format_count;
+use punctual_trace::event::{Event, Kind, SwitchOut, Task};
+use punctual_trace::jobs::Config;
+use punctual_trace::recorded::{Recorded, Source};
+use punctual_trace::stats::{Summary, Term};
 
 use super::*;
-use crate::event::{Event, Kind, SwitchOut, Task};
 use crate::export::table;
-use crate::jobs::Config;
-use crate::recorded::{Recorded, Source};
-use crate::stats::{Summary, Term};
 
 const IDLE: Task = Task { id: 0, priority: 120 };
 

@@ -1,14 +1,14 @@
 //! Exports chains of tasks as JSON and as a table.
 
 use punctual_report::table::{Cell, Column, Table};
+use punctual_trace::jobs::Job;
+use punctual_trace::names::Names;
+use punctual_trace::stats::{Key, Summary};
 use serde::Serialize;
 
 use super::table::time;
 use super::{VERSION, phase_name};
 use crate::chains::{Chain, Crossing, Stage};
-use crate::jobs::Job;
-use crate::names::Names;
-use crate::stats::{Key, Summary};
 
 /// Returns a table with a row for each stage of a chain, named by `names`, and one for the total.
 #[must_use]

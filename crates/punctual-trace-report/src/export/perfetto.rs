@@ -10,13 +10,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{self, Write};
 
+use punctual_trace::event::{Event, Kind, SwitchOut, Task, Tid};
+use punctual_trace::jobs::{Actor, Job, JobKind};
+use punctual_trace::names::{Names, UNKNOWN_THREAD};
+use punctual_trace::stats::Key;
+
 use super::json::phase_name;
 use super::proto::Message;
-use crate::event::{Event, Kind, SwitchOut, Task, Tid};
 use crate::explain;
-use crate::jobs::{Actor, Job, JobKind};
-use crate::names::{Names, UNKNOWN_THREAD};
-use crate::stats::Key;
 
 /// Field numbers of the messages of `perfetto_trace.proto` used here.
 mod field {
@@ -111,8 +112,8 @@ impl<W: Write> Perfetto<W> {
     }
 
     /// Writes the occupants of CPUs. `must_observe` returns whether all switches of a thread are
-    /// recorded, like [`Watch::must_observe`](crate::stats::Watch::must_observe); a thread whose
-    /// switch-out may be missing appears as an unseen thread.
+    /// recorded, like [`Watch::must_observe`](punctual_trace::stats::Watch::must_observe); a thread
+    /// whose switch-out may be missing appears as an unseen thread.
     ///
     /// # Errors
     /// Returns the error of writing it.

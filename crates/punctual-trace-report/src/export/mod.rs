@@ -4,7 +4,7 @@
 //! ```
 //! # use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 //! # use punctual_trace::jobs::{Config, Decomposer};
-//! use punctual_trace::export::Csv;
+//! use punctual_trace_report::export::Csv;
 //! use punctual_trace::names::Names;
 //!
 //! # let (control, idle) = (Task { id: 7, priority: 10 }, Task { id: 0, priority: 120 });
@@ -46,7 +46,7 @@ pub use perfetto::Perfetto;
 /// removed, not when one is added.
 pub const VERSION: u32 = 2;
 
-use crate::jobs::{Flaw, JobKind, ReleasedBy};
+use punctual_trace::jobs::{Flaw, JobKind, ReleasedBy};
 
 fn kind_name(kind: JobKind) -> &'static str {
     match kind {

@@ -1,8 +1,9 @@
+use punctual_trace::event::SwitchOut::{Runnable, Sleeping};
+use punctual_trace::event::Task;
+use punctual_trace::jobs::Config;
+use punctual_trace::stats::Watch;
+
 use super::*;
-use crate::event::SwitchOut::{Runnable, Sleeping};
-use crate::event::Task;
-use crate::jobs::Config;
-use crate::stats::Watch;
 
 const HIGH: Task = Task { id: 7, priority: 10 };
 const LOW: Task = Task { id: 9, priority: 30 };

@@ -2,14 +2,13 @@
 
 use punctual_report::format::{format_count, format_micros};
 use punctual_report::table::{Cell, Column, Table};
-
-use crate::stats::{Summary, TaskStats, Term};
+use punctual_trace::stats::{Summary, TaskStats, Term};
 
 /// Returns a table with a row for each term of response-time analysis, maximum first, in
 /// microseconds.
 ///
 /// ```
-/// use punctual_trace::export::table;
+/// use punctual_trace_report::export::table;
 /// # use punctual_trace::jobs::{Actor, JobKind};
 /// # use punctual_trace::stats::{Key, TaskId, TaskStats};
 /// # let key = Key { kind: JobKind::Thread, actor: Actor::Thread(7) };

@@ -1,19 +1,19 @@
 //! JSON export, one object per job and line. Unknown values are `null`.
 
+use punctual_trace::event::{Event, Section};
+use punctual_trace::jobs::{
+    Actor, Blocking, Bounds, Cause, DisabledSection, FutexRole, HolderState, Job, Phase, Segment, Share,
+    WaitTarget,
+};
+use punctual_trace::names::Names;
+use punctual_trace::priority::Priority;
+use punctual_trace::stats::{CapturedJob, Term};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::csv::id;
 use super::{VERSION, flaw_name, kind_name, release_name};
-use crate::event::{Event, Section};
 use crate::explain::{self, Call};
-use crate::jobs::{
-    Actor, Blocking, Bounds, Cause, DisabledSection, FutexRole, HolderState, Job, Phase, Segment, Share,
-    WaitTarget,
-};
-use crate::names::Names;
-use crate::priority::Priority;
-use crate::stats::{CapturedJob, Term};
 
 /// Formats a job as a JSON object on one line.
 #[must_use]
@@ -107,7 +107,7 @@ impl<'a> JobObject<'a> {
                 |cause: &Cause| CauseObject { by: names.of(cause.actor), ns: cause.ns, times: cause.times };
             causes.iter().map(object).collect()
         };
-        let segment = |&Segment { start, end, cpu, phase }: &Segment| SegmentObject {
+        let segment = |&Segment { start, end, cpu, phase, .. }: &Segment| SegmentObject {
             start_ns: start,
             end_ns: end,
             cpu,

@@ -2,11 +2,11 @@
 
 use punctual_report::format::format_part;
 use punctual_report::text::listed;
+use punctual_trace::event::Tid;
+use punctual_trace::jobs::{Actor, Blocking, Bounds, HolderState, Job, WaitTarget};
+use punctual_trace::names::Names;
 
 use super::repeated;
-use crate::event::Tid;
-use crate::jobs::{Actor, Blocking, Bounds, HolderState, Job, WaitTarget};
-use crate::names::Names;
 
 /// Describes all waits of a job, the longest in full.
 pub(super) fn all(job: &Job, names: &Names) -> String {

@@ -1,13 +1,13 @@
 //! Explains the latency of a crossing of a chain.
 
 use punctual_report::format::format_part;
+use punctual_trace::jobs::{Bounds, Job, Phase};
+use punctual_trace::names::Names;
+use punctual_trace::stats::Key;
 
 use super::{causes, value, wait};
 use crate::chains::{Crossing, Stage};
 use crate::export::phase_name;
-use crate::jobs::{Bounds, Job, Phase};
-use crate::names::Names;
-use crate::stats::Key;
 
 /// Returns one sentence for each stage, in order.
 #[must_use]

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::event::{Event, Kind, SwitchOut, Tid};
-use crate::jobs::{Actor, Blocking, HolderState, Job, Phase, Segment};
-use crate::stats::CapturedJob;
+use punctual_trace::event::{Event, Kind, SwitchOut, Tid};
+use punctual_trace::jobs::{Actor, Blocking, HolderState, Job, Phase, Segment};
+use punctual_trace::stats::CapturedJob;
 
 /// Maximum number of rows in addition to the job's own.
 const MAX_ROWS: usize = 7;

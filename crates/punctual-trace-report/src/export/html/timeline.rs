@@ -4,14 +4,14 @@
 use punctual_report::format::{format_part, unit};
 use punctual_report::scale::Linear;
 use punctual_report::svg::{Anchor, Mark, Svg, fitted, width};
+use punctual_trace::event::{Kind, Tid};
+use punctual_trace::jobs::{Actor, Bounds, Job, Phase, WaitTarget};
+use punctual_trace::names::Names;
+use punctual_trace::stats::CapturedJob;
 
 use super::labels::{Labels, Placement};
 use super::scene::{Row, Scene, scene};
-use crate::event::{Kind, Tid};
 use crate::explain;
-use crate::jobs::{Actor, Bounds, Job, Phase, WaitTarget};
-use crate::names::Names;
-use crate::stats::CapturedJob;
 
 /// Right margin.
 const RIGHT: f64 = 14.0;

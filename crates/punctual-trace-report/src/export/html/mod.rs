@@ -12,7 +12,7 @@
 //!
 //! ```
 //! use punctual_trace::event::{Event, Kind, SwitchOut, Task};
-//! use punctual_trace::export::html;
+//! use punctual_trace_report::export::html;
 //! use punctual_trace::jobs::Config;
 //! use punctual_trace::names::Names;
 //! use punctual_trace::stats::Watch;
@@ -59,11 +59,11 @@ use std::path::Path;
 
 pub use self::collector::Collector;
 use crate::chains::Chain;
-use crate::jobs::Counters;
-use crate::names::Names;
-use crate::read::Trace;
-use crate::recorded::Recorded;
-use crate::stats::{TaskStats, Watch};
+use punctual_trace::jobs::Counters;
+use punctual_trace::names::Names;
+use punctual_trace::read::Trace;
+use punctual_trace::recorded::Recorded;
+use punctual_trace::stats::{TaskStats, Watch};
 
 /// Recommended number of worst jobs of each task to capture for the page.
 pub const KEEP: usize = 12;
@@ -130,7 +130,7 @@ pub struct Report<'a> {
     /// The head.
     pub about: &'a About,
     /// Statistics and worst jobs, from a decomposition with
-    /// [segments](crate::jobs::Config::segments).
+    /// [segments](punctual_trace::jobs::Config::segments).
     pub tasks: Vec<&'a TaskStats>,
     /// Counters of the decomposition.
     pub counters: Counters,

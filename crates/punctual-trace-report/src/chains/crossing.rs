@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::jobs::{Bounds, Job, Phase};
+use punctual_trace::jobs::{Bounds, Job, Phase};
 
 /// Time that the job of a stage spent in one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 //! without a gap, and their times add up to its latency.
 //!
 //! ```
-//! use punctual_trace::chains::Chain;
+//! use punctual_trace_report::chains::Chain;
 //! use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 //! use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer};
 //!
@@ -40,8 +40,8 @@ use std::rc::Rc;
 pub use crossing::{Crossing, Part, Stage};
 pub use find::Finder;
 
-use crate::jobs::{Actor, Job};
-use crate::stats::{Quantity, Summary};
+use punctual_trace::jobs::{Actor, Job};
+use punctual_trace::stats::{Quantity, Summary};
 
 /// Number of jobs remembered for each stage, so that the jobs they woke can be linked to them.
 const MAX_JOBS: usize = 256;
@@ -77,9 +77,10 @@ impl Chain {
         }
     }
 
-    /// Processes the next job of a decomposition with [segments](crate::jobs::Config::segments);
-    /// `is_of` returns whether the job belongs to the task at that position of the chain. A task
-    /// may have several positions. Calls `each` with every complete crossing.
+    /// Processes the next job of a decomposition with
+    /// [segments](punctual_trace::jobs::Config::segments); `is_of` returns whether the job belongs
+    /// to the task at that position of the chain. A task may have several positions. Calls `each`
+    /// with every complete crossing.
     pub fn job(&mut self, job: &Job, is_of: impl Fn(usize) -> bool, each: &mut dyn FnMut(&Crossing)) {
         let Some(last) = self.stages.len().checked_sub(1) else { return };
         let mut shared = None;

@@ -1,12 +1,12 @@
 //! The recorded system calls of a job.
 
 use punctual_report::format::{format_count, format_part};
+use punctual_trace::event::{Event, Kind, Tid};
+use punctual_trace::jobs::Actor;
+use punctual_trace::names::Names;
+use punctual_trace::stats::CapturedJob;
 
 use super::NAMED;
-use crate::event::{Event, Kind, Tid};
-use crate::jobs::Actor;
-use crate::names::Names;
-use crate::stats::CapturedJob;
 
 /// Identity of a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

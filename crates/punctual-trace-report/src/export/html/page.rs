@@ -6,14 +6,14 @@ use punctual_report::format::format_counted;
 use punctual_report::page::note;
 use punctual_report::svg::fitted;
 use punctual_report::table::{Cell, Column, Table};
+use punctual_trace::jobs::Actor;
+use punctual_trace::names::Names;
+use punctual_trace::priority;
+use punctual_trace::stats::{TaskStats, Term};
 
 use super::task::{Section, kind_label};
 use super::{MAX_BYTES, MAX_SECTIONS, Report, Written, head};
 use crate::export::table::{SIGNS, time};
-use crate::jobs::Actor;
-use crate::names::Names;
-use crate::priority;
-use crate::stats::{TaskStats, Term};
 
 /// Maximum number of slots of all series together for each term: with many tasks, timelines need
 /// the room more.

@@ -8,14 +8,14 @@ use punctual_report::format::{format_count, format_counted, format_nanos};
 use punctual_report::page::{Facts, Figure, Frame, Page, note};
 use punctual_report::svg::fitted;
 use punctual_report::table::{Cell, Column, Table};
+use punctual_trace::buffer_stats;
+use punctual_trace::recorded::{Missing, understood};
+use punctual_trace::stats::{TaskStats, Term};
 
 use super::Report;
 use super::collector::CpuCounts;
 use super::page::name;
-use crate::buffer_stats;
 use crate::export::table;
-use crate::recorded::{Missing, understood};
-use crate::stats::{TaskStats, Term};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -136,7 +136,7 @@ fn conditions(report: &Report<'_>, out: &mut String) {
     for absent in about.absent.iter().take(MAX_LISTED) {
         facts.add("Absent", absent);
     }
-    for Missing { what, meaning } in about.recorded.missing() {
+    for Missing { what, meaning, .. } in about.recorded.missing() {
         facts.add("Not in it", &format!("{what}: {meaning}"));
     }
     facts.add("Events", &understood(report.events(), &about.skipped));

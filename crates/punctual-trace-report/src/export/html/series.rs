@@ -5,7 +5,7 @@
 //! width doubles. Widths are powers of two and slots start at multiples of them, so the slots of
 //! all tasks share their edges.
 
-use crate::jobs::{Bounds, Job, Term};
+use punctual_trace::jobs::{Bounds, Job, Term};
 
 /// Drawn value of a job: a term, or a part of one.
 #[derive(Debug, Clone, Copy)]

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use punctual_trace::event::Tid;
+use punctual_trace::jobs::{Actor, Job};
+
 use super::woken_by;
-use crate::event::Tid;
-use crate::jobs::{Actor, Job};
 
 /// Maximum length of a chain, and maximum number of chains.
 const MAX_LENGTH: usize = 16;

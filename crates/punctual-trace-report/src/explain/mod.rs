@@ -3,7 +3,7 @@
 //! ```
 //! # use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 //! # use punctual_trace::jobs::{Config, Decomposer};
-//! use punctual_trace::explain;
+//! use punctual_trace_report::explain;
 //! use punctual_trace::names::Names;
 //!
 //! # let (control, idle) = (Task { id: 7, priority: 10 }, Task { id: 0, priority: 120 });
@@ -35,11 +35,12 @@ use std::fmt;
 
 use punctual_report::format::{format_count, format_counted, format_part};
 use punctual_report::text::listed;
-
-use crate::event::Section;
-use crate::jobs::{Actor, Bounds, Cause, DisabledSection, Flaw, Job, JobKind, ReleasedBy, Reservation, Term};
-use crate::names::Names;
-use crate::stats::TaskStats;
+use punctual_trace::event::Section;
+use punctual_trace::jobs::{
+    Actor, Bounds, Cause, DisabledSection, Flaw, Job, JobKind, ReleasedBy, Reservation, Term,
+};
+use punctual_trace::names::Names;
+use punctual_trace::stats::TaskStats;
 
 pub use calls::{Call, Called, calls, system_calls};
 pub use chain::crossing;

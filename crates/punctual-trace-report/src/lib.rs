@@ -1,0 +1,14 @@
+//! Reports the jobs that [`punctual_trace`] decomposes, to people and to other programs.
+//!
+//! [`explain`] describes jobs in sentences, [`chains`] groups them into chains of tasks that wake
+//! each other, and [`export`] writes tables, a page, CSV, JSON and Perfetto traces.
+//!
+//! It is a crate of its own because a program that decomposes a trace has to be fast, and one that
+//! prints the result need not be: the two are optimized differently.
+
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+#![warn(missing_docs)]
+
+pub mod chains;
+pub mod explain;
+pub mod export;

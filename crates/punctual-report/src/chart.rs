@@ -81,7 +81,7 @@ impl Plot {
         for (at, label) in ticks {
             self.svg.line("axis", (at, bottom), (at, bottom + 4.0));
             let half = width(&label) / 2.0;
-            let (text_at, anchor) = match at + half > self.size.width {
+            let (text_at, anchor) = match at + half + 2.0 > self.size.width {
                 true => (self.size.width, Anchor::End),
                 false => (at, Anchor::Middle),
             };

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::chart::{Plot, Size};
-use crate::format::{format_counted, format_nanos, format_significant};
+use crate::format::{format_count, format_counted, format_nanos};
 use crate::scale::{Log, decade_of_time, decades};
 use crate::svg::Mark;
 
@@ -70,7 +70,7 @@ impl Histogram {
         let every = y.exponents().count() / 5 + 1;
         let at = |exponent: i32| 10_f64.powi(exponent);
         let counts = y.exponents().step_by(every).map(at);
-        plot.y_axis("jobs", counts.map(|count| (y.at(count), format_significant(count))));
+        plot.y_axis("jobs", counts.map(|count| (y.at(count), format_count(count as u64))));
         let first = if zeros > 0 { plot.left + ZERO + APART } else { plot.left };
         let x = Log::new(decades_ns.clone(), first, plot.right);
         let mut bar = |from: f64, to: f64, count: u64, what: &str| {
@@ -146,7 +146,9 @@ mod tests {
         let histogram = Histogram::new([(1_500, 700_000)], 1_500);
         let size = Size { class: "wide", width: 400.0, height: 150.0 };
         let drawing = histogram.draw("bar", &Histogram::decades([&histogram]), size, "R");
-        assert!(drawing.contains(">1 000 000</text>"), "{drawing}");
+        for label in ["1", "100", "10 000", "1 000 000"] {
+            assert!(drawing.contains(&format!(">{label}</text>")), "{label}: {drawing}");
+        }
     }
 
     #[test]

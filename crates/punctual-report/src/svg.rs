@@ -21,17 +21,21 @@ use crate::text;
 
 /// The width of a character in drawings, an upper estimate, since fonts differ.
 const CHARACTER: f64 = 6.8;
+/// The same of a capital letter.
+const CAPITAL: f64 = 8.6;
 
 /// Returns an upper estimate of the width of a text.
 #[must_use]
 pub fn width(text: &str) -> f64 {
-    text.chars().count() as f64 * CHARACTER
+    text.chars().map(|c| if c.is_uppercase() { CAPITAL } else { CHARACTER }).sum()
 }
 
 /// Shortens a text to this width.
 #[must_use]
 pub fn fitted(text: &str, room: f64) -> String {
-    text::shortened(text, (room / CHARACTER) as usize)
+    let longest = (room / CHARACTER) as usize;
+    let mut shortened = (1..=longest).rev().map(|length| text::shortened(text, length));
+    shortened.find(|text| width(text) <= room).unwrap_or_else(|| text::shortened(text, 1))
 }
 
 /// The alignment of a text at its position.
@@ -223,7 +227,9 @@ mod tests {
     #[test]
     fn fits_text_into_space() {
         for room in [0.0, 34.0, 100.0, f64::NAN] {
-            assert!(width(&fitted("ööööööööö", room)) <= room.max(CHARACTER), "{room}");
+            for text in ["ööööööööö", "SCHED_OTHER"] {
+                assert!(width(&fitted(text, room)) <= room.max(CAPITAL), "{room}");
+            }
         }
     }
 }

@@ -23,6 +23,8 @@ const TOP: f64 = 8.0;
 /// The height of a row's histogram.
 const STRIP: f64 = 38.0;
 const AXIS: f64 = 26.0;
+/// The least space between a name and the label of a maximum.
+const GAP: f64 = 8.0;
 
 /// The dimensions of a drawing.
 #[derive(Clone, Copy)]
@@ -41,11 +43,13 @@ struct Layout {
 
 impl Layout {
     /// Writes the name of a row or of a published figure: in `middle` of the space to the left, or
-    /// at the left end `above` the row. Returns the end of a name above.
-    fn name(self, class: &str, name: &str, middle: f64, above: f64, svg: &mut Svg) -> f64 {
+    /// at the left end `above` the row, where the width `taken` remains free. Returns the end of a
+    /// name above.
+    fn name(self, class: &str, name: &str, (middle, above, taken): (f64, f64, f64), svg: &mut Svg) -> f64 {
         if self.has_names_above {
-            svg.text(class, (0.0, above), Anchor::Start, &fitted(name, self.width));
-            return text_width(name);
+            let name = fitted(name, self.width - taken);
+            svg.text(class, (0.0, above), Anchor::Start, &name);
+            return text_width(&name);
         }
         svg.text(class, (self.left - 10.0, middle), Anchor::End, &fitted(name, self.left - 16.0));
         self.left
@@ -122,7 +126,11 @@ fn range(rows: &[(&Row, &Distribution)], published: &[&Published]) -> RangeInclu
 /// Draws the histogram of one row, with its bottom at `base`.
 fn strip(row: &Row, figures: &Distribution, axis: &Log, layout: Layout, base: f64, svg: &mut Svg) {
     let above = base - STRIP - 4.0;
-    let name_end = layout.name("subject", &row.subject, base - 4.0, above, svg);
+    let max_text = format!("max {}", format_nanos(figures.max_ns));
+    // Its font is bold.
+    let half = text_width(&max_text) * 1.1 / 2.0;
+    let taken = 2.0 * half + GAP;
+    let name_end = layout.name("subject", &row.subject, (base - 4.0, above, taken), svg);
     svg.line("base", (layout.left, base), (layout.width - RIGHT, base));
     let tallest = figures.buckets.iter().map(|bucket| bucket.count).max().unwrap_or(1);
     for bucket in &figures.buckets {
@@ -138,14 +146,12 @@ fn strip(row: &Row, figures: &Distribution, axis: &Log, layout: Layout, base: f6
         svg.rect("bar", (from, base - height), ((to - from - 0.6).max(1.0), height), &mark);
     }
     let [median, max] = [figures.p50_ns, figures.max_ns].map(|ns| axis.at(ns));
-    let [median_text, max_text] = [figures.p50_ns, figures.max_ns].map(format_nanos);
-    upright(svg, "median", median, base - STRIP, base + 3.0, format!("median {median_text}"));
+    let median_text = format!("median {}", format_nanos(figures.p50_ns));
+    upright(svg, "median", median, base - STRIP, base + 3.0, median_text);
     svg.line("max", (max, base - STRIP), (max, base));
     // Above the histogram, so that it covers neither bars nor the median.
-    let label = format!("max {max_text}");
-    let half = text_width(&label) / 2.0;
-    let middle = max.min(layout.width - half).max(name_end + 8.0 + half);
-    svg.text("max-label", (middle, above), Anchor::Middle, &label);
+    let middle = max.max(name_end + GAP + half).min(layout.width - half);
+    svg.text("max-label", (middle, above), Anchor::Middle, &max_text);
 }
 
 /// Draws a vertical line with a title.
@@ -155,7 +161,7 @@ fn upright(svg: &mut Svg, class: &str, x: f64, top: f64, bottom: f64, title: Str
 
 /// Draws a published figure: a mark at the mean, and a line to the maximum.
 fn publication(line: &Published, axis: &Log, layout: Layout, y: f64, svg: &mut Svg) {
-    layout.name("published", &line.system, y + 4.0, y - 9.0, svg);
+    layout.name("published", &line.system, (y + 4.0, y - 9.0, 0.0), svg);
     if let Some(max) = line.max_ns {
         let (from, to) = (axis.at(line.min_ns.unwrap_or(line.mean_ns)), axis.at(max));
         svg.line("published", (from, y), (to, y));
@@ -171,23 +177,29 @@ mod tests {
 
     #[test]
     fn separates_labels_from_histograms_and_names() {
-        let row = crate::sample::row("a", "POSIX, one that waits", 1500);
-        let figures = row.figures.as_ref().unwrap();
-        for (layout, max_x) in LAYOUTS.into_iter().flat_map(|layout| [(layout, 1.0_f64), (layout, 1e4)]) {
-            let axis = Log::new(range(&[(&row, figures)], &[]), layout.left, max_x.max(layout.left));
-            let mut svg = Svg::new(layout.width);
-            strip(&row, figures, &axis, layout, 100.0, &mut svg);
-            let drawing = svg.finish("a", 100.0, &Mark::none());
-            let name_end = layout.name("a", &row.subject, 0.0, 0.0, &mut Svg::new(layout.width));
-            let label = drawing.split("<text").find(|text| text.contains(">max ")).unwrap();
-            let attribute = |name: &str| {
-                let (_, rest) = label.split_once(&format!(" {name}=\"")).unwrap();
-                rest.split('"').next().unwrap().parse::<f64>().unwrap()
-            };
-            let text = label.split(['>', '<']).nth(1).unwrap();
-            assert!(attribute("y") < 100.0 - STRIP, "{label}");
-            assert!(attribute("x") - text_width(text) / 2.0 > name_end, "{label}");
-            assert!(drawing.contains(&row.subject), "{drawing}");
+        for name in ["POSIX, one that waits", "an ordinary thread at the lowest nice value, SCHED_OTHER"] {
+            let row = crate::sample::row("a", name, 1500);
+            let figures = row.figures.as_ref().unwrap();
+            for (layout, max_x) in LAYOUTS.into_iter().flat_map(|layout| [(layout, 1.0_f64), (layout, 1e4)]) {
+                let axis = Log::new(range(&[(&row, figures)], &[]), layout.left, max_x.max(layout.left));
+                let mut svg = Svg::new(layout.width);
+                strip(&row, figures, &axis, layout, 100.0, &mut svg);
+                let drawing = svg.finish("a", 100.0, &Mark::none());
+                let text = |class: &str| {
+                    let text = drawing.split("<text").find(|text| text.contains(class)).unwrap();
+                    let attribute = |name: &str| {
+                        let (_, rest) = text.split_once(&format!(" {name}=\"")).unwrap();
+                        rest.split('"').next().unwrap().parse::<f64>().unwrap()
+                    };
+                    (attribute("x"), attribute("y"), text.split(['>', '<']).nth(1).unwrap())
+                };
+                let (x, y, label) = text("max-label");
+                let half = text_width(label) / 2.0;
+                assert!(y < 100.0 - STRIP && x + half <= layout.width, "{drawing}");
+                let (left, _, name) = text("subject");
+                let name_end = if layout.has_names_above { text_width(name) } else { left };
+                assert!(x - half > name_end, "{drawing}");
+            }
         }
     }
 

@@ -91,9 +91,12 @@ fn curve(operation: &str, points: &[(&Row, f64, &Distribution)]) -> String {
                     svg.dot(class, at, 3.0, &Mark::titled(title));
                 }
                 if let Some(&(at, height)) = line.last() {
-                    // Below labels that are too close.
-                    let height = (0..)
-                        .map(|n| height + 4.0 + LABEL * f64::from(n))
+                    // Below labels that are too close, or above them if the axis is there.
+                    let below = (0..).map(|n| height + 4.0 + LABEL * f64::from(n));
+                    let above = (0..).map(|n| BOTTOM - 2.0 - LABEL * f64::from(n));
+                    let height = below
+                        .take_while(|height| *height < BOTTOM)
+                        .chain(above.take_while(|height| *height > TOP))
                         .find(|height| taken.iter().all(|other: &f64| (other - height).abs() >= LABEL));
                     let height = height.unwrap_or(BOTTOM);
                     taken.push(height);
@@ -109,6 +112,24 @@ fn curve(operation: &str, points: &[(&Row, f64, &Distribution)]) -> String {
 mod tests {
     use super::*;
     use crate::model::Quantity;
+
+    #[test]
+    fn keeps_names_of_curves_above_the_axis() {
+        let row = |subject: &str| Row {
+            condition: Some("0 %".into()),
+            quantities: vec![Quantity { name: X.into(), value: 0.0, unit: String::new() }],
+            ..crate::sample::row("curves/utilization", subject, 1000)
+        };
+        let run = crate::sample::run(vec![row("Punctual"), row("POSIX"), row("punctual-kernel")]);
+        let names = &draw(&run.suites[0])[0].1;
+        let heights: Vec<f64> = names
+            .split("<text class=\"curve\"")
+            .skip(1)
+            .map(|text| text.split(" y=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap())
+            .collect();
+        assert_eq!(heights.len(), 3 * LINES.len());
+        assert!(heights.iter().all(|height| *height < BOTTOM), "{heights:?}");
+    }
 
     #[test]
     fn draws_one_point_per_row_and_line() {

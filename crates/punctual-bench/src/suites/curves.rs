@@ -1,6 +1,8 @@
 //! Latency against load, period and utilization: a job spawned for an instant and a thread that
 //! sleeps until one, in turns, at several values of each. The page draws them as curves.
 
+use punctual_report::format::format_nanos;
+
 use super::latency::timers::{nanosleep, spawn_at};
 use super::latency::{Contender, affordable, alternate};
 use crate::load::Load;
@@ -50,7 +52,7 @@ impl Curve {
     /// Formats a value with its unit.
     fn text(self, value: u64) -> String {
         match self {
-            Self::Period => format!("{value} µs"),
+            Self::Period => format_nanos(value as f64 * 1e3),
             Self::Load => format!("{value} pairs of threads for each CPU"),
             Self::Utilization => format!("{value} %"),
         }

@@ -1,9 +1,11 @@
-//! Screenshots of the pages that users see, for a person to look at before a release.
+//! Checks the layout of the pages that users see, and draws them for a person to look at before a
+//! release.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use punctual_report::escape::Escaped;
 use xtask_support::browser;
 
 use crate::process::{End, TOOL_LIMIT};
@@ -25,6 +27,9 @@ const WIDTHS: [u32; 2] = [1280, 400];
 const HEIGHT: u32 = 6000;
 /// Color schemes, with the browser's number of each.
 const SCHEMES: [(&str, u32); 2] = [("dark", 0), ("light", 1)];
+
+/// A script that lists the faults of a layout.
+const LAYOUT: &str = include_str!("layout.js");
 
 /// Writes all pages and their screenshots into `directory`, with the program `punctual`.
 pub(super) fn run(directory: &Path, punctual: &Path) -> Result {
@@ -54,6 +59,9 @@ pub(super) fn run(directory: &Path, punctual: &Path) -> Result {
         }
         for (width, (scheme, number)) in WIDTHS.iter().flat_map(|width| SCHEMES.map(|scheme| (width, scheme)))
         {
+            if number == SCHEMES[0].1 {
+                check_layout(program, &page, *width)?;
+            }
             let picture = directory.join(format!("{name}-{width}-{scheme}.png"));
             draw(program, &page, &picture, *width, number)?;
         }
@@ -83,4 +91,68 @@ fn draw(program: &str, page: &Path, picture: &Path, width: u32, scheme: u32) -> 
         return Err(format!("{program} drew no picture of {}: {}", page.display(), outcome.stderr).into());
     }
     Ok(())
+}
+
+/// Fails if a text of `page` is too small, clipped or covered in a window of this width.
+fn check_layout(program: &str, page: &Path, width: u32) -> Result {
+    let faults = faults(program, &fs::read_to_string(page)?, width)?;
+    match faults.as_slice() {
+        [] => Ok(()),
+        faults => Err(format!("{} at {width} px:\n{}", page.display(), faults.join("\n")).into()),
+    }
+}
+
+fn faults(program: &str, page: &str, width: u32) -> Result<Vec<String>> {
+    let scratch = Scratch::new("layout")?;
+    let file = scratch.path().join("page.html");
+    // In a frame: a window is at least 500 px wide.
+    let content = Escaped(&format!("{page}<script>{{{LAYOUT}}}</script>")).to_string();
+    let frame = format!("style=\"border: 0; width: {width}px; height: {HEIGHT}px\"");
+    fs::write(&file, format!("<!DOCTYPE html><body><iframe {frame} srcdoc=\"{content}\"></iframe></body>"))?;
+    let mut command = browser::command(program, scratch.path());
+    command.args(["--hide-scrollbars", "--dump-dom"]).arg(format!("file://{}", file.display()));
+    let outcome = process::capture(&mut command, TOOL_LIMIT)?;
+    let body = outcome.stdout.split_once("<body>").map_or("", |(_, rest)| rest);
+    let mut lines = body.lines().map(str::to_owned).take_while(|line| !line.starts_with("</body>"));
+    match lines.next() {
+        Some(line) if line == format!("width {width}") => Ok(lines.collect()),
+        line => {
+            Err(format!("{program} has not examined a page of {width} px: {line:?} {}", outcome.stderr)
+                .into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_small_clipped_and_covered_text() {
+        let Some(program) = browser::find() else { return };
+        let page = |body: &str| {
+            format!(
+                "<!DOCTYPE html><style>body {{ margin: 0; font: 16px sans-serif }}</style><body><main>{body}</main></body>"
+            )
+        };
+        let text = |x: u32, size: u32, text: &str| {
+            format!("<text x=\"{x}\" y=\"20\" style=\"font-size: {size}px\">{text}</text>")
+        };
+        let svg = |texts: &str| page(&format!("<svg width=\"200\" height=\"40\">{texts}</svg>"));
+        for (page, expected) in [
+            (page("fine"), ""),
+            (svg(&text(10, 12, "fine")), ""),
+            (svg(&text(10, 10, "small")), "text of 10.0 px: small"),
+            (svg(&text(190, 12, "outside")), "clipped in a drawing: outside"),
+            (svg(&[text(10, 12, "one"), text(12, 12, "two")].concat()), "one text over another: one, two"),
+            (page("a `b`"), "backtick: a `b`"),
+            (
+                page("<p style=\"width: 20px; overflow: hidden; white-space: pre\">hid den</p>"),
+                "clipped: hid den",
+            ),
+            (page("<p style=\"width: 900px\">wide</p>"), "the page is 900 px wide"),
+        ] {
+            assert_eq!(faults(program, &page, 400).unwrap().join("\n"), expected);
+        }
+    }
 }

@@ -243,3 +243,17 @@ pub(super) struct ProfileIdle {
     #[serde(default)]
     pub(super) holds: Vec<Hold>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documented_files_have_newest_versions() {
+        for (name, version) in [("gimbal-model.json", MODEL), ("gimbal-profile.json", PROFILES[0])] {
+            let path = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
+            let text = std::fs::read_to_string(path).unwrap();
+            assert!(text.contains(&format!("\"schema\": \"{version}\"")), "{name} is not {version}");
+        }
+    }
+}

@@ -135,7 +135,7 @@ fn compares_the_recorded_run_of_the_gimbal_with_its_bounds() {
     }
     let late = checked(&["--deadline", "sample=30us"]);
     assert_eq!(late["answer"], "no", "{late}");
-    assert_eq!(late["reason"], "`sample` missed its deadline: at least 1 job, the latest by 1.8 µs");
+    assert_eq!(late["reason"], "`sample` missed its deadline: at least 1 job, the latest by 8.4 µs");
 }
 
 #[test]

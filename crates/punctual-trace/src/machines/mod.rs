@@ -139,7 +139,8 @@ pub fn merge(traces: &[Trace], relation: Relation, file: &Path) -> Result<Merged
         seen.iter().enumerate().map(|(index, seen)| first_of(index, seen.span.0)).min().unwrap_or(0);
     let shift = if earliest < 0 { (-earliest).div_euclid(SECOND) * SECOND + SECOND } else { 0 };
     let total = traces.iter().flat_map(|trace| trace.buffers()).flat_map(|buffer| &buffer.cpus);
-    let in_memory = total.map(|data| data.length).sum::<u64>() <= MAX_IN_MEMORY;
+    // Saturating, since a file may claim any length.
+    let in_memory = total.fold(0_u64, |sum, data| sum.saturating_add(data.length)) <= MAX_IN_MEMORY;
     let layout = PageLayout::usual(page_size(traces));
     let mut buffers = Vec::new();
     for (index, (trace, machine)) in traces.iter().zip(&machines).enumerate() {

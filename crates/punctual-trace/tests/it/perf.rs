@@ -120,6 +120,20 @@ fn orders_rounds_and_reports_losses() {
     }
 }
 
+/// Short rounds are sorted together: to sort each visits every CPU, for a record of eight bytes.
+#[test]
+fn sorts_short_rounds_together() {
+    let file = small::perf_data(false);
+    let (data, index) = (number(&file, 40), file.len() - 16);
+    // The first sample of CPU 0, after the rounds that promise later ones.
+    let more = [&record(68, &[])[..], &record(68, &[]), &file[data + 112..data + 168]].concat();
+    let mut out = [&file[..index], &more, &file[index..]].concat();
+    out[48..56].copy_from_slice(&((number(&file, 48) + more.len()) as u64).to_le_bytes());
+    let trace = open(out.clone()).unwrap();
+    assert_eq!(trace.damage(), open(file.clone()).unwrap().damage());
+    assert_eq!(events(out).len(), events(file).len() + 1);
+}
+
 #[test]
 fn uses_complete_records_of_truncated_data() {
     let mut bytes = small::perf_data(false);
@@ -266,11 +280,17 @@ fn reads_directories_of_recorders_with_threads() {
     let features = head[index..].to_vec();
     head.truncate(at);
     head.extend(features);
-    std::fs::write(place.join("data"), head).unwrap();
+    std::fs::write(place.join("data"), &head).unwrap();
     std::fs::write(place.join("data.0"), data).unwrap();
     let found: Vec<_> = records(&Trace::open(&place).unwrap()).unwrap().map(Result::unwrap).collect();
+    // A header that locates them beyond the end of the file.
+    head[48..56].fill(0xff);
+    head[72..104].fill(0);
+    std::fs::write(place.join("data"), head).unwrap();
+    let damage = Trace::open(&place).map(|trace| trace.damage().to_vec());
     std::fs::remove_dir_all(&place).unwrap();
     assert_eq!(found, events(file));
+    assert!(damage.is_err());
 }
 
 /// The switch to a thread is an event of the previous thread.

@@ -138,7 +138,7 @@ impl Header {
         bytes: &Arc<dyn Bytes>,
     ) -> Result<Attributes, ReadError> {
         let (order, (start, end)) = (self.order, self.attributes);
-        let mut found = Attributes { events: Vec::new(), by_id: HashMap::new() };
+        let mut found = Attributes { events: Vec::new(), by_id: HashMap::new(), ids: 0 };
         if self.data.0 == PIPE_HEADER {
             return Ok(found);
         }
@@ -184,12 +184,14 @@ pub(super) enum Parsed<'a> {
 pub(super) struct Attributes {
     events: Vec<Event>,
     by_id: HashMap<u64, usize>,
+    /// The number of IDs read, also of equal ones.
+    ids: usize,
 }
 
 impl Attributes {
     /// Returns how many more IDs fit.
     fn room(&self) -> usize {
-        MAX_IDS.saturating_sub(self.by_id.len())
+        MAX_IDS.saturating_sub(self.ids)
     }
 
     /// Adds an event with its `perf_event_attr` and its IDs.
@@ -206,6 +208,7 @@ impl Attributes {
         };
         for id in ids.chunks_exact(8).take(self.room()).filter_map(|id| order.u64(id, 0)) {
             self.by_id.insert(id, self.events.len());
+            self.ids += 1;
         }
         self.events.push(event);
     }
@@ -256,5 +259,20 @@ impl Attributes {
     /// Returns the fields at the end of records other than samples, if they have any.
     pub(super) fn sample_id(&self) -> Option<Fields> {
         self.events.first().filter(|event| event.sample_id).map(|event| event.fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A short file may contain one list of IDs, to which the descriptions of all events refer.
+    #[test]
+    fn limits_number_of_equal_ids() {
+        let mut attributes = Attributes { events: Vec::new(), by_id: HashMap::new(), ids: 0 };
+        for events in 1..=3 {
+            attributes.add(Order::Little, &[0; 64], &[7; 8 * MAX_IDS / 2]);
+            assert_eq!(attributes.room(), MAX_IDS.saturating_sub(events * MAX_IDS / 2));
+        }
     }
 }

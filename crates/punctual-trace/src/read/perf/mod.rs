@@ -35,6 +35,8 @@ const PAGE: usize = 4096;
 const MAX_RECORD: usize = PAGE - 64;
 /// The number of bytes sorted at a time if the file does not indicate a safe order.
 const MAX_WAITING: usize = 64 << 20;
+/// The number of bytes from which on the records of a round are sorted.
+const MIN_WAITING: usize = 1 << 20;
 /// CPUs with higher numbers are rejected.
 const MAX_CPUS: u32 = 8192;
 
@@ -90,7 +92,9 @@ fn open_all(
         let end = length_of((&name, &bytes))?;
         inputs.push((name, bytes, (0, end)));
     }
-    let in_memory = inputs.iter().map(|(.., (start, end))| end - start).sum::<u64>() <= MAX_IN_MEMORY;
+    // Saturating, since a header may claim any length.
+    let total = inputs.iter().fold(0_u64, |sum, (.., (start, end))| sum.saturating_add(end - start));
+    let in_memory = total <= MAX_IN_MEMORY;
     let mut pages = Pages { layout, in_memory, cpus: BTreeMap::new() };
     let mut found = Found::default();
     for (name, bytes, range) in inputs {
@@ -213,8 +217,12 @@ fn read(
             Record::Feature(feature, content) => header.describe(feature, content),
             Record::OfThreads => found.of_threads = true,
             Record::Round => {
-                found.disordered += pages.flush(safe).map_err(failed)?;
-                (safe, waiting) = (newest, 0);
+                // Short rounds are flushed together, since each flush visits every CPU.
+                if waiting >= MIN_WAITING {
+                    found.disordered += pages.flush(safe).map_err(failed)?;
+                    waiting = 0;
+                }
+                safe = newest;
             }
             Record::Packed => is_packed = true,
             Record::Name { .. } | Record::Other => {}

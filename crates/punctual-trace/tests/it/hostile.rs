@@ -241,6 +241,19 @@ fn salvages_file_with_circular_options() {
 }
 
 #[test]
+fn salvages_file_whose_cpus_claim_same_data() {
+    let (mut bytes, events) = small_file("overlap");
+    let page = (4096..bytes.len()).step_by(4096).find(|&at| bytes[at..at + 8] == 5u64.to_le_bytes());
+    let page = page.expect("the page that begins with the first event") as u64;
+    let second = [(page + 4096).to_le_bytes(), 4096u64.to_le_bytes()].concat();
+    let at = bytes.windows(16).position(|window| window == second).expect("the data of CPU 1");
+    bytes[at..at + 8].copy_from_slice(&page.to_le_bytes());
+    let trace = open(&bytes).unwrap();
+    assert!(trace.damage()[0].contains("overlaps"), "{:?}", trace.damage());
+    assert_eq!(records(&trace).unwrap().collect::<Result<Vec<_>, _>>().unwrap(), events);
+}
+
+#[test]
 fn reports_unknown_compression() {
     let (bytes, _) = small_file("unknown");
     // The name is that of the compression, and the section of the headers claims to be compressed.

@@ -8,7 +8,7 @@ use crate::format::dat::{WRITER, clock_of, id};
 use crate::format::fields::{EventFormat, FormatError, PageLayout, check_header_event};
 use crate::read::error::ReadError;
 use crate::read::stream::Scale;
-use crate::read::{Buffer, Bytes, Order, Recorder, Trace};
+use crate::read::{Buffer, Bytes, CpuData, Order, Recorder, Trace};
 
 /// Format files take a few KiB; those of drivers with long lists of flags, tens.
 const FORMAT_LIMIT: u64 = 1 << 20;
@@ -215,6 +215,20 @@ impl Metadata {
         }
         self.threads = reader.bytes(length, "the names of threads")?;
         Ok(())
+    }
+
+    /// Rejects a file in which several CPUs claim the same data: a short file could then take
+    /// hours, since it is read for each of them.
+    pub(super) fn check_overlaps(&self) -> Result<(), ReadError> {
+        let data = self.buffers.iter().flat_map(|buffer| &buffer.cpus);
+        // The length of compressed data is unknown.
+        let length = |data: &CpuData| if data.packed.is_some() { 1 } else { data.length };
+        let range = |data: &CpuData| (data.start, data.start.saturating_add(length(data)).min(self.length));
+        let mut ranges: Vec<(u64, u64)> = data.map(range).collect();
+        ranges.sort_unstable();
+        let Some(pair) = ranges.windows(2).find(|pair| pair[1].0 < pair[0].1) else { return Ok(()) };
+        let problem = "the data of a CPU overlaps with that of another".to_owned();
+        Err(ReadError::Corrupt { file: self.file.clone(), offset: pair[1].0, problem })
     }
 
     /// Builds the trace from everything read.

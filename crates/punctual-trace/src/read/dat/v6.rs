@@ -6,6 +6,10 @@ use super::reader::Reader;
 use crate::read::error::ReadError;
 use crate::read::{Buffer, CpuData};
 
+/// The maximum number of buffers besides the first: the options of each may be the same part of the
+/// file.
+const BUFFERS_LIMIT: usize = 256;
+
 pub(super) fn read(mut reader: Reader, metadata: &mut Metadata) -> Result<(), ReadError> {
     metadata.header_info(&mut reader)?;
     metadata.ftrace_events(&mut reader)?;
@@ -24,6 +28,9 @@ pub(super) fn read(mut reader: Reader, metadata: &mut Metadata) -> Result<(), Re
             }
             let data = option_content(&mut reader, option)?;
             if option == id::BUFFER && data.len() > 8 {
+                if others.len() == BUFFERS_LIMIT {
+                    return Err(reader.corrupt(format!("there are more than {BUFFERS_LIMIT} buffers")));
+                }
                 others.push(other_buffer(&reader, &data));
             } else {
                 common_option(metadata, reader.order, option, &data);
@@ -53,7 +60,7 @@ pub(super) fn read(mut reader: Reader, metadata: &mut Metadata) -> Result<(), Re
         }
         buffer(&mut at, metadata, kind, &name, cpus)?;
     }
-    Ok(())
+    metadata.check_overlaps()
 }
 
 /// Returns the offset and name of another buffer.

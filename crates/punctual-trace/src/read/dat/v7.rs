@@ -83,7 +83,7 @@ impl Container {
         for (offset, data) in found.buffers {
             self.buffer(metadata, offset, data)?;
         }
-        Ok(())
+        metadata.check_overlaps()
     }
 
     /// Reads options. Everything except offsets goes to `metadata`.

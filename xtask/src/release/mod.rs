@@ -2,10 +2,10 @@
 //!
 //! The manifests contain the entries that a registry and its users need, the documentation builds
 //! as on docs.rs, the public interface follows semantic versioning since the last tag, and the
-//! oldest supported compiler builds all of it. Then each package goes to a directory in `target/`
-//! that replaces the registry, from which `cargo install` and the crates of `punctual new` must
-//! build; the installed program writes every kind of page, and a browser draws each, for a person
-//! to look at. A warning names each check that cannot run on this machine.
+//! oldest supported compiler builds all of it. Then each package is published to a registry in
+//! `target/`, from which `cargo install` and the crates of `punctual new` must build; the installed
+//! program writes every kind of page, and a browser draws each, for a person to look at. A warning
+//! names each check that cannot run on this machine.
 
 mod pages;
 mod registry;

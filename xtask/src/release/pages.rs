@@ -129,7 +129,9 @@ mod tests {
 
     #[test]
     fn finds_small_clipped_and_covered_text() {
-        let Some(program) = browser::find() else { return };
+        let Some(program) = browser::find() else {
+            return test_skip::skip(test_skip::Need::Tool("chromium"), "the layout of pages");
+        };
         let page = |body: &str| {
             format!(
                 "<!DOCTYPE html><style>body {{ margin: 0; font: 16px sans-serif }}</style><body><main>{body}</main></body>"

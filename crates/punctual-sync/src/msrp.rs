@@ -71,7 +71,8 @@
 //! a group and share one lock, which the job takes once, around them all: then no thread waits for
 //! one lock while holding another, and deadlock is impossible. `#[app]` computes the groups.
 //! Threads that nest different locks in different orders may deadlock: they spin through their
-//! bounds, and then the kernel detects the cycle and one of them gets [`MsrpLockError::Deadlock`].
+//! bounds, and then the kernel detects the cycle: one of them gets [`MsrpLockError::Deadlock`], or
+//! each if they enter the kernel at once.
 //!
 //! # Panics, leaks, forks
 //!

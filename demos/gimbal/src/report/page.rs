@@ -51,7 +51,7 @@ fn worst_difference(summary: &RunSummary) -> Option<(f64, &str)> {
     differences.max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-/// Formats an angle in µrad, or in mrad from 10 000 µrad on.
+/// Formats an angle, in µrad up to 999 µrad, otherwise in mrad.
 pub(crate) fn format_urad(urad: f64) -> String {
     let (unit, size) = angle_unit(urad);
     format!("{} {unit}", format_significant(urad / size))
@@ -59,7 +59,7 @@ pub(crate) fn format_urad(urad: f64) -> String {
 
 /// Returns the unit for angles up to this one in microradians, and its size in microradians.
 pub(super) fn angle_unit(max_urad: f64) -> (&'static str, f64) {
-    if max_urad < 10_000.0 { ("µrad", 1.0) } else { ("mrad", 1e3) }
+    if max_urad < 999.5 { ("µrad", 1.0) } else { ("mrad", 1e3) }
 }
 
 /// Returns the most important numbers, maxima first.

@@ -175,6 +175,29 @@ fn compare<'a>(recorded: &'a str, target: &str, measured: &[(String, u64)]) -> R
 mod tests {
     use super::*;
 
+    #[test]
+    fn detects_slowdown_of_5_percent_in_each_row() {
+        let recorded = fs::read_to_string(cargo::root().join(FIGURES)).unwrap();
+        let mut lines = recorded.lines().filter(|line| !line.starts_with('#'));
+        let target = lines.next().unwrap();
+        let row = |line: &str| {
+            let (each, name) = line.trim_start().split_once("  ")?;
+            Some((name.to_owned(), each.parse().ok()?))
+        };
+        let whole: Vec<(String, u64)> = lines.filter_map(row).collect();
+        assert!(whole.len() > 30, "{whole:?}");
+        assert_eq!(compare(&recorded, target, &whole).unwrap(), None);
+        for slow in 0..whole.len() {
+            let mut measured = whole.clone();
+            let (name, each) = &mut measured[slow];
+            // At least one whole instruction.
+            *each += (*each * 5).div_ceil(100);
+            let added = format!("\n+{each:6}  {name}\n");
+            let printed = compare(&recorded, target, &measured).unwrap_err().to_string();
+            assert!(format!("{printed}\n").contains(&added), "{printed}");
+        }
+    }
+
     fn rows(each: &[(&str, u64)]) -> Vec<(String, u64)> {
         each.iter().map(|(name, each)| ((*name).to_owned(), *each)).collect()
     }

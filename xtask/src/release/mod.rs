@@ -145,7 +145,9 @@ fn minimum<'a>(version: &str, packages: impl Iterator<Item = &'a str>) -> Result
     let names = [format!("+{version}"), "+stable".to_owned()];
     let is_oldest = |toolchain: &&String| {
         let output = Command::new("cargo").args([toolchain, "--version"]).output_within(TOOL_LIMIT);
-        output.is_ok_and(|output| output.stdout.starts_with(format!("cargo {version}.").as_bytes()))
+        output.is_ok_and(|output| {
+            output.status.success() && output.stdout.starts_with(format!("cargo {version}.").as_bytes())
+        })
     };
     let Some(toolchain) = names.iter().find(is_oldest) else {
         println!(

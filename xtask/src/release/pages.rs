@@ -57,13 +57,12 @@ pub(super) fn run(directory: &Path, punctual: &Path) -> Result {
         if !matches!(outcome.end, End::Exited(0..=2)) || !page.exists() {
             return Err(format!("{} from {command:?}: {}", outcome.end, outcome.stderr).into());
         }
-        for (width, (scheme, number)) in WIDTHS.iter().flat_map(|width| SCHEMES.map(|scheme| (width, scheme)))
-        {
-            if number == SCHEMES[0].1 {
-                check_layout(program, &page, *width)?;
+        for width in WIDTHS {
+            check_layout(program, &page, width)?;
+            for (scheme, number) in SCHEMES {
+                let picture = directory.join(format!("{name}-{width}-{scheme}.png"));
+                draw(program, &page, &picture, width, number)?;
             }
-            let picture = directory.join(format!("{name}-{width}-{scheme}.png"));
-            draw(program, &page, &picture, *width, number)?;
         }
     }
     println!(
@@ -96,10 +95,10 @@ fn draw(program: &str, page: &Path, picture: &Path, width: u32, scheme: u32) -> 
 /// Fails if a text of `page` is too small, clipped or covered in a window of this width.
 fn check_layout(program: &str, page: &Path, width: u32) -> Result {
     let faults = faults(program, &fs::read_to_string(page)?, width)?;
-    match faults.as_slice() {
-        [] => Ok(()),
-        faults => Err(format!("{} at {width} px:\n{}", page.display(), faults.join("\n")).into()),
+    if faults.is_empty() {
+        return Ok(());
     }
+    Err(format!("{} at {width} px:\n{}", page.display(), faults.join("\n")).into())
 }
 
 fn faults(program: &str, page: &str, width: u32) -> Result<Vec<String>> {

@@ -54,9 +54,13 @@ pub struct Header {
 impl Header {
     /// Reads the directives from the `//!` lines at the top of `source`.
     pub fn parse(source: &str) -> Result<Self, String> {
-        let reason = |key| match directives(source, key).next() {
-            Some("") => Err(format!("`{key}:` needs a reason")),
-            reason => Ok(reason.is_some()),
+        let reason = |key| {
+            let mut reasons = directives(source, key);
+            match (reasons.next(), reasons.next()) {
+                (Some(""), _) => Err(format!("`{key}:` needs a reason")),
+                (Some(_), Some(_)) => Err(format!("at most one `{key}:` line")),
+                (reason, _) => Ok(reason.is_some()),
+            }
         };
         let only = match (reason("virtual-only")?, reason("linux-only")?) {
             (true, true) => return Err("at most one `…-only:` line".to_owned()),

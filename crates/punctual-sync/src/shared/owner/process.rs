@@ -291,7 +291,7 @@ mod tests {
         check(output);
         let leave = || {
             // SAFETY: the call takes an integer.
-            if unsafe { libc::unshare(CLONE_NEWTIME) } != 0 {
+            if unsafe { libc::unshare(libc::CLONE_NEWTIME) } != 0 {
                 return Err(std::io::Error::last_os_error());
             }
             let file = rustix::fs::open(c"/proc/self/timens_offsets", OFlags::WRONLY, Mode::empty())?;
@@ -305,6 +305,4 @@ mod tests {
             Err(error) => test_skip::skip(test_skip::Need::System("time namespaces"), error),
         }
     }
-
-    const CLONE_NEWTIME: libc::c_int = 0x80;
 }

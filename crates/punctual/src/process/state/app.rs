@@ -208,7 +208,7 @@ impl Runtime {
     ///
     /// A job that starts as a result of a later action of the calling thread is dropped.
     pub(crate) fn abort(&self) -> FaultOrder {
-        let before = self.add_job_flags(ABORTS);
+        let before = self.set_job_flags(ABORTS);
         self.start_stopping();
         if before & ABORTS == 0 { FaultOrder::First } else { FaultOrder::Later }
     }
@@ -316,13 +316,9 @@ impl Runtime {
         self.tasks.iter().filter_map(|task| task.info()).any(|task| task.is_measured || task.cells.is_on())
     }
 
-    /// Sets flags of [`job_flags`](HostApp::job_flags). Async-signal-safe.
-    fn set_job_flags(&self, flags: u32) {
-        self.add_job_flags(flags);
-    }
-
-    /// As [`set_job_flags`](Self::set_job_flags); returns the previous flags.
-    fn add_job_flags(&self, flags: u32) -> u32 {
+    /// Sets flags of [`job_flags`](HostApp::job_flags), and returns the previous ones.
+    /// Async-signal-safe.
+    fn set_job_flags(&self, flags: u32) -> u32 {
         let before = self.host.job_flags.fetch_or(flags, Ordering::Relaxed);
         // The word's last, so a thread that finds it finds the others.
         self.partitions.iter().for_each(|partition| word::set_flagged(partition.core.word_cell()));
@@ -337,6 +333,15 @@ impl Runtime {
         // Another thread may have set a flag in the meantime.
         if self.is_instrumented() {
             cells().for_each(word::set_flagged);
+        }
+    }
+
+    /// Sets or clears flags of [`job_flags`](HostApp::job_flags), while no job can run.
+    fn switch_job_flags(&self, flags: u32, on: bool) {
+        if on {
+            self.set_job_flags(flags);
+        } else {
+            self.clear_job_flags(flags);
         }
     }
 
@@ -356,23 +361,23 @@ impl Runtime {
 
     /// Sets whether there are tasks that mark their jobs, while none can run.
     pub(crate) fn set_marks(&self, marks: bool) {
-        if marks { self.set_job_flags(MARKS) } else { self.clear_job_flags(MARKS) }
+        self.switch_job_flags(MARKS, marks);
     }
 
     /// Sets whether jobs are profiled, while none can run.
     pub(crate) fn set_profiles(&self, profiles: bool) {
-        if profiles { self.set_job_flags(PROFILES) } else { self.clear_job_flags(PROFILES) }
+        self.switch_job_flags(PROFILES, profiles);
     }
 
     /// Sets whether jobs are reported to a supervisor, while none can run.
     pub(crate) fn set_supervised(&self, supervised: bool) {
-        if supervised { self.set_job_flags(SUPERVISED) } else { self.clear_job_flags(SUPERVISED) }
+        self.switch_job_flags(SUPERVISED, supervised);
     }
 
     /// Sets whether the guard watches jobs, while none can run.
     #[cfg_attr(not(feature = "guard"), allow(dead_code, reason = "there is no guard"))]
     pub(crate) fn set_guarded(&self, guarded: bool) {
-        if guarded { self.set_job_flags(GUARDED) } else { self.clear_job_flags(GUARDED) }
+        self.switch_job_flags(GUARDED, guarded);
     }
 
     /// Returns whether the guard watches jobs.

@@ -3,8 +3,8 @@
 //! [`explain`] describes jobs in sentences, [`chains`] groups them into chains of tasks that wake
 //! each other, and [`export`] writes tables, a page, CSV, JSON and Perfetto traces.
 //!
-//! It is a crate of its own because a program that decomposes a trace has to be fast, and one that
-//! prints the result need not be: the two are optimized differently.
+//! Decomposition has to be fast, and printing its result does not: separate crates have separate
+//! optimization levels.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 #![warn(missing_docs)]

@@ -30,8 +30,8 @@ pub(crate) struct Outline {
 }
 
 impl Outline {
-    /// Returns the elements of a source of this length, which is in these modules. Code for tests
-    /// and models has none.
+    /// Returns the elements of a source of this length in these modules, except those of code for
+    /// tests and models.
     pub(crate) fn new(modules: &[String], length: usize, syntax: &syn::File) -> Self {
         let mut outline = Self { scope: modules.to_vec(), ..Self::default() };
         outline.add(0..length, true);
@@ -41,7 +41,7 @@ impl Outline {
 
     /// Returns the path of the function around `place`, unless the compiler may evaluate that.
     pub(super) fn function_around(&self, place: &Range<usize>) -> Option<&str> {
-        // The last one of those that are equal is the innermost.
+        // Of equal ranges, the innermost is the last.
         let around = self.items.iter().rev().filter(|item| contains(&item.range, place));
         let item = around.min_by_key(|item| item.range.len())?;
         (!item.is_constant).then_some(&item.path)

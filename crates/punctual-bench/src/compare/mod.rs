@@ -52,8 +52,8 @@ pub enum LoadError {
     },
 }
 
-// `#[inline]` leaves the deserializers to the program that reads files: this crate is optimized for
-// what it measures.
+// `#[inline]` leaves the deserializers to the program that reads files. This crate is optimized for
+// measurements.
 
 /// Reads a run from a JSON file, or from the captured output of a board.
 ///

@@ -155,8 +155,8 @@ fn panicking(operation: &'static str, before: impl Fn() + Send + Sync + 'static)
 
 #[test]
 fn panicking_waker_loses_no_permit() {
-    // The permit comes while the task's waker is replaced, so no notifier takes the waker: the new
-    // one is dropped by the poll, or the old one by the drop of the future.
+    // The permit comes while the task's waker is replaced, so no notifier takes a waker: the poll
+    // drops the new waker, or the future's drop the old one.
     for (first, second) in [("none", "drop"), ("drop", "clone")] {
         let arbiter: &'static Arbiter<()> = Box::leak(Box::new(Arbiter::new(())));
         let held = Mutex::new(arbiter.try_access());

@@ -99,7 +99,7 @@ pub(super) struct Locks {
     pub(super) contention: Contention,
     /// Thread that inherited this thread's priority when it began to wait.
     pub(super) boosted_holder: Option<Tid>,
-    /// The last few waits, at most [`MAX_WAITS`]. Most threads have none.
+    /// The most recent waits, up to [`MAX_WAITS`]; empty for most threads.
     pub(super) waits: Vec<Wait>,
     next_wait: usize,
 }

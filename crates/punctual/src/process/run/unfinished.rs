@@ -10,7 +10,8 @@ use crate::port::linux::clock::cpu_time_of;
 use crate::state::partition::PartitionState;
 use crate::state::runtime::Runtime;
 
-/// A thread that is in a job or holds a resource; if there is none, one that has not ended.
+/// A thread that is in a job or holds a resource. Without such threads, a thread that has not
+/// ended.
 struct Unfinished {
     partition: &'static PartitionState,
     worker: &'static Worker,

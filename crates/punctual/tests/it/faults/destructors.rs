@@ -335,8 +335,8 @@ mod start {
     }
 }
 
-/// Messages whose destructors panic on another thread, while the panic because of which they are
-/// dropped unwinds.
+/// A job panics, and while it unwinds, the destructors of messages that the fault drops panic on
+/// another thread.
 mod meanwhile {
     use std::sync::Condvar;
     use std::time::Duration;

@@ -102,7 +102,7 @@ mod tests {
                 woken.iter().for_each(drop);
             });
             let (other_id, mut checks) = (answers.recv().unwrap(), StarvationChecks::default());
-            // This thread may sleep in the kernel, for memory say.
+            // This thread may sleep in the kernel, for example until it gets memory.
             let is_found = (0..1_000).any(|_| {
                 wake.send(()).unwrap();
                 checks.are_not_all_starved(&[other_id]);

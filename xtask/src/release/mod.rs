@@ -34,17 +34,7 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Result {
     let metadata = cargo::metadata()?;
-    let packages: Vec<&Value> = metadata["packages"].as_array().into_iter().flatten().collect();
-    let (published, released_with): (Vec<&Value>, Vec<&Value>) =
-        packages.iter().partition(|package| is_published(package));
-    // They are packaged after their dependencies, because a registry has those only then.
-    let extras = cargo::metadata_of(&mut transports::in_extras())?;
-    let extras = extras["packages"].as_array().into_iter().flatten().filter(|package| is_published(package));
-    let all = published.iter().copied().chain(extras);
-    let faults: Vec<String> = all.flat_map(|package| faults(package, &released_with)).collect();
-    if !faults.is_empty() {
-        return Err(format!("these manifests cannot be published:\n{}", faults.join("\n")).into());
-    }
+    let published = published(&metadata)?;
     let names: Vec<&str> = published.iter().filter_map(|package| package["name"].as_str()).collect();
     let version = published.first().and_then(|package| package["rust_version"].as_str()).unwrap_or_default();
     println!("manifests: {} can be published, for Rust {version} and later", names.join(", "));
@@ -65,6 +55,26 @@ pub(crate) fn run(options: &Options) -> Result {
     minimum(version, all.clone())?;
     compatibility(all)?;
     rehearsal::run()
+}
+
+/// Returns the packages of the workspace that are published. An error lists the defects of their
+/// manifests and of those in `extras/`.
+fn published(metadata: &Value) -> Result<Vec<&Value>> {
+    let (published, released_with): (Vec<&Value>, Vec<&Value>) =
+        packages(metadata).partition(|it| is_published(it));
+    // They are packaged after their dependencies, because a registry has those only then.
+    let extras = cargo::metadata_of(&mut transports::in_extras())?;
+    let all = published.iter().copied().chain(packages(&extras).filter(|package| is_published(package)));
+    let faults: Vec<String> = all.flat_map(|package| faults(package, &released_with)).collect();
+    if faults.is_empty() {
+        Ok(published)
+    } else {
+        Err(format!("these manifests cannot be published:\n{}", faults.join("\n")).into())
+    }
+}
+
+fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
+    metadata["packages"].as_array().into_iter().flatten()
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -244,6 +254,13 @@ mod tests {
         let elsewhere = json!(cargo::root().join("Cargo.toml"));
         assert_eq!(change("/manifest_path", elsewhere), "");
         assert!(change("/manifest_path", json!("/nonexistent/Cargo.toml")).contains("a: no LICENSE-MIT"));
+    }
+
+    #[test]
+    fn each_crate_can_be_published() {
+        let metadata = cargo::metadata().unwrap();
+        let count = published(&metadata).unwrap_or_else(|error| panic!("{error}")).len();
+        assert!(count > 10, "{count}");
     }
 
     #[test]

@@ -187,6 +187,23 @@ impl<'a> Bytes<'a> {
         std::str::from_utf8(text).ok()
     }
 
+    /// Calls `each` for each of `count` elements, or for the first one only if it has no bytes: then
+    /// all are alike, and the bytes do not limit their number.
+    pub(super) fn repeat(
+        &mut self,
+        count: usize,
+        mut each: impl FnMut(&mut Self) -> Option<()>,
+    ) -> Option<()> {
+        for _ in 0..count {
+            let start = self.at;
+            each(self)?;
+            if self.at == start {
+                break;
+            }
+        }
+        Some(())
+    }
+
     fn take<const SIZE: usize>(&mut self) -> Option<[u8; SIZE]> {
         let from = self.at.next_multiple_of(SIZE);
         let bytes = self.all.get(from..from + SIZE)?;
@@ -210,13 +227,13 @@ fn fields(description: &Description, bytes: &mut Bytes<'_>, each: &mut impl FnMu
 fn value(kind: Kind, bytes: &mut Bytes<'_>, each: &mut impl FnMut(Cell<'_>)) -> Option<()> {
     match kind {
         Kind::Scalar(scalar) => scalar.read(bytes).map(|number| each(Cell::Number(number))),
-        Kind::Array(element, length) => (0..length).try_for_each(|_| value(*element, bytes, each)),
+        Kind::Array(element, length) => bytes.repeat(length, |bytes| value(*element, bytes, each)),
         Kind::Message(description) => fields(description, bytes, each),
         Kind::Text(_) => bytes.text().map(|text| each(Cell::Text(text))),
         Kind::Sequence(element, room) => {
             let length = bytes.length()?;
             each(Cell::Number(Number::Unsigned(length as u64)));
-            (0..length).try_for_each(|_| value(*element, bytes, each))?;
+            bytes.repeat(length, |bytes| value(*element, bytes, each))?;
             let missing = room.saturating_sub(length) * width(*element);
             (0..missing).for_each(|_| each(Cell::Nothing));
             Some(())
@@ -243,9 +260,10 @@ pub fn replace_times(description: &'static Description, payload: &mut [u8], from
         match kind {
             Kind::Scalar(scalar) => scalar.read(bytes).map(drop),
             Kind::Text(_) => bytes.text().map(drop),
-            Kind::Array(element, length) => (0..length).try_for_each(|_| find(*element, bytes, from, found)),
+            Kind::Array(element, length) => bytes.repeat(length, |bytes| find(*element, bytes, from, found)),
             Kind::Sequence(element, _) => {
-                (0..bytes.length()?).try_for_each(|_| find(*element, bytes, from, found))
+                let length = bytes.length()?;
+                bytes.repeat(length, |bytes| find(*element, bytes, from, found))
             }
             Kind::Message(inner) if inner.name() == crate::messages::TIME => {
                 let time = [bytes.take::<4>()?, bytes.take::<4>()?];
@@ -290,12 +308,12 @@ pub fn pack(description: &Description, payload: &[u8], sequence: u32) -> Vec<u8>
             Kind::Scalar(Scalar::I32 | Scalar::U32 | Scalar::F32) => to.extend(from.take::<4>()?),
             Kind::Scalar(Scalar::I64 | Scalar::U64 | Scalar::F64) => to.extend(from.take::<8>()?),
             Kind::Array(element, length) => {
-                (0..length).try_for_each(|_| add(*element, from, sequence, to))?;
+                from.repeat(length, |from| add(*element, from, sequence, to))?;
             }
             Kind::Sequence(element, _) => {
-                let length = from.take::<4>()?;
-                to.extend(length);
-                (0..u32::from_le_bytes(length)).try_for_each(|_| add(*element, from, sequence, to))?;
+                let length = from.length()?;
+                to.extend((length as u32).to_le_bytes());
+                from.repeat(length, |from| add(*element, from, sequence, to))?;
             }
             Kind::Text(_) => {
                 let text = from.text()?;

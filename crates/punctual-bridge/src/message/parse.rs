@@ -190,6 +190,19 @@ mod tests {
         assert_eq!(show(joints, &bytes), show(JointState::<3>::DESCRIPTION, &bytes));
     }
 
+    /// No byte of the message limits their number.
+    #[test]
+    fn visits_elements_without_bytes_once() {
+        let line = "=".repeat(80);
+        let text =
+            format!("c/D[] d\nstd_msgs/Header[1000] h\n{line}\nMSG: c/D\n{line}\nMSG: std_msgs/Header\n");
+        let description = parse("a/msg/NoBytes", &text).unwrap();
+        let bytes = [0, 1, 0, 0, 255, 255, 0, 0];
+        assert_eq!(show(description, &bytes).unwrap(), "{d: [{}], h: [{}]}");
+        // A header of ROS 1 has a sequence number although this one is empty.
+        assert_eq!(pack(description, &bytes, 7), [255, 255, 0, 0, 7, 0, 0, 0]);
+    }
+
     #[test]
     fn rejects_malformed_definitions() {
         for text in ["float64", "float65 x", "float64[2 x", "float64[-1] x", "float64 a-b", "float64 "] {

@@ -41,12 +41,13 @@ fn value(kind: Kind, bytes: &mut Bytes<'_>, to: &mut String) -> Option<()> {
 
 fn elements(kind: Kind, count: usize, bytes: &mut Bytes<'_>, to: &mut String) -> Option<()> {
     to.push('[');
-    for index in 0..count {
-        if index > 0 {
+    let mut is_first = true;
+    bytes.repeat(count, |bytes| {
+        if !std::mem::take(&mut is_first) {
             to.push_str(", ");
         }
-        value(kind, bytes, to)?;
-    }
+        value(kind, bytes, to)
+    })?;
     to.push(']');
     Some(())
 }

@@ -187,8 +187,8 @@ impl<'a> Bytes<'a> {
         std::str::from_utf8(text).ok()
     }
 
-    /// Calls `each` for each of `count` elements, or for the first one only if it has no bytes: then
-    /// all are alike, and the bytes do not limit their number.
+    /// Calls `each` for each of `count` elements, or only for the first one if it has no bytes:
+    /// then all are alike, and the bytes do not limit their number.
     pub(super) fn repeat(
         &mut self,
         count: usize,

@@ -155,23 +155,25 @@ impl Section {
     /// Returns whether the section may lie inside a section of `resource`, given all sections of
     /// the job.
     pub(crate) fn is_inside(&self, resource: usize, all: &[Self]) -> bool {
-        if self.nesting == Nesting::Outermost {
-            return false;
-        }
+        self.nesting != Nesting::Outermost && self.enclosing(all)(resource)
+    }
+
+    /// Returns [`is_inside`](Self::is_inside) for many resources.
+    pub(crate) fn enclosing(&self, all: &[Self]) -> impl Fn(usize) -> bool + use<> {
         // Each resource is visited once: a malformed description may nest in circles.
-        let (mut visited, mut next) = (Vec::new(), vec![self]);
+        let (mut held, mut unknown) = (Vec::new(), Vec::new());
+        let mut next = vec![self];
         while let Some(section) = next.pop() {
             match section.nesting {
-                Nesting::Unknown if section.resource != resource => return true,
-                Nesting::Inside(outer) if outer == resource => return true,
-                Nesting::Inside(outer) if !visited.contains(&outer) => {
-                    visited.push(outer);
+                Nesting::Unknown => unknown.push(section.resource),
+                Nesting::Inside(outer) if !held.contains(&outer) => {
+                    held.push(outer);
                     next.extend(all.iter().filter(|it| it.resource == outer));
                 }
                 _ => {}
             }
         }
-        false
+        move |resource| held.contains(&resource) || unknown.iter().any(|&within| within != resource)
     }
 }
 

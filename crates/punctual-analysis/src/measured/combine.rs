@@ -8,7 +8,7 @@ use super::file::{
 };
 use crate::arrival::Stream;
 use crate::schema::file::{ExecutorEntry, ProtocolEntry};
-use crate::schema::{Problem, Step};
+use crate::schema::{MAX_ENTRIES, MAX_PARTITIONS, Problem, Step, check_length};
 use crate::system::{
     Executor, Interrupt, Nesting, Observed, Overheads, Partition, Profiling, Protocol, Resource, Section,
     Spawn, Suspension, System, Task,
@@ -31,6 +31,14 @@ pub(super) fn combine(
     let idle_tasks = without_jobs(&model, &profile);
     leave_out(&mut model, &mut profile, &idle_tasks)?;
     let Model { app, partitions, tasks, resources, idle, .. } = model;
+    let lengths = [
+        ("partitions", partitions.len(), MAX_PARTITIONS),
+        ("tasks", tasks.len(), MAX_ENTRIES),
+        ("resources", resources.len(), MAX_ENTRIES),
+    ];
+    for (kinds, length, most) in lengths {
+        check_length(&[Step::Key(kinds)], kinds, length, most).map_err(Place::Model)?;
+    }
     check_complete(&tasks, &profile)?;
     let mut combination =
         Combination { profile, names: Names::default(), system: System::default(), outside: Vec::new() };

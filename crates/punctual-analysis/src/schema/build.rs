@@ -1,11 +1,13 @@
 //! Builds a system from the entries of a file: resolves names and checks constraints that types
 //! cannot express.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
+
 use super::file::{
     ChainEntry, ExecutorEntry, File, InterruptEntry, PartitionEntry, ProtocolEntry, ResourceEntry,
     SectionEntry, SupplyEntry, TaskEntry,
 };
-use super::{Problem, Step};
+use super::{MAX_ENTRIES, MAX_PARTITIONS, MAX_SECTIONS, Problem, Step, check_length};
 use crate::arrival::Stream;
 use crate::supply::Supply;
 use crate::system::{
@@ -26,19 +28,12 @@ pub(super) fn build(file: File) -> Result<System> {
             "add one: [[task]] with name, level, execution and period",
         ));
     }
-    unique("partition", partition.iter().map(|it| it.name.as_str()))?;
-    unique("resource", resource.iter().map(|it| it.name.as_str()))?;
-    unique("task", task.iter().map(|it| it.name.as_str()))?;
-    unique("interrupt", interrupt.iter().map(|it| it.name.as_str()))?;
-    unique("chain", chain.iter().map(|it| it.name.as_str()))?;
-    let names = Names {
-        partitions: match partition.as_slice() {
-            [] => vec![String::new()],
-            entries => entries.iter().map(|it| it.name.clone()).collect(),
-        },
-        resources: resource.iter().map(|it| it.name.clone()).collect(),
-        tasks: task.iter().map(|it| it.name.clone()).collect(),
-    };
+    let partitions = Table::new("partition", partition.iter().map(|it| it.name.clone()), MAX_PARTITIONS)?;
+    let resources = Table::new("resource", resource.iter().map(|it| it.name.clone()), MAX_ENTRIES)?;
+    let tasks = Table::new("task", task.iter().map(|it| it.name.clone()), MAX_ENTRIES)?;
+    Table::new("interrupt", interrupt.iter().map(|it| it.name.clone()), MAX_ENTRIES)?;
+    Table::new("chain", chain.iter().map(|it| it.name.clone()), MAX_ENTRIES)?;
+    let names = Names { partitions, resources, tasks };
     let mut system = System { name: app, ..System::default() };
     system.resources =
         resource.into_iter().enumerate().map(|(at, it)| names.resource(at, it)).collect::<Result<_>>()?;
@@ -59,35 +54,49 @@ pub(super) fn build(file: File) -> Result<System> {
     Ok(system)
 }
 
-fn unique<'a>(kind: &'static str, names: impl Iterator<Item = &'a str> + Clone) -> Result<()> {
-    for (at, name) in names.clone().enumerate() {
-        let path = [Step::Key(kind), Step::At(at), Step::Key("name")];
-        if name.is_empty() {
-            return Err(Problem::new(&path, format!("a {kind} has an empty name"), "give it a name"));
+/// The names of the entries of one kind.
+struct Table {
+    kind: &'static str,
+    names: Vec<String>,
+    places: HashMap<String, usize>,
+}
+
+impl Table {
+    fn new(kind: &'static str, names: impl Iterator<Item = String>, most: usize) -> Result<Self> {
+        let names: Vec<String> = names.collect();
+        check_length(&[Step::Key(kind)], &format!("{kind}s"), names.len(), most)?;
+        let mut places = HashMap::with_capacity(names.len());
+        for (at, name) in names.iter().enumerate() {
+            let path = [Step::Key(kind), Step::At(at), Step::Key("name")];
+            if name.is_empty() {
+                return Err(Problem::new(&path, format!("a {kind} has an empty name"), "give it a name"));
+            }
+            if places.insert(name.clone(), at).is_some() {
+                let what = format!("two {kind}s are named `{name}`");
+                return Err(Problem::new(&path, what, "rename one of them"));
+            }
         }
-        if names.clone().take(at).any(|other| other == name) {
-            return Err(Problem::new(&path, format!("two {kind}s are named `{name}`"), "rename one of them"));
-        }
+        Ok(Self { kind, names, places })
     }
-    Ok(())
+
+    /// Returns the index of the entry with this name, which the value at `path` refers to.
+    fn find(&self, name: &str, path: Path) -> Result<usize> {
+        self.places.get(name).copied().ok_or_else(|| {
+            let kind = self.kind;
+            let known = match self.names.as_slice() {
+                [] => format!("add a [[{kind}]] named `{name}`"),
+                names => format!("write one of {}, or add a [[{kind}]]", names.join(", ")),
+            };
+            Problem::new(&path, format!("no {kind} is named `{name}`"), known)
+        })
+    }
 }
 
 struct Names {
-    partitions: Vec<String>,
-    resources: Vec<String>,
-    tasks: Vec<String>,
-}
-
-fn find(kind: &str, names: &[String], name: &str, path: Path) -> Result<usize> {
-    names.iter().position(|other| other == name).ok_or_else(|| {
-        // An implicit partition has no name.
-        let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-        let known = match names.as_slice() {
-            [] => format!("add a [[{kind}]] named `{name}`"),
-            names => format!("write one of {}, or add a [[{kind}]]", names.join(", ")),
-        };
-        Problem::new(&path, format!("no {kind} is named `{name}`"), known)
-    })
+    /// Empty for one partition without a name.
+    partitions: Table,
+    resources: Table,
+    tasks: Table,
 }
 
 fn extended(path: &Path, steps: &[Step]) -> Path {
@@ -139,23 +148,24 @@ fn stream(
 impl Names {
     /// Returns the named partition, or the only one.
     fn partition_of(&self, name: Option<&str>, path: &Path) -> Result<usize> {
-        match (name, self.partitions.as_slice()) {
-            (None, [_]) => Ok(0),
-            (None, _) => Err(Problem::new(
+        match (name, self.partitions.names.as_slice()) {
+            (None, [] | [_]) => Ok(0),
+            (None, names) => Err(Problem::new(
                 path,
                 "there are several partitions, and none is named here",
-                format!("add `partition`: one of {}", self.partitions.join(", ")),
+                format!("add `partition`: one of {}", names.join(", ")),
             )),
-            (Some(name), names) => find("partition", names, name, extended(path, &[Step::Key("partition")])),
+            (Some(name), _) => self.partitions.find(name, extended(path, &[Step::Key("partition")])),
         }
     }
 
     fn sections(&self, sections: Vec<SectionEntry>, path: &Path) -> Result<Vec<Section>> {
+        check_length(path, "sections", sections.len(), MAX_SECTIONS)?;
         let entries = sections.into_iter().enumerate().map(|(at, entry)| {
             let SectionEntry { resource, hold, times, inside } = entry;
             let under = |key| extended(path, &[Step::At(at), Step::Key(key)]);
-            let resource = find("resource", &self.resources, &resource, under("resource"))?;
-            let outer = inside.map(|outer| find("resource", &self.resources, &outer, under("inside")));
+            let resource = self.resources.find(&resource, under("resource"))?;
+            let outer = inside.map(|outer| self.resources.find(&outer, under("inside")));
             let nesting = outer.transpose()?.map_or(Nesting::Outermost, Nesting::Inside);
             Ok(Section { resource, hold: hold.0, times, nesting })
         });
@@ -163,12 +173,13 @@ impl Names {
         for (at, section) in sections.iter().enumerate() {
             let Nesting::Inside(outer) = section.nesting else { continue };
             let path = extended(path, &[Step::At(at), Step::Key("inside")]);
-            let [inner, outer] = [section.resource, outer].map(|resource| &self.resources[resource]);
-            if section.is_inside(section.resource, &sections) {
+            let [inner, outer] = [section.resource, outer].map(|resource| &self.resources.names[resource]);
+            let is_inside = section.enclosing(&sections);
+            if is_inside(section.resource) {
                 let what = format!("the section of `{inner}` lies inside itself");
                 return Err(Problem::new(&path, what, "name the resource that the job locks before it"));
             }
-            let holds = || sections.iter().filter(|it| section.is_inside(it.resource, &sections));
+            let holds = || sections.iter().filter(|it| is_inside(it.resource));
             if holds().next().is_none() {
                 let what = format!("the job has no section of `{outer}`");
                 return Err(Problem::new(
@@ -199,8 +210,9 @@ impl Names {
                 "take out `group`, or write `protocol = \"msrp\"` if tasks of several partitions lock it",
             ));
         }
-        if group.is_some_and(|group| group >= self.resources.len()) {
-            let most = self.resources.len() - 1;
+        let count = self.resources.names.len();
+        if group.is_some_and(|group| group >= count) {
+            let most = count - 1;
             return Err(Problem::new(
                 &path,
                 "there are more groups than resources",
@@ -210,7 +222,7 @@ impl Names {
         let protocol = match protocol {
             ProtocolEntry::Srp => Protocol::Srp,
             // By default, each resource forms a separate group.
-            ProtocolEntry::Msrp => Protocol::Msrp { group: group.unwrap_or(self.resources.len() + at) },
+            ProtocolEntry::Msrp => Protocol::Msrp { group: group.unwrap_or(count + at) },
             ProtocolEntry::Pcp => Protocol::Pcp,
             ProtocolEntry::None => Protocol::Unlocked,
         };
@@ -290,7 +302,7 @@ impl Names {
         let sections = self.sections(entry.sections, &under("sections"))?;
         for (at, section) in sections.iter().enumerate() {
             if section.hold > entry.execution.0 {
-                let resource = &self.resources[section.resource];
+                let resource = &self.resources.names[section.resource];
                 let path = extended(&path, &[Step::Key("sections"), Step::At(at), Step::Key("hold")]);
                 let what = format!("`{name}` holds `{resource}` for longer than it executes");
                 return Err(Problem::new(
@@ -309,7 +321,7 @@ impl Names {
                     "take the entry out, or write how many a job spawns",
                 ));
             }
-            let task = find("task", &self.tasks, &spawn.task, path)?;
+            let task = self.tasks.find(&spawn.task, path)?;
             Ok(Spawn { task, most: spawn.most, earliest: 0, in_section: true })
         });
         let spawns = spawns.collect::<Result<Vec<_>>>()?;
@@ -354,7 +366,7 @@ impl Names {
             .tasks
             .iter()
             .enumerate()
-            .map(|(at, name)| find("task", &self.tasks, name, extended(&path, &[Step::At(at)])));
+            .map(|(at, name)| self.tasks.find(name, extended(&path, &[Step::At(at)])));
         let tasks = tasks.collect::<Result<_>>()?;
         let at = vec![Step::Key("chain"), Step::At(at), Step::Key("deadline")];
         let deadline = entry.deadline.map(|time| positive(time, at, "`deadline`")).transpose()?;
@@ -398,9 +410,10 @@ fn read_supply(entry: SupplyEntry, path: &Path) -> Result<Supply> {
 
 /// Checks that every task is released, and none only by itself.
 fn check_releases(system: &System) -> Result<()> {
+    let spawned: HashSet<usize> =
+        system.tasks.iter().flat_map(|task| &task.spawns).map(|spawn| spawn.task).collect();
     for (at, task) in system.tasks.iter().enumerate() {
-        let is_spawned = system.tasks.iter().any(|other| other.spawns.iter().any(|spawn| spawn.task == at));
-        if task.arrivals.is_none() && !is_spawned {
+        if task.arrivals.is_none() && !spawned.contains(&at) {
             return Err(Problem::new(
                 &[Step::Key("task"), Step::At(at)],
                 format!("the release rate of `{}` is unknown", task.name),
@@ -421,48 +434,55 @@ fn check_releases(system: &System) -> Result<()> {
 /// Returns a task of a cycle of tasks that are released only by each other, and the names of the
 /// cycle.
 pub(super) fn cycle(system: &System) -> Option<(usize, String)> {
-    let mut done = vec![None; system.tasks.len()];
+    let mut visits = vec![Visit::None; system.tasks.len()];
     (0..system.tasks.len()).find_map(|at| {
-        let cycle = cycle_from(system, at, &mut done)?;
+        let cycle = cycle_from(system, at, &mut visits)?;
         let names: Vec<&str> = cycle.iter().map(|&at| system.tasks[at].name.as_str()).collect();
         Some((*cycle.first()?, names.join(" → ")))
     })
 }
 
+/// The state of a task in the search for cycles.
+#[derive(Clone, Copy, PartialEq)]
+enum Visit {
+    None,
+    OnPath,
+    Done,
+}
+
 /// Returns a cycle of tasks that are released only by each other, if one is reachable.
-fn cycle_from(system: &System, at: usize, done: &mut [Option<bool>]) -> Option<Vec<usize>> {
+fn cycle_from(system: &System, at: usize, visits: &mut [Visit]) -> Option<Vec<usize>> {
     let mut path: Vec<(usize, usize)> = vec![(at, 0)];
     while let Some((here, next)) = path.pop() {
         let Some(spawn) = system.tasks[here].spawns.get(next) else {
-            done[here] = Some(true);
+            visits[here] = Visit::Done;
             continue;
         };
         path.push((here, next + 1));
-        if system.tasks[spawn.task].arrivals.is_some() || done[spawn.task].is_some() {
-            continue;
+        visits[here] = Visit::OnPath;
+        match visits[spawn.task] {
+            _ if system.tasks[spawn.task].arrivals.is_some() => {}
+            Visit::None => path.push((spawn.task, 0)),
+            Visit::OnPath => {
+                let from = path.iter().position(|&(on_path, _)| on_path == spawn.task)?;
+                return Some(path[from..].iter().map(|step| step.0).chain([spawn.task]).collect());
+            }
+            Visit::Done => {}
         }
-        if let Some(from) = path.iter().position(|&(on_path, _)| on_path == spawn.task) {
-            return Some(path[from..].iter().map(|step| step.0).chain([spawn.task]).collect());
-        }
-        path.push((spawn.task, 0));
     }
     None
 }
 
 /// Checks that resources are locked if their protocol requires it.
 fn check_protocols(system: &System) -> Result<()> {
-    for (at, resource) in system.resources.iter().enumerate() {
+    let mut partitions = vec![BTreeSet::new(); system.resources.len()];
+    let of_tasks = system.tasks.iter().map(|task| (task.partition, &task.sections));
+    let of_idle = system.partitions.iter().map(|partition| &partition.idle_sections).enumerate();
+    for (partition, sections) in of_tasks.chain(of_idle) {
+        sections.iter().for_each(|section| _ = partitions[section.resource].insert(partition));
+    }
+    for (at, (resource, users)) in system.resources.iter().zip(partitions).enumerate() {
         let path = [Step::Key("resource"), Step::At(at)];
-        let users = (0..system.partitions.len()).filter(|&partition| {
-            let sections = system
-                .tasks
-                .iter()
-                .filter(|task| task.partition == partition)
-                .flat_map(|task| &task.sections);
-            let idle = &system.partitions[partition].idle_sections;
-            sections.chain(idle).any(|section| section.resource == at)
-        });
-        let users: Vec<usize> = users.collect();
         let name = |&partition: &usize| system.partitions[partition].name.as_str();
         let is_global =
             |&partition: &usize| matches!(system.partitions[partition].executor, Executor::Global { .. });
@@ -496,8 +516,9 @@ fn check_groups(system: &System) -> Result<()> {
     for (kind, at, key, sections) in of_tasks.chain(of_idle) {
         for (place, inner) in sections.iter().enumerate() {
             let Some(own) = group(inner.resource) else { continue };
+            let is_inside = inner.enclosing(sections);
             let differs = |outer: &&Section| {
-                group(outer.resource).is_some_and(|of| of != own) && inner.is_inside(outer.resource, sections)
+                group(outer.resource).is_some_and(|of| of != own) && is_inside(outer.resource)
             };
             if let Some(outer) = sections.iter().find(differs) {
                 let path = [Step::Key(kind), Step::At(at), Step::Key(key), Step::At(place)];

@@ -28,6 +28,14 @@ use serde::de::DeserializeOwned;
 
 use crate::system::System;
 
+/// Maximum number of entries of each kind, since some checks and the analysis take time that grows
+/// with the square of their number.
+pub(crate) const MAX_ENTRIES: usize = 4_096;
+/// Maximum number of partitions: every resource has a ceiling in each of them.
+pub(crate) const MAX_PARTITIONS: usize = 1_024;
+/// Maximum number of sections of a job, each of which may lie inside any other one.
+pub(crate) const MAX_SECTIONS: usize = 64;
+
 /// File formats, distinguished by the first character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
@@ -76,6 +84,15 @@ pub(crate) fn line_in_json(text: &str, path: &[Step]) -> Option<usize> {
 /// cycle.
 pub(crate) fn cycle(system: &System) -> Option<(usize, String)> {
     build::cycle(system)
+}
+
+/// Rejects more than `most` entries, whose plural is `kinds`.
+pub(crate) fn check_length(path: &[Step], kinds: &str, length: usize, most: usize) -> Result<(), Problem> {
+    if length <= most {
+        return Ok(());
+    }
+    let what = format!("there are {length} {kinds}, and at most {most} are analyzed");
+    Err(Problem::new(path, what, "analyze parts of it separately"))
 }
 
 /// Rejects a file of another schema than `schemas`, newest first.

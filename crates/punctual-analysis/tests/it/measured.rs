@@ -35,6 +35,15 @@ fn combined(outside: &str, without: &[String]) -> Result<System, String> {
 }
 
 #[test]
+fn rejects_model_with_more_partitions_than_are_analyzed() {
+    let one = r#"{ "name": "main", "executor": "preemptive", "cpu": null }"#;
+    let text = MODEL.replace(one, &[one; 1_025].join(","));
+    let (model, profile) = (Source { file: "model.json", text: &text }, profile(""));
+    let error = read(model, Source { file: "profile.json", text: &profile }, None, &[]).unwrap_err();
+    assert!(error.what.contains("there are 1025 partitions, and at most 1024"), "{error}");
+}
+
+#[test]
 fn counts_machine_interference_once() {
     let without = ["steer".to_owned()];
     let all = combined("", &without).unwrap();

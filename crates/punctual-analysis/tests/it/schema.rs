@@ -132,6 +132,25 @@ fn rejects_unknown_versions_and_names() {
     assert!(read("file", TASK).unwrap_err().what.contains("no schema"));
 }
 
+/// Their product is the size of the table of ceilings, and chains of sections are searched.
+#[test]
+fn rejects_more_entries_than_are_analyzed() {
+    let lines = |count: usize, line: &dyn Fn(usize) -> String| (0..count).map(line).collect::<String>();
+    let partitions = |count| lines(count, &|at| format!("[[partition]]\nname = \"p{at}\"\n"));
+    let text = |count| format!("{HEAD}{}{TASK}partition = \"p0\"\nperiod = \"1ms\"\n", partitions(count));
+    assert!(read("f.toml", &text(1_024)).is_ok());
+    refused(&text(1_025), 2, "there are 1025 partitions, and at most 1024 are analyzed", "separately");
+    let resources = |count| lines(count, &|at| format!("[[resource]]\nname = \"r{at}\"\n"));
+    let text = |count| format!("{HEAD}{}{TASK}period = \"1ms\"\n", resources(count));
+    assert!(read("f.toml", &text(4_096)).is_ok());
+    refused(&text(4_097), 2, "there are 4097 resources", "separately");
+    let sections = |count| lines(count, &|at| format!("{{ resource = \"r{at}\", hold = \"1ns\" }},"));
+    let text =
+        |count| format!("{HEAD}{}{TASK}period = \"1ms\"\nsections = [{}]\n", resources(65), sections(count));
+    assert!(read("f.toml", &text(64)).is_ok());
+    refused(&text(65), 137, "there are 65 sections", "separately");
+}
+
 #[test]
 fn rejects_impossible_nesting() {
     let with = |sections: &str| {

@@ -46,7 +46,7 @@ use std::hash::{BuildHasher, Hasher};
 pub use directory::Directory;
 pub use input::{read, read_regular, read_text};
 pub use new_file::{NewFile, Output, check, create_new, stream, unnamed, write};
-pub use owned::{Owned, is_locked, lock};
+pub use owned::{Owned, is_locked, lock, lock_holder};
 
 /// Returns a unique number for names. An attacker who guesses it gains nothing: names are created
 /// exclusively.

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat};
 use rustix::io::Errno;
@@ -11,13 +12,43 @@ use rustix::io::Errno;
 use crate::resolve::is_trusted;
 use crate::unique;
 
+/// The time between two attempts to lock a file.
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
+
 /// Locks a file while it is open in this process, so that [`is_locked`] in other processes detects
-/// a running owner.
+/// a running owner. Returns `false` if another process still holds the lock after `limit`.
 ///
 /// # Errors
 /// The file system does not support locks.
-pub fn lock(file: impl AsFd) -> io::Result<()> {
-    Ok(flock(file, FlockOperation::LockExclusive)?)
+pub fn lock(file: impl AsFd, limit: Duration) -> io::Result<bool> {
+    // The wait of the kernel has no limit, and its holder may be stopped.
+    let start = Instant::now();
+    while !try_lock(&file, FlockOperation::NonBlockingLockExclusive)? {
+        if start.elapsed() >= limit {
+            return Ok(false);
+        }
+        std::thread::sleep(RETRY_INTERVAL);
+    }
+    Ok(true)
+}
+
+/// Returns the process that holds a lock on this file, if it is in the caller's PID namespace and
+/// `/proc` is mounted.
+#[must_use]
+pub fn lock_holder(file: impl AsFd) -> Option<u32> {
+    let stat = fstat(file).ok()?;
+    let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
+    let place = format!("{major:02x}:{minor:02x}:{}", stat.st_ino);
+    holder_of(&fs::read_to_string("/proc/locks").ok()?, &place)
+}
+
+/// Returns the process that holds a lock on the file at this place. A line such as `1: FLOCK
+/// ADVISORY WRITE 812 00:1a:5 0 EOF` is a lock, and one with `->` after the number waits for it.
+fn holder_of(locks: &str, place: &str) -> Option<u32> {
+    locks.lines().find_map(|line| match line.split_ascii_whitespace().collect::<Vec<_>>()[..] {
+        [_, "FLOCK", _, _, process, at, ..] if at == place => process.parse().ok().filter(|&it| it > 0),
+        _ => None,
+    })
 }
 
 /// Returns `true` if a running process, in any PID namespace, has [locked](lock) this file through
@@ -125,5 +156,22 @@ impl Owned {
         // Until then no other process considers it abandoned.
         drop(self.lock);
         removed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_holder_of_a_lock_but_not_those_that_wait() {
+        let locks = "1: POSIX  ADVISORY  WRITE 7 00:1a:5 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 8 00:1a:6 0 EOF\n\
+                     3: -> FLOCK  ADVISORY  WRITE 9 00:1a:5 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 10 00:1a:5 0 EOF\n\
+                     4: FLOCK  ADVISORY  READ -1 fd:00:7 0 EOF\n";
+        assert_eq!(holder_of(locks, "00:1a:5"), Some(10));
+        assert_eq!(holder_of(locks, "fd:00:7"), None);
+        assert_eq!(holder_of(locks, "00:1a:7"), None);
     }
 }

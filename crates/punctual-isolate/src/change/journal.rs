@@ -12,6 +12,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use punctual_files::Directory;
 use serde::{Deserialize, Serialize};
@@ -22,11 +23,15 @@ use crate::tree::Tree;
 const SCHEMA: &str = "punctual-journal/1";
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 const ENDING: &str = "journal";
+/// The maximum wait for a process that changes or undoes settings: taking a CPU offline is the
+/// slowest change, and takes seconds at most.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The directory of the journals.
 #[derive(Debug, Clone)]
 pub struct Store {
     directory: PathBuf,
+    lock_timeout: Duration,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -98,6 +103,24 @@ pub enum JournalError {
         line: usize,
         /// The kind of damage.
         why: String,
+    },
+    /// Another process holds the lock for longer than a change takes.
+    #[error(
+        "cannot lock {path} within {} s: {}", .limit.as_secs(),
+        match .holder {
+            Some(process) => format!(
+                "process {process} holds the lock and may be stopped; resume it with `kill -CONT {process}`, or end it"
+            ),
+            None => "another process holds the lock and may be stopped; `lslocks` names it: resume or end it".into(),
+        }
+    )]
+    Locked {
+        /// The file.
+        path: String,
+        /// The wait.
+        limit: Duration,
+        /// The process that holds it, if known.
+        holder: Option<u32>,
     },
     /// Another process has changed these settings and still needs them.
     #[error("{purpose}: owned by {} ({}){}", .owner.name, .owner.process, if *.keep { "; undo that first" } else { ", which is running" })]
@@ -179,7 +202,7 @@ impl Store {
 
     /// Stores journals in a directory, which is created on demand.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into() }
+        Self { directory: directory.into(), lock_timeout: LOCK_TIMEOUT }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -200,8 +223,17 @@ impl Store {
             created => created,
         };
         let file = opened.map_err(at(&self.directory.join(name)))?;
-        punctual_files::lock(&file).map_err(at(&self.directory.join(name)))?;
+        self.lock_file(&file, &self.directory.join(name))?;
         Ok(file)
+    }
+
+    fn lock_file(&self, file: &File, path: &Path) -> Result<(), JournalError> {
+        let limit = self.lock_timeout;
+        if punctual_files::lock(file, limit).map_err(at(path))? {
+            return Ok(());
+        }
+        let holder = punctual_files::lock_holder(file);
+        Err(JournalError::Locked { path: path.display().to_string(), limit, holder })
     }
 
     /// Reads a journal under the lock. Removes a file without a head: its owner was killed before
@@ -243,7 +275,7 @@ impl Store {
         let head =
             Head { schema: SCHEMA.into(), boot: boot(), owner: Owner::this(), purpose: purpose.into(), keep };
         let mut file = directory.create_file(&file_name(name)).map_err(at(&path))?;
-        punctual_files::lock(&file).map_err(at(&path))?;
+        self.lock_file(&file, &path)?;
         let line = serde_json::to_string(&head).expect("text and numbers serialize");
         file.write_all(format!("{line}\n").as_bytes()).map_err(at(&path))?;
         Ok(Journal { path, file, changed: Vec::new() })

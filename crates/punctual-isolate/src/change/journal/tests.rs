@@ -238,6 +238,20 @@ fn rejects_second_owner_by_name() {
 }
 
 #[test]
+fn waits_for_lock_with_a_limit_and_names_holder() {
+    let scratch = Scratch::new("stopped");
+    let store = Store { lock_timeout: Duration::ZERO, ..scratch.store() };
+    let _lock = store.lock(&store.open().unwrap()).unwrap();
+    let error = store.begin("cpus", "the isolation of CPU 3", false, &mut Memory::new()).unwrap_err();
+    assert!(
+        matches!(&error, JournalError::Locked { holder: Some(process), .. } if *process == std::process::id())
+    );
+    let process = std::process::id();
+    assert!(error.to_string().contains(&format!("lock within 0 s: process {process} holds")), "{error}");
+    assert!(matches!(store.undo("cpus", &mut Memory::new()), Ok(None)), "there is nothing to undo");
+}
+
+#[test]
 fn takes_over_from_dead_owner_after_undo() {
     let scratch = Scratch::new("dead");
     let (mut memory, store) = (Memory::new(), scratch.store());

@@ -25,6 +25,7 @@ pub(crate) mod clock;
 mod ctf;
 pub mod dat;
 mod error;
+mod expansion;
 pub mod marker;
 pub mod merge;
 pub(crate) mod perf;
@@ -39,6 +40,7 @@ use std::sync::Arc;
 
 use self::clock::counted;
 pub use self::error::{Place, ReadError};
+use self::expansion::Unpacked;
 use self::merge::{Merge, Source as _};
 use self::stream::{CpuStream, Input, Scale};
 use self::translate::{Calls, Interrupts, Threads, Translator};
@@ -139,7 +141,7 @@ pub(crate) struct CpuData {
     pub(crate) bytes: Arc<dyn Bytes>,
     pub(crate) start: u64,
     pub(crate) length: u64,
-    pub(crate) packed: Option<(dat::Algorithm, Order)>,
+    pub(crate) packed: Option<dat::Packing>,
 }
 
 impl std::fmt::Debug for CpuData {
@@ -149,11 +151,12 @@ impl std::fmt::Debug for CpuData {
 }
 
 impl CpuData {
-    pub(crate) fn input(&self, scale: Option<Scale>) -> Input {
+    /// `unpacked` counts the bytes of all CPUs of a pass over the file.
+    pub(crate) fn input(&self, scale: Option<Scale>, unpacked: &Unpacked) -> Input {
         let range = Range::new(self.bytes.clone(), self.start, self.start.saturating_add(self.length));
         let (read, start, length): (Box<dyn io::Read + Send>, _, _) = match self.packed {
             None => (Box::new(range), Some(self.start), Some(self.length)),
-            Some((algorithm, order)) => (Box::new(dat::Chunks::new(range, algorithm, order)), None, None),
+            Some(packing) => (Box::new(dat::Chunks::new(range, packing, unpacked.clone())), None, None),
         };
         Input { file: self.file.clone(), cpu: self.cpu, read, start, length, scale }
     }
@@ -165,7 +168,7 @@ impl Part for CpuData {
     }
 
     fn read(&self) -> Box<dyn io::Read + Send> {
-        self.input(None).read
+        self.input(None, &Unpacked::default()).read
     }
 }
 
@@ -228,7 +231,7 @@ impl Trace {
         let chosen = || self.buffers.iter().filter(|buffer| buffers(buffer));
         self.check_clocks(chosen())?;
         let streams = chosen().map(|buffer| buffer.cpus.len()).sum();
-        let mut inputs = Vec::new();
+        let (mut inputs, unpacked) = (Vec::new(), Unpacked::default());
         let mut pages = 0;
         for buffer in chosen() {
             let unsupported =
@@ -241,7 +244,7 @@ impl Trace {
             let scale = self.scale.filter(|_| counted(self.clock_of(buffer)).is_some());
             for data in &buffer.cpus {
                 pages += layout.size;
-                inputs.push((data.cpu, CpuStream::new(data.input(scale), layout, streams)));
+                inputs.push((data.cpu, CpuStream::new(data.input(scale, &unpacked), layout, streams)));
             }
         }
         if pages > PAGES_BUDGET {

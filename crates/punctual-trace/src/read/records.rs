@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use super::error::{Place, ReadError};
+use super::expansion::Unpacked;
 use super::{Buffer, CpuData, Trace};
 use crate::format::fields::FormatError;
 use crate::format::page::{Missed, Page};
@@ -31,7 +32,7 @@ impl Trace {
             Some(size) => self.layout.with_size(size).map_err(unsupported)?,
             None => self.layout,
         };
-        let mut input = data.input(None);
+        let mut input = data.input(None, &Unpacked::default());
         let mut bytes = vec![0; layout.size];
         let (mut offset, mut last) = (0, 0);
         loop {

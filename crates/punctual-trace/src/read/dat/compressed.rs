@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 
+use crate::read::expansion::Unpacked;
 use crate::read::{Order, Range};
 
 /// The largest decompressed block that is accepted. `trace-cmd` writes blocks of tens of KiB, and
@@ -25,13 +26,20 @@ impl Algorithm {
         }
     }
 
-    /// Decompresses a block that should yield `length` bytes.
-    pub(super) fn unpack(self, packed: &[u8], length: u32) -> Result<Vec<u8>, String> {
+    /// Decompresses a block that should yield `length` bytes, if the file may still have that many.
+    pub(super) fn unpack(
+        self,
+        packed: &[u8],
+        length: u32,
+        unpacked: &Unpacked,
+        limit: u64,
+    ) -> Result<Vec<u8>, String> {
         if length > BLOCK_LIMIT {
             return Err(format!(
                 "a block would have {length} bytes decompressed, but at most {BLOCK_LIMIT} are allowed"
             ));
         }
+        unpacked.add(length.into(), limit)?;
         let content = match self {
             Self::Zstd => unzstd(packed, length),
             Self::Zlib => {
@@ -56,11 +64,20 @@ fn unzstd(packed: &[u8], length: u32) -> Result<Vec<u8>, String> {
     Ok(content)
 }
 
+/// The encoding of compressed data.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Packing {
+    pub(super) algorithm: Algorithm,
+    pub(super) order: Order,
+    /// The maximum number of decompressed bytes of the file.
+    pub(super) limit: u64,
+}
+
 /// The pages of a CPU, decompressed chunk by chunk.
 pub(in crate::read) struct Chunks {
     range: Range,
-    algorithm: Algorithm,
-    order: Order,
+    packing: Packing,
+    unpacked: Unpacked,
     /// The number of remaining chunks, once known.
     left: Option<u32>,
     content: Vec<u8>,
@@ -68,14 +85,14 @@ pub(in crate::read) struct Chunks {
 }
 
 impl Chunks {
-    pub(in crate::read) fn new(range: Range, algorithm: Algorithm, order: Order) -> Self {
-        Self { range, algorithm, order, left: None, content: Vec::new(), at: 0 }
+    pub(in crate::read) fn new(range: Range, packing: Packing, unpacked: Unpacked) -> Self {
+        Self { range, packing, unpacked, left: None, content: Vec::new(), at: 0 }
     }
 
     fn number(&mut self) -> io::Result<u32> {
         let mut bytes = [0; 4];
         self.range.read_exact(&mut bytes)?;
-        Ok(self.order.u32(&bytes, 0).unwrap_or_default())
+        Ok(self.packing.order.u32(&bytes, 0).unwrap_or_default())
     }
 
     /// Decompresses the next chunk, if there is one.
@@ -103,7 +120,8 @@ impl Chunks {
         if bytes.len() as u64 != packed {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        self.content = self.algorithm.unpack(&bytes, length).map_err(|problem| {
+        let Packing { algorithm, limit, .. } = self.packing;
+        self.content = algorithm.unpack(&bytes, length, &self.unpacked, limit).map_err(|problem| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!("in the chunk at byte {start} of the file, {problem}"),
@@ -126,5 +144,45 @@ impl Read for Chunks {
         into[..count].copy_from_slice(&self.content[self.at..self.at + count]);
         self.at += count;
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// The length of each chunk.
+    const CHUNK: u32 = 128 << 10;
+
+    /// Returns chunks of zeros, which take 20 bytes each.
+    fn chunks(count: u32) -> Vec<u8> {
+        // A frame with its length, and one block: the last one, a run of one byte.
+        let frame = [
+            &[0x28, 0xb5, 0x2f, 0xfd, 0xa0][..],
+            &CHUNK.to_le_bytes(),
+            &(CHUNK << 3 | 1 << 1 | 1).to_le_bytes()[..3],
+            &[0],
+        ];
+        let frame = frame.concat();
+        let chunk = [&(frame.len() as u32).to_le_bytes()[..], &CHUNK.to_le_bytes(), &frame].concat();
+        [&count.to_le_bytes()[..], &chunk.repeat(count as usize)].concat()
+    }
+
+    #[test]
+    fn limits_decompressed_size_of_all_cpus_together() {
+        let bytes = chunks(3);
+        let range = || Range::new(Arc::new(bytes.clone()), 0, bytes.len() as u64);
+        let packing =
+            Packing { algorithm: Algorithm::Zstd, order: Order::Little, limit: 5 * u64::from(CHUNK) };
+        let unpacked = Unpacked::default();
+        let mut content = Vec::new();
+        Chunks::new(range(), packing, unpacked.clone()).read_to_end(&mut content).unwrap();
+        assert_eq!(content, vec![0; 3 * CHUNK as usize]);
+        content.clear();
+        let error = Chunks::new(range(), packing, unpacked).read_to_end(&mut content).unwrap_err();
+        assert!(error.to_string().contains("more than 655360 bytes decompressed"), "{error}");
+        assert_eq!(content.len(), 2 * CHUNK as usize);
     }
 }

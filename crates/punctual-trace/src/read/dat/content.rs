@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::format::Order;
 use crate::format::dat::{Buffer, Content, Group, Pages};
 use crate::read::error::ReadError;
+use crate::read::expansion::Unpacked;
 use crate::read::stream::Scale;
 use crate::read::{CpuData, Trace};
 
@@ -53,7 +54,7 @@ pub(crate) fn content(path: &Path) -> Result<(Content, Vec<String>), ReadError> 
     if trace.layout.order != Order::NATIVE {
         return unsupported("it is from a machine with the other byte order; convert it on such a machine");
     }
-    let mut page = None;
+    let (mut page, unpacked) = (None, Unpacked::default());
     let mut damage = trace.damage.clone();
     let mut buffers = Vec::new();
     for buffer in &trace.buffers {
@@ -63,7 +64,7 @@ pub(crate) fn content(path: &Path) -> Result<(Content, Vec<String>), ReadError> 
         }
         let mut cpus = Vec::new();
         for data in &buffer.cpus {
-            let (length, missing) = length(data, size as u64)?;
+            let (length, missing) = length(data, size as u64, &unpacked)?;
             damage.extend(missing);
             cpus.push((data.cpu.into(), Pages::Part(Box::new(data.clone()), length)));
         }
@@ -97,11 +98,11 @@ fn clocks(trace: &Trace) -> Vec<u8> {
 }
 
 /// Returns how many bytes of complete pages a CPU has when decompressed, with warnings about them.
-fn length(data: &CpuData, page: u64) -> Result<(u64, Option<String>), ReadError> {
+fn length(data: &CpuData, page: u64, unpacked: &Unpacked) -> Result<(u64, Option<String>), ReadError> {
     let missing = |what: String| Some(format!("of the data of CPU {}, {what}", data.cpu));
     if data.packed.is_some() {
         let mut count = Count(0);
-        let result = io::copy(&mut data.input(None).read, &mut count);
+        let result = io::copy(&mut data.input(None, unpacked).read, &mut count);
         let damage = result.err().and_then(|error| missing(format!("the rest is left out: {error}")));
         return Ok((count.0 - count.0 % page, damage));
     }

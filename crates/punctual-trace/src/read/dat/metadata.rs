@@ -7,6 +7,7 @@ use super::reader::Reader;
 use crate::format::dat::{WRITER, clock_of, id};
 use crate::format::fields::{EventFormat, FormatError, PageLayout, check_header_event};
 use crate::read::error::ReadError;
+use crate::read::expansion::Unpacked;
 use crate::read::stream::Scale;
 use crate::read::{Buffer, Bytes, CpuData, Order, Recorder, Trace};
 
@@ -69,6 +70,8 @@ pub(super) struct Metadata {
     pub(super) file: Arc<str>,
     pub(super) bytes: Arc<dyn Bytes>,
     pub(super) length: u64,
+    /// The number of bytes decompressed so far.
+    pub(super) unpacked: Unpacked,
     pub(super) buffers: Vec<Buffer>,
     pub(super) clock: String,
     pub(super) system: String,
@@ -93,6 +96,7 @@ impl Metadata {
             file,
             bytes,
             length,
+            unpacked: Unpacked::default(),
             buffers: Vec::new(),
             clock: String::new(),
             system: String::new(),
@@ -114,7 +118,8 @@ impl Metadata {
     pub(super) fn restart(&mut self) {
         let (file, bytes) = (self.file.clone(), self.bytes.clone());
         let texts = self.texts.take().map(|_| Texts::default());
-        *self = Self { texts, ..Self::new(file, bytes, self.length) };
+        let unpacked = self.unpacked.clone();
+        *self = Self { texts, unpacked, ..Self::new(file, bytes, self.length) };
     }
 
     /// Returns the error for a part missing from the file.

@@ -23,8 +23,8 @@ mod v7;
 
 use std::sync::Arc;
 
-pub(crate) use self::compressed::Algorithm;
 pub(super) use self::compressed::Chunks;
+pub(crate) use self::compressed::Packing;
 use self::content::Texts;
 pub(crate) use self::content::content;
 use self::metadata::Metadata;

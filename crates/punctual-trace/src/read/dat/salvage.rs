@@ -85,7 +85,7 @@ fn packed_lanes(
     metadata: &Metadata,
     (mut at, end): (u64, u64),
 ) -> Result<Vec<CpuData>, ReadError> {
-    let packed = Some((container.algorithm(metadata, at)?, container.order));
+    let packed = Some(container.packing(metadata, at)?);
     let mut cpus = Vec::new();
     while at < end && cpus.len() < CPUS_LIMIT {
         let start = at;

@@ -1,13 +1,14 @@
 //! Version 7: sections anywhere in the file, found through options.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::compressed::{Algorithm, BLOCK_LIMIT};
+use super::compressed::{Algorithm, BLOCK_LIMIT, Packing};
 use super::metadata::{Metadata, common_option, option_content};
 use super::reader::Reader;
 use super::{id, salvage};
 use crate::format::Order;
 use crate::read::error::ReadError;
+use crate::read::expansion::max_unpacked;
 use crate::read::{Buffer, CpuData};
 
 /// The flag of a compressed section.
@@ -16,14 +17,26 @@ pub(super) const COMPRESSED: u16 = 1;
 pub(super) const SECTION_HEAD: u64 = 16;
 /// Files have two or three option sections, plus one for each time they were appended to.
 const OPTIONS_LIMIT: usize = 1024;
+/// Each instance of the tracing directory has a buffer.
+const BUFFERS_LIMIT: usize = 1024;
+/// Data of CPUs in all buffers together: those of 64 buffers of 1024 CPUs.
+const DATA_LIMIT: usize = 1 << 16;
 
 /// The locations in options.
 #[derive(Default)]
 pub(super) struct Found {
-    sections: Vec<(u16, u64)>,
+    /// The first offset of each section, by ID.
+    sections: BTreeMap<u16, u64>,
     buffers: Vec<(u64, Vec<u8>)>,
     /// The offset of the next options, or 0.
     next: u64,
+}
+
+impl Found {
+    fn add(&mut self, section: u16, offset: u64) {
+        let first = self.sections.entry(section).or_insert(offset);
+        *first = offset.min(*first);
+    }
 }
 
 /// The information about the rest of the file at its start.
@@ -71,12 +84,10 @@ impl Container {
             let (mut section, _) = self.section(metadata, next, id::DONE)?;
             let more = self.options(&mut section, metadata)?;
             next = more.next;
-            found.sections.extend(more.sections);
+            more.sections.into_iter().for_each(|(option, offset)| found.add(option, offset));
             found.buffers.extend(more.buffers);
         }
         // Sections are read in the order of their IDs: formats first, each once.
-        found.sections.sort_unstable();
-        found.sections.dedup_by_key(|(option, _)| *option);
         for (option, offset) in found.sections {
             self.part(metadata, option, offset)?;
         }
@@ -101,9 +112,14 @@ impl Container {
                     let offset = self.order.u64(&data, 0);
                     let offset =
                         offset.ok_or_else(|| section.corrupt(format!("option {option} is too short")))?;
-                    found.sections.push((option, offset));
+                    found.add(option, offset);
                 }
-                id::BUFFER => found.buffers.push((section.offset(), data)),
+                id::BUFFER => {
+                    found.buffers.push((section.offset(), data));
+                    if found.buffers.len() > BUFFERS_LIMIT {
+                        return Err(section.corrupt(format!("there are more than {BUFFERS_LIMIT} buffers")));
+                    }
+                }
                 _ => {
                     common_option(metadata, self.order, option, &data);
                 }
@@ -145,7 +161,9 @@ impl Container {
             return Err(reader.corrupt(format!("a compressed section claims {packed} bytes")));
         }
         let bytes = reader.bytes(packed.into(), "a compressed section")?;
-        let content = self.algorithm(metadata, offset)?.unpack(&bytes, unpacked);
+        let limit = max_unpacked(metadata.length);
+        let algorithm = self.algorithm(metadata, offset)?;
+        let content = algorithm.unpack(&bytes, unpacked, &metadata.unpacked, limit);
         let content =
             content.map_err(|problem| ReadError::Corrupt { file: metadata.file.clone(), offset, problem })?;
         Ok((Reader::unpacked(metadata.file.clone(), content, offset, self.order), flags))
@@ -182,6 +200,12 @@ impl Container {
         })
     }
 
+    /// Returns the encoding of compressed pages.
+    pub(super) fn packing(&self, metadata: &Metadata, offset: u64) -> Result<Packing, ReadError> {
+        let algorithm = self.algorithm(metadata, offset)?;
+        Ok(Packing { algorithm, order: self.order, limit: max_unpacked(metadata.length) })
+    }
+
     /// Adds a buffer with the location of its CPUs' data, from the option at `offset`.
     fn buffer(&self, metadata: &mut Metadata, offset: u64, data: Vec<u8>) -> Result<(), ReadError> {
         let mut option = Reader::unpacked(metadata.file.clone(), data, offset, self.order);
@@ -198,8 +222,12 @@ impl Container {
         };
         let packed = match flags & COMPRESSED {
             0 => None,
-            _ => Some((self.algorithm(metadata, section)?, self.order)),
+            _ => Some(self.packing(metadata, section)?),
         };
+        let others: usize = metadata.buffers.iter().map(|buffer| buffer.cpus.len()).sum();
+        if others.saturating_add(count as usize) > DATA_LIMIT {
+            return Err(option.corrupt(format!("the buffers have the data of more than {DATA_LIMIT} CPUs")));
+        }
         let mut cpus = Vec::new();
         for _ in 0..count {
             let (cpu, start, length) = (option.u32()?, option.u64()?, option.u64()?);
@@ -221,5 +249,29 @@ impl Container {
         }
         metadata.buffers.push(Buffer { name, clock, page_size: Some(page_size as usize), cpus });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn rejects_more_buffers_than_a_machine_has() {
+        let container = Container { order: Order::Little, algorithm: String::new() };
+        let mut metadata = Metadata::new("x.dat".into(), Arc::new(Vec::new()), 0);
+        let mut read = |count: usize| {
+            // The ID and the length of each option.
+            let buffers = [id::BUFFER as u8, 0, 0, 0, 0, 0].repeat(count);
+            let end = [id::DONE as u8, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            let content = [&buffers[..], &end].concat();
+            let mut section = Reader::unpacked("x.dat".into(), content, 0, Order::Little);
+            container.options(&mut section, &mut metadata).map(|found| found.buffers.len())
+        };
+        assert_eq!(read(BUFFERS_LIMIT).unwrap(), BUFFERS_LIMIT);
+        let error = read(BUFFERS_LIMIT + 1).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("more than 1024 buffers"), "{error}");
     }
 }

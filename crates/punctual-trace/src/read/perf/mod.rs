@@ -37,6 +37,8 @@ const MAX_RECORD: usize = PAGE - 64;
 const MAX_WAITING: usize = 64 << 20;
 /// The number of bytes from which on the records of a round are sorted.
 const MIN_WAITING: usize = 1 << 20;
+/// The size in bytes of a waiting record without its content.
+const RECORD_OVERHEAD: usize = 32;
 /// CPUs with higher numbers are rejected.
 const MAX_CPUS: u32 = 8192;
 
@@ -104,7 +106,9 @@ fn open_all(
         if is_packed {
             // Rounds are not compressed, so they do not delimit compressed records. The records of
             // each CPU are in order.
-            let unpacked = records().unpacked(&name)?;
+            let unpacked = records().unpacked(&name, length_of((&name, &bytes))?)?;
+            // Their size is unknown until they have been read.
+            pages.in_memory = false;
             read(unpacked, header, attributes, &name, &mut pages, &mut found)?;
         }
     }
@@ -196,14 +200,17 @@ fn read(
             Record::Sample(body) => match attributes.sample(header.order, body) {
                 Parsed::Tracepoint(sample) if sample.cpu < MAX_CPUS && sample.raw.len() <= MAX_RECORD => {
                     newest = newest.max(sample.time);
-                    waiting += sample.raw.len() + 32;
+                    waiting += sample.raw.len() + RECORD_OVERHEAD;
                     pages.cpu(sample.cpu).waiting.push((sample.time, What::Record(sample.raw.into())));
                 }
                 Parsed::Other => found.others += 1,
                 Parsed::Tracepoint(_) | Parsed::Damaged => found.left_out += 1,
             },
             Record::Lost { count, time, cpu } => match cpu.filter(|&cpu| cpu < MAX_CPUS) {
-                Some(cpu) => pages.cpu(cpu).waiting.push((time, What::Lost(count))),
+                Some(cpu) => {
+                    waiting += RECORD_OVERHEAD;
+                    pages.cpu(cpu).waiting.push((time, What::Lost(count)));
+                }
                 None => found.lost = found.lost.saturating_add(count),
             },
             Record::Name { thread, name } if found.names.len() < MAX_NAMES => {

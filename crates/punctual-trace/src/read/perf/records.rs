@@ -7,6 +7,7 @@ use ruzstd::decoding::StreamingDecoder;
 
 use super::sample::Fields;
 use crate::read::error::ReadError;
+use crate::read::expansion::{Unpacked, max_unpacked};
 use crate::read::{Bytes, Order, Range};
 
 /// Types of records, by their names in `perf_event.h` and `tools/perf/util/event.h`.
@@ -24,6 +25,8 @@ const PERF_RECORD_COMPRESSED2: u32 = 83;
 
 /// Largest size of a record that only contains the length of the formats that follow it.
 const TRACING_DATA_HEAD: u64 = 16;
+/// Maximum length of a thread's name in bytes; the kernel allows 15.
+const MAX_NAME: usize = 64;
 /// End of a Zstandard frame: an empty last block. `perf` does not end its frame.
 const FRAME_END: &[u8] = &[1, 0, 0];
 
@@ -74,13 +77,15 @@ impl Records {
     }
 
     /// Reads the records inside the compressed ones. Offsets are relative to the decompressed data.
-    pub(super) fn unpacked(self, name: &Arc<str>) -> Result<Self, ReadError> {
+    /// `length` is the size of the file.
+    pub(super) fn unpacked(self, name: &Arc<str>, length: u64) -> Result<Self, ReadError> {
         let (order, at) = (self.order, self.at);
         let payload = Payload { records: self, content: Vec::new(), used: 0 };
         let decoder = StreamingDecoder::new(payload.chain(FRAME_END)).map_err(|error| {
             let problem = format!("its compressed data cannot be read: {error}");
             ReadError::Corrupt { file: name.clone(), offset: at, problem }
         })?;
+        let decoder = Limited { decoder, unpacked: Unpacked::default(), limit: max_unpacked(length) };
         let file = Box::new(BufReader::with_capacity(256 << 10, decoder));
         Ok(Self { order, file, at: 0, end: u64::MAX, body: Vec::new(), cut: None, sample_id: None })
     }
@@ -160,6 +165,7 @@ impl Records {
                 let thread = order.u32(body, 4).unwrap_or_default();
                 let text =
                     body.get(8..).unwrap_or_default().split(|&byte| byte == 0).next().unwrap_or_default();
+                let text = &text[..text.len().min(MAX_NAME)];
                 Record::Name { thread, name: String::from_utf8_lossy(text).into_owned() }
             }
             PERF_RECORD_HEADER_ATTR => Record::Attribute(body),
@@ -222,6 +228,21 @@ impl Records {
     }
 }
 
+/// Decompressed data with a limit. The decoder is a block of 128 KiB ahead at most.
+struct Limited<R> {
+    decoder: R,
+    unpacked: Unpacked,
+    limit: u64,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.decoder.read(into)?;
+        self.unpacked.add(count as u64, self.limit).map_err(io::Error::other)?;
+        Ok(count)
+    }
+}
+
 /// The contents of all compressed records in sequence, which are one Zstandard frame.
 struct Payload {
     records: Records,
@@ -242,5 +263,17 @@ impl Read for Payload {
         into[..count].copy_from_slice(&self.content[self.used..self.used + count]);
         self.used += count;
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_decompressed_size() {
+        let mut limited = Limited { decoder: io::repeat(0), unpacked: Unpacked::default(), limit: 1_000 };
+        let error = limited.read_to_end(&mut Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("more than 1000 bytes decompressed"), "{error}");
     }
 }

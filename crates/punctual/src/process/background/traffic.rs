@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Maximum number of counts that are kept, since their names may come from other processes.
+const MAX_COUNTS: usize = 1_024;
+
 /// Counts the messages that ordinary threads carry, in or out, under one name; `punctual top` shows
 /// them.
 ///
@@ -27,9 +30,10 @@ impl Traffic {
         let counts =
             Arc::new(Counts { name: name.to_owned(), carried: 0.into(), lost: 0.into(), refused: 0.into() });
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-        match all.iter_mut().find(|other| other.name == name && Arc::strong_count(other) == 1) {
-            Some(place) => *place = Arc::clone(&counts),
-            None => all.push(Arc::clone(&counts)),
+        match all.iter().position(|other| other.name == name && Arc::strong_count(other) == 1) {
+            Some(place) => all[place] = Arc::clone(&counts),
+            None if all.len() < MAX_COUNTS => all.push(Arc::clone(&counts)),
+            None => {}
         }
         Self(counts)
     }
@@ -94,5 +98,10 @@ mod tests {
         let after = positions();
         assert_eq!((after.len(), after[0].0, after[0].2), (3, before[0].0, [1, 0, 0]), "two have one name");
         drop((again, other, second));
+        // Such as the names of transports that attach and detach without end.
+        (0..2 * MAX_COUNTS).for_each(|number| drop(Traffic::new(&format!("/traffic-test-flood-{number}"))));
+        let mut count = 0;
+        each(|_, _, _| count += 1);
+        assert_eq!(count, MAX_COUNTS);
     }
 }

@@ -186,7 +186,7 @@ impl Comparison {
                         "{name}: the app no longer {verb} it ({count} message{plural} recorded)"
                     ));
                 }
-                Some(found) if found != message => {
+                Some(found) if *found != **message => {
                     let (before, now) = (&message.0, &found.0);
                     findings.push(format!("{name}: its type has changed: recorded {before}, now {now}"));
                 }
@@ -229,7 +229,7 @@ impl Sink for Comparison {
         for channel in channels {
             let message = definition(channel.description);
             let same = |topic: &RecordedTopic| {
-                topic.name == channel.topic && !topic.is_input && topic.message == message
+                topic.name == channel.topic && !topic.is_input && *topic.message == message
             };
             let index = topics.iter().position(same).filter(|_| !channel.is_input);
             if !topics.iter().any(|topic| topic.name == channel.topic) {

@@ -1,7 +1,9 @@
 //! The content of a recording, as far as a replay needs it.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mcap::records::Record;
 
@@ -11,6 +13,9 @@ use crate::replay;
 
 /// The limit of the inputs of a replay, in bytes, since they are held in memory.
 const MAX_INPUT_BYTES: usize = 1 << 30;
+
+/// The limit of the topics of a recording, which are compared with each other.
+const MAX_TOPICS: usize = 4_096;
 
 /// A recorded message.
 #[derive(Debug, Clone)]
@@ -30,7 +35,7 @@ pub(super) struct Recorded {
 pub(super) struct RecordedTopic {
     pub(super) name: String,
     /// The name and the definition of its type.
-    pub(super) message: (String, String),
+    pub(super) message: Arc<(String, String)>,
     /// `true` if the recording declares it as an input.
     pub(super) is_input: bool,
 }
@@ -40,7 +45,7 @@ pub(super) struct Messages {
     path: PathBuf,
     part: u32,
     records: Records,
-    schemas: HashMap<u16, (String, String)>,
+    schemas: HashMap<u16, Arc<(String, String)>>,
     /// The topics of the present part, by channel.
     channels: HashMap<u16, usize>,
     pub(super) topics: Vec<RecordedTopic>,
@@ -67,13 +72,17 @@ impl Messages {
             match self.records.next()? {
                 Some(Record::Schema { header, data }) => {
                     let definition = String::from_utf8_lossy(&data).into_owned();
-                    self.schemas.insert(header.id, (header.name, definition));
+                    self.schemas.insert(header.id, Arc::new((header.name, definition)));
                 }
                 Some(Record::Channel(channel)) => {
                     let message = self.schemas.get(&channel.schema_id).cloned().unwrap_or_default();
                     let is_input = channel.metadata.get("direction").is_some_and(|it| it == "in");
                     let topic = RecordedTopic { name: channel.topic, message, is_input };
                     let known = self.topics.iter().position(|other| *other == topic);
+                    if known.is_none() && self.topics.len() == MAX_TOPICS {
+                        let error = io::Error::other(format!("it has more than {MAX_TOPICS} topics"));
+                        return Err(ReadError::Io { path: self.path.clone(), error });
+                    }
                     let index = known.unwrap_or_else(|| {
                         self.topics.push(topic);
                         self.topics.len() - 1
@@ -203,4 +212,32 @@ impl Frame {
 /// The reason why it cannot, and the remedy.
 pub fn check_replay(path: impl AsRef<Path>) -> Result<(), String> {
     Frame::read(path.as_ref()).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::io::BufWriter;
+
+    use super::*;
+    use crate::recording::{new_file, writer};
+
+    #[test]
+    fn rejects_recording_with_topics_without_end() {
+        let path = std::env::temp_dir().join(format!("punctual-topics-{}.mcap", std::process::id()));
+        let write = |topics: usize| {
+            let mut writer = writer(BufWriter::new(new_file(&path).unwrap())).unwrap();
+            let schema = writer.add_schema("a/msg/B", "ros2msg", b"").unwrap();
+            for topic in 0..topics {
+                writer.add_channel(schema, &format!("/{topic}"), "cdr", &BTreeMap::new()).unwrap();
+            }
+            writer.finish().unwrap();
+            let read = Messages::open(&path).unwrap().next().map(|message| message.is_none());
+            std::fs::remove_file(&path).unwrap();
+            read
+        };
+        assert!(write(MAX_TOPICS).unwrap());
+        let error = write(MAX_TOPICS + 1).unwrap_err();
+        assert!(error.to_string().contains("more than 4096 topics"), "{error}");
+    }
 }

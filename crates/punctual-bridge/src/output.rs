@@ -97,6 +97,13 @@ struct Batch {
     end: Option<Vec<(&'static str, u64)>>,
 }
 
+impl Batch {
+    /// Returns its size in bytes.
+    fn size(&self) -> usize {
+        self.bytes.len() + self.messages.len() * size_of::<Queued>()
+    }
+}
+
 struct Queued {
     channel: usize,
     time_ns: u64,
@@ -119,8 +126,8 @@ impl OutputThread {
     pub(crate) fn write(&mut self, sample: &Sample<'_>) {
         let &Sample { channel, time_ns, monotonic_ns, sequence, payload } = sample;
         // Relaxed: only a limit.
-        let queued = self.queue.bytes.load(Ordering::Relaxed) + self.batch.bytes.len();
-        if queued + payload.len() > MAX_QUEUED_BYTES {
+        let queued = self.queue.bytes.load(Ordering::Relaxed) + self.batch.size();
+        if queued + payload.len() + size_of::<Queued>() > MAX_QUEUED_BYTES {
             self.queue.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -132,7 +139,7 @@ impl OutputThread {
     /// Passes the batch to the thread.
     pub(crate) fn send(&mut self) {
         if !self.batch.messages.is_empty() || self.batch.end.is_some() {
-            self.queue.bytes.fetch_add(self.batch.bytes.len(), Ordering::Relaxed);
+            self.queue.bytes.fetch_add(self.batch.size(), Ordering::Relaxed);
             // The thread ends after the last batch.
             let _ = self.sender.send(std::mem::take(&mut self.batch));
         }
@@ -161,7 +168,7 @@ fn run(mut output: Output, channels: &[Channel], receiver: &Receiver<Batch>, que
                     let sample = Sample { channel, time_ns, monotonic_ns, sequence, payload };
                     output.write(&channels[channel], &sample);
                 }
-                queue.bytes.fetch_sub(batch.bytes.len(), Ordering::Relaxed);
+                queue.bytes.fetch_sub(batch.size(), Ordering::Relaxed);
                 end = batch.end;
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -258,7 +265,7 @@ pub(crate) mod tests {
     fn drops_and_counts_what_a_slow_sink_has_no_room_for() {
         let (output, written, _) = slow();
         let mut thread = OutputThread::start(output, vec![topic()]).unwrap();
-        let payload = vec![0; MAX_QUEUED_BYTES / 4];
+        let payload = vec![0; MAX_QUEUED_BYTES / 4 - size_of::<Queued>()];
         let sample = Sample { channel: 0, time_ns: 0, monotonic_ns: 0, sequence: 0, payload: &payload };
         for round in [1, 2] {
             // Three of them are queued in one batch, the fourth in another, and there is no room
@@ -277,5 +284,19 @@ pub(crate) mod tests {
         }
         let report = thread.finish(&[]);
         assert_eq!((report.written, report.dropped), (8, 2));
+    }
+
+    #[test]
+    fn limits_memory_of_short_messages() {
+        let (output, written, _) = slow();
+        let mut thread = OutputThread::start(output, vec![topic()]).unwrap();
+        let sample = Sample { channel: 0, time_ns: 0, monotonic_ns: 0, sequence: 0, payload: &[] };
+        let room = MAX_QUEUED_BYTES / size_of::<Queued>();
+        (0..room).for_each(|_| thread.write(&sample));
+        assert_eq!(thread.queue.dropped.load(Ordering::Relaxed), 0);
+        thread.write(&sample);
+        assert_eq!(thread.queue.dropped.load(Ordering::Relaxed), 1);
+        drop(written);
+        assert_eq!(thread.finish(&[]).dropped, 1);
     }
 }

@@ -31,7 +31,7 @@ impl Process {
     pub(crate) fn start(mut command: Command, memory: &Memory, cpus: CpuSet, oom: i32) -> io::Result<Self> {
         let descriptor = memory.descriptor();
         command.env(heartbeat::VARIABLE, descriptor.to_string());
-        let oom = oom.to_string();
+        let (oom, parent) = (oom.to_string(), rustix::process::getpid());
         let prepare = move || {
             // SAFETY: the calls take integers only.
             unsafe {
@@ -41,6 +41,10 @@ impl Process {
             }
             rustix::thread::sched_setaffinity(None, &cpus)?;
             rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+            // The supervisor may have died before that took effect.
+            if rustix::process::getppid() != Some(parent) {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
             // The supervisor's protection from the OOM killer must not extend to the app.
             if let Ok(file) = rustix::fs::open(
                 c"/proc/self/oom_score_adj",

@@ -307,9 +307,12 @@ impl<'a> Run<'a> {
             }
         };
         for writer in std::mem::take(&mut self.writers) {
-            if let Ok(Err(error)) = writer.join() {
-                (self.on_event)(Event::Lacks { what: format!("a stack could not be written: {error}") });
-            }
+            let why = match writer.join() {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "its thread panicked, since it cannot read the files of the app".into(),
+            };
+            (self.on_event)(Event::Lacks { what: format!("a stack could not be written: {why}") });
         }
         let more = child::killed_for_memory() > self.memory_kills;
         let out_of_memory = status.signal() == Some(libc::SIGKILL) && !self.killed && more;

@@ -18,6 +18,8 @@ use super::Function;
 
 /// The maximum length of a program or a library, with its debug information.
 const FILE_LIMIT: u64 = 1 << 30;
+/// The maximum total length of the copied sections: a file may be mapped any number of times.
+const SECTIONS_LIMIT: usize = 2 << 30;
 
 /// A mapped file.
 #[derive(Debug)]
@@ -60,7 +62,9 @@ fn executable(line: &str) -> Option<Line<'_>> {
 
 impl Modules {
     pub(super) fn new(maps: &str) -> Self {
-        Self(maps.lines().filter_map(executable).filter_map(|line| Mapped::new(&line)).collect())
+        let mut left = SECTIONS_LIMIT;
+        let mapped = maps.lines().filter_map(executable).filter_map(|line| Mapped::new(&line, &mut left));
+        Self(mapped.collect())
     }
 
     pub(super) fn add_to(&self, unwinder: &mut impl Unwinder<Module = Module<Vec<u8>>>) {
@@ -91,8 +95,9 @@ impl Modules {
 }
 
 impl Mapped {
-    /// Returns `None` for a file that cannot be read or is not an ELF file.
-    fn new(line: &Line<'_>) -> Option<Self> {
+    /// Returns `None` for a file that cannot be read or is not an ELF file. Sections longer than
+    /// `left`, the rest of the limit, are omitted.
+    fn new(line: &Line<'_>, left: &mut usize) -> Option<Self> {
         let data = punctual_files::read_regular(Path::new(line.path), FILE_LIMIT).ok()?;
         let file = object::File::parse(&*data).ok()?;
         // Mappings start at page boundaries, segments at any address.
@@ -102,15 +107,17 @@ impl Mapped {
             let (start, size) = segment.file_range();
             flags
                 && start < line.offset.saturating_add(line.range.end - line.range.start)
-                && start + size > line.offset
+                && start.saturating_add(size) > line.offset
         };
         let segment = file.segments().find(is_here)?;
         let first = segment.address().wrapping_sub(segment.file_range().0).wrapping_add(line.offset);
         let bias = line.range.start.wrapping_sub(first);
-        let section = |name| {
+        let mut section = |name| {
             let section = file.section_by_name(name)?;
-            let range = section.address()..section.address() + section.size();
-            Some((range, section.data().ok()?.to_vec()))
+            let range = section.address()..section.address().saturating_add(section.size());
+            let data = section.data().ok()?;
+            *left = left.checked_sub(data.len())?;
+            Some((range, data.to_vec()))
         };
         let sections = Sections {
             text: section(".text"),
@@ -208,6 +215,45 @@ mod tests {
         let found = functions(&loader, symbol.expect("the program has symbols").address());
         assert!(found.iter().any(|function| is_this(&function.name)), "{found:?}");
         std::fs::remove_file(&place).unwrap();
+    }
+
+    fn own_program(maps: &str) -> Line<'_> {
+        let program = std::env::current_exe().unwrap();
+        maps.lines().filter_map(executable).find(|line| Path::new(line.path) == program).unwrap()
+    }
+
+    #[test]
+    fn limits_total_length_of_sections() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let line = own_program(&maps);
+        let mut left = SECTIONS_LIMIT;
+        assert!(Mapped::new(&line, &mut left).unwrap().sections.text.is_some());
+        let mut left = SECTIONS_LIMIT - left - 1;
+        Mapped::new(&line, &mut left).unwrap();
+        assert!(Mapped::new(&line, &mut left).unwrap().sections.text.is_none());
+    }
+
+    /// A process can map any file as code.
+    #[test]
+    fn accepts_file_with_segment_of_any_length() {
+        const PROGRAM_HEADERS: usize = 32;
+        const COUNT: usize = 56;
+        const HEADER_BYTES: usize = 56;
+        const FILE_SIZE: usize = 32;
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let line = own_program(&maps);
+        let mut content = std::fs::read(line.path).unwrap();
+        let word = |content: &[u8], at: usize| u64::from_ne_bytes(*content[at..].first_chunk().unwrap());
+        let first = word(&content, PROGRAM_HEADERS) as usize;
+        for header in 0..usize::from(content[COUNT]) {
+            let at = first + header * HEADER_BYTES + FILE_SIZE;
+            content[at..at + 8].fill(0xff);
+        }
+        let place = std::env::temp_dir().join(format!("punctual-segments-{}", std::process::id()));
+        std::fs::write(&place, content).unwrap();
+        let mapped = Mapped::new(&Line { path: place.to_str().unwrap(), ..line }, &mut { SECTIONS_LIMIT });
+        std::fs::remove_file(&place).unwrap();
+        assert!(mapped.is_some());
     }
 
     #[test]

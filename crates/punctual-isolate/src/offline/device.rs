@@ -275,12 +275,12 @@ impl Device {
             place.load(Ordering::Relaxed)
         };
         let written = self.shared().written.load(Ordering::Acquire);
-        let begin = self.read.max(written.saturating_sub(TEXT_SIZE as u64));
+        let begin = begin_of_text(self.read, written);
         let length_before = text.len();
         text.extend((begin..written).map(byte));
         // Bytes overwritten in the meantime belong to newer text.
         let now = self.shared().written.load(Ordering::Acquire);
-        let valid = begin.max(now.saturating_sub(TEXT_SIZE as u64)).min(written);
+        let valid = begin_of_text(begin, now).clamp(begin, written);
         text.drain(length_before..length_before + usize::try_from(valid - begin).unwrap_or(0));
         let missed = valid - self.read.min(valid);
         self.read = written;
@@ -333,6 +333,12 @@ impl Drop for Device {
     }
 }
 
+/// Returns the first byte to read after the first `read` ones of `written`: in the ring, and at
+/// most `written`, which a faulty program may reduce.
+fn begin_of_text(read: u64, written: u64) -> u64 {
+    read.max(written.saturating_sub(TEXT_SIZE as u64)).min(written)
+}
+
 /// Calls an ioctl of the module.
 fn call(file: &File, request: u64, argument: *mut libc::c_void) -> io::Result<i32> {
     // SAFETY: the argument has the type of the request, or is null if it takes none.
@@ -370,4 +376,19 @@ fn inherit(descriptors: [RawFd; 2], parent: Pid) -> io::Result<()> {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_text_in_the_ring_only() {
+        let size = TEXT_SIZE as u64;
+        assert_eq!(begin_of_text(7, 9), 7);
+        assert_eq!(begin_of_text(7, size + 9), 9);
+        assert_eq!(begin_of_text(7, 3), 3, "the program has overwritten its counter");
+        assert_eq!(begin_of_text(u64::MAX, 0), 0);
+        assert_eq!(begin_of_text(0, u64::MAX), u64::MAX - size);
+    }
 }

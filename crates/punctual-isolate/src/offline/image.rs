@@ -135,7 +135,7 @@ impl Image {
         const RELATIVE: u64 = 0x403;
         let (mut table, mut length) = (0, 0);
         for at in (address..address.saturating_add(all)).step_by(16) {
-            let value = size(number::<8>(&self.bytes, at + 8)?)?;
+            let value = size(number::<8>(&self.bytes, at.saturating_add(8))?)?;
             match number::<8>(&self.bytes, at)? {
                 0 => break,
                 RELA => table = value,

@@ -111,3 +111,11 @@ fn rejects_corrupt_files_without_panic() {
         }
     }
 }
+
+#[test]
+fn rejects_dynamic_section_at_end_of_address_space() {
+    let mut file = file();
+    let at = 64 + 56 * 3 + 16;
+    file[at..at + 8].copy_from_slice(&(u64::MAX - 3).to_le_bytes());
+    assert_eq!(Image::read(&file).unwrap_err(), ImageError::Damaged("an offset out of range"));
+}

@@ -143,7 +143,7 @@ pub struct Callback<P: Port> {
     timer: Timer<P>,
     /// 0 if the callback is not periodic.
     period: Cell<u64>,
-    /// The interrupt that is disabled until the callback has run.
+    /// The interrupt that it is subscribed to, which is disabled until the callback has run.
     interrupt: Cell<Option<u32>>,
     home: P::Home,
 }
@@ -205,9 +205,13 @@ impl<P: Port> Callback<P> {
     /// disables until the callback has run.
     ///
     /// # Errors
-    /// [`SubscribeError::NoSuchInterrupt`] and [`SubscribeError::Taken`].
+    /// [`SubscribeError::NoSuchInterrupt`], [`SubscribeError::Taken`], and
+    /// [`SubscribeError::Subscribed`] if it is subscribed to an interrupt already.
     pub fn subscribe_irq(&'static self, number: u32) -> Result<(), SubscribeError> {
         let section = Section::enter(&self.home);
+        if let Some(other) = self.interrupt.get() {
+            return Err(SubscribeError::Subscribed(other));
+        }
         section.kernel.subscribe(number, Subscriber::Callback(self))?;
         self.interrupt.set(Some(number));
         Ok(())
@@ -244,6 +248,12 @@ impl<P: Port> Callback<P> {
     pub(crate) fn interrupted(&'static self, number: u32) {
         P::disable_interrupt(number);
         self.make_due();
+    }
+
+    /// Forgets its interrupt, so that a due call does not enable it again. Called with interrupts
+    /// masked.
+    pub(crate) fn unsubscribed(&self) {
+        self.interrupt.set(None);
     }
 
     fn make_due(&'static self) {

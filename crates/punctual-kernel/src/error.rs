@@ -102,6 +102,8 @@ error! {
         NoSuchInterrupt(slots: usize) => "the kernel has interrupt slots for numbers below {slots}: give it more slots",
         /// The interrupt has a subscriber.
         Taken => "the interrupt has a subscriber already",
+        /// The callback is subscribed to the interrupt of this number.
+        Subscribed(number: u32) => "the callback is subscribed to interrupt {number} already: use one callback per interrupt",
         /// A period is at least one nanosecond.
         Period => "the period is zero",
         /// The server has a thread already.

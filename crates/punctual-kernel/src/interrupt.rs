@@ -55,12 +55,15 @@ impl<P: Port> Kernel<P> {
         Section::<P>::enter(&P::HOME).kernel.subscribe(number, Subscriber::Handler(handler))
     }
 
-    /// Disables an interrupt in the interrupt controller, and removes its subscriber.
+    /// Disables an interrupt in the interrupt controller, and removes its subscriber. A callback
+    /// that is due already still runs.
     pub fn unsubscribe_irq(number: u32) {
         let section = Section::<P>::enter(&P::HOME);
         if let Some(slot) = section.kernel.interrupts.get(number as usize) {
             P::disable_interrupt(number);
-            slot.subscriber.set(None);
+            if let Some(Subscriber::Callback(callback)) = slot.subscriber.take() {
+                callback.unsubscribed();
+            }
         }
     }
 

@@ -1,8 +1,8 @@
 //! Threads that wait: their places in a queue, the priorities that they lend, and the calls after
 //! which they run.
 
-use punctual_kernel::WaitError;
 use punctual_kernel::sim::{self, Sim};
+use punctual_kernel::{SubscribeError, WaitError};
 
 use crate::support::{LOG, log, run};
 
@@ -10,6 +10,8 @@ type Kernel = punctual_kernel::Kernel<Sim>;
 type Thread = punctual_kernel::Thread<Sim>;
 type Mutex<T> = punctual_kernel::Mutex<Sim, T>;
 type Semaphore = punctual_kernel::Semaphore<Sim>;
+type Server = punctual_kernel::Server<Sim>;
+type Callback = punctual_kernel::Callback<Sim>;
 type Stack = punctual_kernel::Stack<Sim, 49152>;
 
 /// Starts a thread that waits for a unit, and logs its name if it gets one.
@@ -124,6 +126,37 @@ fn keeps_the_highest_of_the_inherited_priorities() {
         log(priority());
     });
     assert_eq!(ran, "5 5 3 1");
+}
+
+#[test]
+fn due_callback_does_not_enable_interrupt_without_subscriber() {
+    static STACKS: [Stack; 2] = [const { Stack::new() }; 2];
+    static SERVER: Server = Server::new();
+    static EDGE: Callback = Callback::new(&SERVER, |_| log("callback"), 0);
+    let ran = run(5, &STACKS[0], || {
+        SERVER.start(4, &STACKS[1]).unwrap();
+        EDGE.subscribe_irq(2).unwrap();
+        sim::raise(2);
+        Kernel::unsubscribe_irq(2);
+        Thread::sleep_until(10).unwrap();
+        sim::raise(2);
+        Kernel::subscribe_irq(2, |_| log("next")).unwrap();
+        Kernel::stop();
+    });
+    assert_eq!(ran, "callback next");
+}
+
+/// It would enable only one of them again.
+#[test]
+fn callback_has_one_interrupt_at_a_time() {
+    static SERVER: Server = Server::new();
+    static EDGE: Callback = Callback::new(&SERVER, |_| {}, 0);
+    sim::run(|| {
+        EDGE.subscribe_irq(2).unwrap();
+        assert_eq!(EDGE.subscribe_irq(3), Err(SubscribeError::Subscribed(2)));
+        Kernel::unsubscribe_irq(2);
+        assert_eq!(EDGE.subscribe_irq(3), Ok(()));
+    });
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::fraction::Fraction;
 use crate::round::{Rivalry, Rivals, Round};
 use crate::system::{Executor, Protocol, System, Task};
 use crate::time::{MAX_TIME, Nanos};
+use crate::work;
 
 /// Maximum number of rounds; mutually dependent responses that still grow are treated as unbounded.
 const ROUNDS: usize = 1_000;
@@ -69,6 +70,9 @@ fn analyze_releases(system: &System) -> Analysis {
     let longest = longest_response(system);
     let depends = depends_on_responses(system);
     for _ in 0..ROUNDS {
+        if work::is_exceeded() {
+            break;
+        }
         let rivals = Rivals::new(system, &responses, &ends);
         let mut tasks = Round { system, responses: &responses, rivals: &rivals }.bounds();
         if !depends {
@@ -218,6 +222,9 @@ impl Found {
         let longest = longest_response(system);
         let mut responses = vec![Ok(0); system.tasks.len()];
         for _ in 0..ROUNDS {
+            if work::is_exceeded() {
+                break;
+            }
             let rivals = Rivals::new(system, &responses, &ends);
             let round = Round { system, responses: &responses, rivals: &rivals };
             // A task without a bound does not get one when the others grow.

@@ -16,6 +16,7 @@ use std::cmp::Reverse;
 use crate::analyze::first_miss;
 use crate::system::{Executor, System};
 use crate::time::Nanos;
+use crate::work;
 
 /// Levels of all tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +73,10 @@ fn audsley(system: &mut System, partition: usize) {
     let mut level = 1;
     while !left.is_empty() {
         let found = (0..left.len()).find(|&place| {
+            work::count(system.resources.len() * system.partitions.len() + system.tasks.len());
+            if work::is_exceeded() {
+                return true;
+            }
             for &task in &left {
                 system.tasks[task].level = level + 1;
             }

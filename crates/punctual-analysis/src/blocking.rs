@@ -59,7 +59,7 @@ impl Spinning {
             let supply = system.partitions[partition].supply;
             for hold in &mut held[partition * groups..(partition + 1) * groups] {
                 if *hold > 0 {
-                    let (sources, steps) = ([above.as_slice(), &[], &[]], &mut Steps::new());
+                    let (sources, steps) = ([above.as_slice(), &[], &[]], &mut Steps::new(above.len()));
                     let end = demand::finish(supply, *hold, sources, *hold, Nanos::MAX, steps);
                     *hold = end.ok_or(NoBound::TooLong)?;
                 }

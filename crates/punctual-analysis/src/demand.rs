@@ -8,6 +8,7 @@ use crate::bound::{Interference, Interferer, Work};
 use crate::fraction::Fraction;
 use crate::supply::Supply;
 use crate::time::Nanos;
+use crate::work;
 
 /// Maximum number of steps per bound, over all its fixed points. The limit is reached only if
 /// almost no CPU time is left, or if the jitter is about a million periods.
@@ -19,13 +20,20 @@ thread_local! {
     pub(crate) static TAKEN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// Remaining steps.
+/// Remaining steps of a bound, which count as work when the bound has been found.
 #[derive(Debug)]
-pub(crate) struct Steps(u32);
+pub(crate) struct Steps {
+    left: u32,
+    all: u32,
+    /// Number of sources that a step visits.
+    sources: usize,
+}
 
 impl Steps {
-    pub(crate) fn new() -> Self {
-        Self(STEPS)
+    pub(crate) fn new(sources: usize) -> Self {
+        let most = work::left() / (sources as u64 + 1);
+        let all = STEPS.min(u32::try_from(most).unwrap_or(STEPS));
+        Self { left: all, all, sources }
     }
 
     /// Counts a step, or returns `None` at the limit.
@@ -33,8 +41,16 @@ impl Steps {
     pub(crate) fn take(&mut self) -> Option<()> {
         #[cfg(test)]
         TAKEN.set(TAKEN.get() + 1);
-        self.0 = self.0.checked_sub(1)?;
+        self.left = self.left.checked_sub(1)?;
         Some(())
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        // The step that exceeds the limit counts as well, so that all of the rest is used up.
+        let steps = if self.left == 0 { self.all as usize + 1 } else { (self.all - self.left) as usize };
+        work::count(steps.saturating_mul(self.sources + 1));
     }
 }
 
@@ -449,7 +465,7 @@ mod tests {
             assert_eq!(slim.terms(length, &mut counts).unwrap().collect::<Vec<_>>(), terms, "{length}");
             assert_eq!(Some(counts.demand), demand(0, [&sources, &[], &[]], length), "{length}");
         }
-        assert_eq!(counts.finish(Supply::Full, 5, slim, SLIM + 1, Nanos::MAX, &mut Steps::new()), None);
+        assert_eq!(counts.finish(Supply::Full, 5, slim, SLIM + 1, Nanos::MAX, &mut Steps::new(0)), None);
         assert!([0, SLIM + 1].iter().all(|&length| slim.terms(length, &mut counts).is_none()));
     }
 
@@ -481,20 +497,20 @@ mod tests {
                 let (slim, above) = (all.first(above).unwrap(), &sources[..above]);
                 let mut end = 0;
                 for base in (1..2_000).step_by(7) {
-                    let plain = finish(supply, base, [above, &[], &[]], 0, Nanos::MAX, &mut Steps::new());
-                    let found = counts.finish(supply, base, slim, end, Nanos::MAX, &mut Steps::new());
+                    let plain = finish(supply, base, [above, &[], &[]], 0, Nanos::MAX, &mut Steps::new(0));
+                    let found = counts.finish(supply, base, slim, end, Nanos::MAX, &mut Steps::new(0));
                     assert_eq!(found, plain, "{supply:?} {base} {above:?}");
                     end = plain.unwrap();
                 }
                 // A search that fails leaves nothing to reuse.
                 let mut search =
                     |mut steps| counts.finish(supply, 2 * end, slim, end, Nanos::MAX, &mut steps);
-                assert_eq!(search(Steps(0)), None);
+                assert_eq!(search(Steps { left: 0, ..Steps::new(0) }), None);
                 if !above.is_empty() {
-                    assert_eq!(search(Steps(1)), None);
+                    assert_eq!(search(Steps { left: 1, ..Steps::new(0) }), None);
                 }
-                let plain = finish(supply, 2 * end, [above, &[], &[]], 0, Nanos::MAX, &mut Steps::new());
-                assert_eq!(search(Steps::new()), plain, "{supply:?} {above:?}");
+                let plain = finish(supply, 2 * end, [above, &[], &[]], 0, Nanos::MAX, &mut Steps::new(0));
+                assert_eq!(search(Steps::new(0)), plain, "{supply:?} {above:?}");
             }
         }
     }
@@ -512,6 +528,6 @@ mod tests {
         // The largest number of jobs, each of the largest cost.
         let most = SlimSources::from_first(&[source(1, SLIM, SLIM - 1)], &[]);
         let (most, mut counts) = (most.first(1).unwrap(), Counts::new(1));
-        assert_eq!(counts.finish(Supply::Full, 1, most, 1, Nanos::MAX, &mut Steps::new()), None);
+        assert_eq!(counts.finish(Supply::Full, 1, most, 1, Nanos::MAX, &mut Steps::new(0)), None);
     }
 }

@@ -86,7 +86,7 @@ pub(crate) fn bound(
     };
     let latest = task.arrivals.as_ref().map_or(0, Stream::window);
     let mut window = own;
-    let mut steps = Steps::new();
+    let mut steps = Steps::new(rivals.len());
     loop {
         steps.take().ok_or(NoBound::TooLong)?;
         let sum = displaced(window, &mut all).ok_or(NoBound::TooLong)?;

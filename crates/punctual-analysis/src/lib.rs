@@ -65,6 +65,7 @@ pub mod schema;
 pub mod supply;
 pub mod system;
 pub mod time;
+pub mod work;
 
 mod analyze;
 mod blocking;

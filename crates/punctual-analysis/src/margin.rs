@@ -17,6 +17,7 @@ use crate::arrival::Stream;
 use crate::bound::Outcome;
 use crate::system::{System, Task};
 use crate::time::{MAX_TIME, Nanos, Ratio};
+use crate::work;
 
 /// Largest factor to try.
 const MAX_FACTOR: u64 = 1_000;
@@ -113,6 +114,7 @@ pub fn margins(system: &System) -> Margins {
     let is_schedulable = all.permille >= 1_000;
     let tasks = if is_schedulable { 0..system.tasks.len() } else { 0..0 };
     let mut search = Search { system, probe: Probe::new(Cow::Borrowed(system)), order: by_slack(system) };
+    let tasks = tasks.take_while(|_| !work::is_exceeded());
     Margins { all, tasks: tasks.map(|at| search.of_task(at)).collect() }
 }
 
@@ -233,6 +235,9 @@ fn largest(
 ) -> (u64, Option<usize>) {
     let (mut largest, mut first) = (values.end, None);
     for task in tasks {
+        if work::is_exceeded() {
+            break;
+        }
         if passes(largest, task) {
             continue;
         }
@@ -265,6 +270,7 @@ mod tests {
     use crate::demand::TAKEN;
     use crate::schema;
     use crate::system::Suspension;
+    use crate::work::TooMuchWork;
 
     /// Deadlines of many periods make long busy windows, in which every job counts; returns a
     /// system of 60 such tasks.
@@ -299,6 +305,16 @@ mod tests {
     fn searches_margins_of_60_tasks_with_long_deadlines_in_few_steps() {
         let steps = steps_of_margins(&system_of_60_tasks());
         assert!(steps < 2_000_000, "{steps} steps");
+    }
+
+    /// Bounds the sum over all tasks and tried values, whose terms have limits of their own.
+    #[test]
+    fn limits_work_of_all_margins_together() {
+        let system = system_of_60_tasks();
+        let before = TAKEN.get();
+        assert_eq!(work::limited(1_000_000, || margins(&system)), Err(TooMuchWork { limit: 1_000_000 }));
+        assert!(TAKEN.get() - before < 1_000_000);
+        assert_eq!(work::limited(work::MAX_WORK / 100, || margins(&system)), Ok(margins(&system)));
     }
 
     /// The responses of the suspending tasks determine those of lower tasks, for each tried value.

@@ -282,7 +282,8 @@ impl<'a> Analysis<'a> {
     /// Returns the job with the longest response. With a `limit`, the first job found above it may
     /// be returned instead.
     fn worst(&self, limit: Option<Nanos>) -> Option<Candidate> {
-        let mut steps = Steps::new();
+        let pairs = self.transactions.iter().map(|it| it.phases.len()).sum::<usize>();
+        let mut steps = Steps::new(pairs + self.own.positions.len() + self.others.len());
         let mut worst: Option<Candidate> = None;
         for begins in 0..self.own.positions.len() {
             let end = self.finish(begins, None, 0, &mut steps)?;

@@ -12,6 +12,7 @@
 
 use crate::system::{Executor, System};
 use crate::time::Nanos;
+use crate::work;
 
 /// Returns whether a started job is displaced only by interrupts.
 pub(crate) fn runs_to_end(system: &System, at: usize) -> bool {
@@ -40,7 +41,38 @@ fn calls(system: &System, at: usize) -> impl Iterator<Item = (usize, u64)> {
 /// Returns the longest time for which a job and the jobs that it calls below `level` may run.
 /// `cost` is the cost of one job of a task.
 pub(crate) fn block(system: &System, at: usize, level: u32, cost: &impl Fn(usize) -> Nanos) -> Nanos {
+    // The number of ways to call a job may grow exponentially with that of the tasks.
+    work::count(1 + system.tasks[at].spawns.len());
+    if work::is_exceeded() {
+        return 0;
+    }
     let below = calls(system, at).filter(|&(callee, _)| system.tasks[callee].level < level);
     let called = below.map(|(callee, most)| block(system, callee, level, cost).saturating_mul(most));
     called.fold(cost(at), Nanos::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::work::{self, TooMuchWork};
+    use crate::{analyze, schema};
+
+    /// Each of 2 tasks per level spawns both of the next level: 2^19 ways to the highest one.
+    #[test]
+    fn limits_work_for_ways_to_call_a_job() {
+        let mut text =
+            "schema = \"punctual-taskset/1\"\n[[partition]]\nname = \"p\"\nexecutor = \"polling\"\n"
+                .to_owned();
+        for (level, side) in (1..=20).flat_map(|level| [(level, 'a'), (level, 'b')]) {
+            text += &format!(
+                "[[task]]\nname = \"{side}{level}\"\nlevel = {level}\nperiod = \"1s\"\nexecution = \"1ns\"\n"
+            );
+            if level < 20 {
+                let spawn = |side| format!("{{ task = \"{side}{}\", most = 1 }}", level + 1);
+                text += &format!("spawns = [{}, {}]\n", spawn('a'), spawn('b'));
+            }
+        }
+        let system = schema::read("f.toml", &text).unwrap();
+        let limit = 100_000;
+        assert_eq!(work::limited(limit, || analyze(&system)), Err(TooMuchWork { limit }));
+    }
 }

@@ -30,6 +30,7 @@ use crate::bound::{Blocking, Bound, Exactness, Interference, Interferer, NoBound
 use crate::demand::{self, Counts, Share, Slims, Source, Sources, Steps};
 use crate::supply::Supply;
 use crate::time::Nanos;
+use crate::work;
 
 /// A task and the sources that it competes with.
 #[derive(Debug, Clone, Copy)]
@@ -147,7 +148,7 @@ impl Contest<'_> {
         let cost = own.peer_cost().saturating_add(self.suspension);
         let (blocking, on_time) = (self.blocking_time(), own.all.without_jitter());
         let (mut latest, mut window) = (0, 0);
-        let mut steps = Steps::new();
+        let mut steps = Steps::new(self.sources());
         for jobs in 1_u64.. {
             let base = jobs.checked_mul(cost)?.checked_add(blocking)?;
             window = demand::finish(self.supply, base, self.above, window, Nanos::MAX, &mut steps)?;
@@ -173,6 +174,7 @@ impl Contest<'_> {
     /// Returns whether a bound that is linear in time already proves that every job responds within
     /// `limit`.
     fn surely_responds_within(&self, limit: Nanos) -> bool {
+        work::count(self.sources());
         let mut own = self.level.iter().filter(|source| self.is_own(source));
         let (Some(own), None) = (own.next(), own.next()) else { return false };
         let is_plain = own.own.is_sporadic() && own.own.jitter() == 0 && self.supply == Supply::Full;
@@ -205,6 +207,11 @@ impl Contest<'_> {
         let (more, left) = (self.share.at_once, 1.0 - self.share.sporadic);
         // With little slack, rounding errors matter; otherwise they are far smaller than this.
         (left > 1e-3).then_some((more - 1.0, left * (1.0 + 1e-9)))
+    }
+
+    /// Returns the number of sources.
+    fn sources(&self) -> usize {
+        self.above.iter().map(|list| list.len()).sum::<usize>() + self.level.len()
     }
 
     pub(crate) fn is_own(&self, source: &Source) -> bool {
@@ -248,7 +255,7 @@ impl Contest<'_> {
         let cost = own().next().map_or(0, Source::peer_cost).saturating_add(self.suspension);
         let single = if own().nth(1).is_none() { own().next() } else { None };
         let mut worst: Option<Candidate> = None;
-        let mut steps = Steps::new();
+        let mut steps = Steps::new(self.sources());
         let least = self.least_estimate();
         let (mut ready, mut window, mut started) = (0, 0, 0);
         loop {
@@ -316,7 +323,7 @@ impl Contest<'_> {
         let mut base = self.blocking_time();
         // The result for the next higher task is usually closer than the estimate.
         let least = if ends_after == 0 { self.least_estimate() } else { None };
-        let mut steps = Steps::new();
+        let mut steps = Steps::new(self.sources());
         let (mut late, mut end): (Nanos, Nanos) = (0, ends_after.saturating_sub(cost));
         let mut worst: Option<(Nanos, Candidate)> = None;
         let mut first = None;
@@ -375,8 +382,7 @@ impl Contest<'_> {
         let Candidate { ready, jobs, released, finish, started, .. } = worst;
         let counted = started.map_or(finish, |started| started + u64::from(self.closed()));
         let mut own = Work::default();
-        let sources = self.above.iter().map(|list| list.len()).sum::<usize>() + self.level.len();
-        let mut interference: Vec<Interference> = Vec::with_capacity(sources);
+        let mut interference: Vec<Interference> = Vec::with_capacity(self.sources());
         match self.slim.and_then(|slim| slim.terms(counted, counts)) {
             // Each source has releases and is the only one of its kind.
             Some(terms) => interference.extend(terms),

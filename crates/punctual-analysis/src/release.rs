@@ -34,6 +34,10 @@ use crate::bound::{Bound, NoBound};
 use crate::system::{Executor, Spawn, System, Task};
 use crate::time::Nanos;
 
+/// Maximum length of all paths together, because their number may grow exponentially with that of
+/// the tasks, and the cost with its square.
+const MAX_STEPS: usize = 1 << 16;
+
 /// Releases of a task that originate from one task with independent releases, the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Release {
@@ -330,45 +334,58 @@ pub(crate) fn releases(
         None => Err(NoBound::NoArrivals),
     };
     let mut known: Vec<Result<Releases, NoBound>> = system.tasks.iter().enumerate().map(own).collect();
-    let mut unknown: Vec<usize> =
-        (0..system.tasks.len()).filter(|&at| system.tasks[at].arrivals.is_none()).collect();
-    // Each pass resolves at least the tasks whose spawners are resolved. A task that spawns itself
-    // stays unresolved.
-    for _ in 0..unknown.len() {
-        for at in unknown.clone() {
-            if let Some(found) = inherited(system, responses, ends, &known, &unknown, at) {
-                known[at] = found;
-                unknown.retain(|&other| other != at);
+    let mut spawners: Vec<Vec<(usize, Spawn)>> = vec![Vec::new(); system.tasks.len()];
+    // Number of spawns by tasks whose releases are unknown.
+    let mut waits_for = vec![0; system.tasks.len()];
+    let is_unknown = |at: usize| system.tasks[at].arrivals.is_none();
+    for (spawner, task) in system.tasks.iter().enumerate() {
+        for spawn in task.spawns.iter().filter(|spawn| is_unknown(spawn.task)) {
+            spawners[spawn.task].push((spawner, *spawn));
+            waits_for[spawn.task] += usize::from(is_unknown(spawner));
+        }
+    }
+    // A task that spawns itself is never ready.
+    let mut ready: Vec<usize> =
+        (0..system.tasks.len()).filter(|&at| is_unknown(at) && waits_for[at] == 0).collect();
+    let mut steps = 0;
+    while let Some(at) = ready.pop() {
+        known[at] = inherited(system, responses, ends, &known, &spawners[at], &mut steps);
+        for spawn in system.tasks[at].spawns.iter().filter(|spawn| is_unknown(spawn.task)) {
+            waits_for[spawn.task] -= 1;
+            if waits_for[spawn.task] == 0 {
+                ready.push(spawn.task);
             }
         }
     }
     known
 }
 
-/// Returns the releases that a task inherits from its spawners, unless theirs are `unknown`.
+/// Returns the releases that a task inherits from its spawners. `steps` is the length of all paths
+/// so far.
 fn inherited(
     system: &System,
     responses: &[Result<Nanos, NoBound>],
     ends: &[Option<Nanos>],
     known: &[Result<Releases, NoBound>],
-    unknown: &[usize],
-    at: usize,
-) -> Option<Result<Releases, NoBound>> {
+    spawners: &[(usize, Spawn)],
+    steps: &mut usize,
+) -> Result<Releases, NoBound> {
     let mut inherited = Vec::new();
-    for (spawner, task) in system.tasks.iter().enumerate() {
-        for spawn in task.spawns.iter().filter(|spawn| spawn.task == at) {
-            if unknown.contains(&spawner) {
-                return None;
+    for &(spawner, spawn) in spawners {
+        let Ok(releases) = &known[spawner] else { return Err(NoBound::DependsOn(spawner)) };
+        let Ok(response) = responses[spawner] else { return Err(NoBound::DependsOn(spawner)) };
+        for release in releases {
+            *steps += release.path.len() + 1;
+            if *steps > MAX_STEPS {
+                return Err(NoBound::NoAnalysis(format!(
+                    "tasks spawn each other on paths of more than {MAX_STEPS} steps together, which an analysis of each \
+                     path excludes; give one of them a `min_interval`, which bounds its releases by any spawner"
+                )));
             }
-            let Ok(releases) = &known[spawner] else {
-                return Some(Err(NoBound::DependsOn(spawner)));
-            };
-            let Ok(response) = responses[spawner] else { return Some(Err(NoBound::DependsOn(spawner))) };
-            let spawned = |it: &Release| it.spawned(system, spawner, *spawn, response, ends[spawner]);
-            inherited.extend(releases.iter().map(spawned));
+            inherited.push(release.spawned(system, spawner, spawn, response, ends[spawner]));
         }
     }
-    Some(if inherited.is_empty() { Err(NoBound::NoArrivals) } else { Ok(Releases::Many(inherited)) })
+    if inherited.is_empty() { Err(NoBound::NoArrivals) } else { Ok(Releases::Many(inherited)) }
 }
 
 /// Returns the latest end of the last job of a spawned chain after the nominal release of its first
@@ -387,7 +404,7 @@ pub(crate) fn end_of_chain(system: &System, tasks: &[usize], bounds: &[&Bound]) 
 
 #[cfg(test)]
 mod tests {
-    use crate::bound::Bound;
+    use crate::bound::{Bound, NoBound, Outcome};
     use crate::{analyze, schema};
 
     /// `sample` calls `control`, or leaves the call to `filter`; its jitter exceeds its period.
@@ -460,6 +477,32 @@ mod tests {
         assert!(found[0].blocking.is_none() && found[1].blocking.is_some());
         let by_caller = bounds(&held("filter", &text));
         assert_eq!(by_caller[0].blocking.map(|it| it.time), Some(1_000));
+    }
+
+    /// Each of 2 tasks per level spawns both of the next level, so each level doubles the paths.
+    #[test]
+    fn limits_paths_of_spawns() {
+        let chain = |levels: u32| {
+            let mut text = "schema = \"punctual-taskset/1\"\n".to_owned();
+            for (level, side) in (1..=levels).flat_map(|level| [(level, 'a'), (level, 'b')]) {
+                text +=
+                    &format!("[[task]]\nname = \"{side}{level}\"\nlevel = {level}\nexecution = \"1ns\"\n");
+                if level == 1 {
+                    text += "period = \"1s\"\n";
+                }
+                if level < levels {
+                    let spawn = |side| format!("{{ task = \"{side}{}\", most = 1 }}", level + 1);
+                    text += &format!("spawns = [{}, {}]\n", spawn('a'), spawn('b'));
+                }
+            }
+            schema::read("f.toml", &text).unwrap()
+        };
+        assert!(analyze(&chain(6)).tasks.iter().all(Result::is_ok));
+        let system = chain(14);
+        let outcomes = analyze(&system).tasks;
+        let is_limit =
+            |outcome: &Outcome| matches!(outcome, Err(NoBound::NoAnalysis(why)) if why.contains("65536"));
+        assert!(outcomes.iter().any(is_limit), "{outcomes:?}");
     }
 
     #[test]

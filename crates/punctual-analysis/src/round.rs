@@ -10,7 +10,7 @@ use crate::release::{Release, Releases, in_window, releases};
 use crate::supply::Supply;
 use crate::system::{Executor, Overheads, Partition, Protocol, Section, Spawn, System, Task};
 use crate::time::Nanos;
-use crate::{branches, global, grid, offsets, polling, suspension};
+use crate::{branches, global, grid, offsets, polling, suspension, work};
 
 /// Competing sources of all tasks, given the known responses.
 #[derive(Debug)]
@@ -89,6 +89,12 @@ impl Rivals {
     /// responses.
     pub(crate) fn new(system: &System, responses: &[Result<Nanos, NoBound>], ends: &[Option<Nanos>]) -> Self {
         let releases = releases(system, responses, ends);
+        // Each section may lie inside any other, and paths are compared with each other.
+        let pairs = |(releases, task): (&Result<Releases, NoBound>, &Task)| {
+            releases.as_deref().map_or(1, <[Release]>::len).pow(2) + task.sections.len().pow(2)
+        };
+        let pairs: usize = releases.iter().zip(&system.tasks).map(pairs).sum();
+        work::count(pairs);
         let above: Vec<Vec<Source>> =
             (0..system.partitions.len()).map(|at| above_all(system, at, &releases)).collect();
         let spinning = Spinning::new(system, &above);
@@ -123,6 +129,10 @@ impl Rivals {
         let special = |at: usize| {
             let own = &system.tasks[at];
             let mut sources = partitions[own.partition].tasks.clone();
+            work::count(pairs);
+            if work::is_exceeded() {
+                return sources;
+            }
             let of = order.iter().filter(|&&other| system.tasks[other].partition == own.partition);
             let windows = of.flat_map(|&other| {
                 let of = releases[other].as_deref().unwrap_or_default();
@@ -181,6 +191,7 @@ impl Rivals {
     /// Applies a new C, T or J of a task with its own releases, in a system without dependent
     /// responses and without spinning.
     pub(crate) fn update(&mut self, system: &System, at: usize) {
+        work::count(system.tasks.len());
         let task = &system.tasks[at];
         let Some(own) = &task.arrivals else { return };
         let own = Release::of_root(system, at, own);

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use punctual_analysis::bound::{Analysis, NoBound};
 use punctual_analysis::margin::{Margins, margins};
 use punctual_analysis::system::System;
-use punctual_analysis::{analyze, assign, explain, json, measured, of_run, schema};
+use punctual_analysis::{analyze, assign, explain, json, measured, of_run, schema, work};
 
 use self::args::Rta;
 use crate::app;
@@ -49,18 +49,19 @@ fn rta(arguments: &Rta) -> Result<u8, String> {
         arguments.trace.as_ref().map(|path| trace::add(&mut system, path, arguments.futex)).transpose()?;
     system.scale(arguments.scale);
     if arguments.assign {
-        return Ok(find_levels(&system));
+        return find_levels(&system);
     }
     let compared = arguments.profile.as_ref().filter(|_| file.is_some_and(|file| !file.is_model));
     let compared = compared.map(|profile| compare(&mut system, profile)).transpose()?;
-    let analysis = analyze(&system);
-    let contradicted = text::contradictions(&system, &of_run(&system, &analysis));
+    let (analysis, contradicted, margins, differences) = limited(|| {
+        let analysis = analyze(&system);
+        let contradicted = text::contradictions(&system, &of_run(&system, &analysis));
+        let margins = margins(&system);
+        let differences = compared.as_ref().map(|compared| compared.sentences(&system, &analysis));
+        (analysis, contradicted, margins, differences)
+    })?;
     let is_contradicted = !contradicted.is_empty();
-    let margins = margins(&system);
-    let contradictions = match &compared {
-        Some(compared) => compared.sentences(&system, &analysis),
-        None => contradicted,
-    };
+    let contradictions = differences.unwrap_or(contradicted);
     if arguments.json.is_printed() {
         compared.iter().flat_map(|_| &contradictions).for_each(|sentence| message!("{sentence}"));
     }
@@ -215,8 +216,13 @@ fn verdict(
     }
 }
 
-fn find_levels(system: &System) -> u8 {
-    let found = assign::assign(system);
+fn find_levels(system: &System) -> Result<u8, String> {
+    let found = limited(|| assign::assign(system))?;
     print(&text::assignment(system, &found));
-    if found.is_schedulable { 0 } else { FINDING }
+    Ok(if found.is_schedulable { 0 } else { FINDING })
+}
+
+/// Runs the analysis of the command, all of which has one limit on its work.
+pub(crate) fn limited<T>(analysis: impl FnOnce() -> T) -> Result<T, String> {
+    work::limited(work::MAX_WORK, analysis).map_err(|error| error.to_string())
 }

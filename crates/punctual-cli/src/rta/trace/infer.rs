@@ -12,7 +12,7 @@ use punctual_trace::jobs::Actor;
 use punctual_trace::names::Names;
 
 use super::super::args::{Jobs, Rta};
-use super::super::page;
+use super::super::{limited, page};
 use super::observe::{On, Whose};
 use super::read::{Recording, read};
 use super::{json, text};
@@ -164,13 +164,15 @@ pub(crate) fn infer(
     }
     inferred.system.assumptions.extend(observer.assumption());
     inferred.system.scale(arguments.scale);
-    let analysis = analyze(&inferred.system);
     let has_deadline = inferred.system.tasks.iter().any(|task| task.deadline.is_some());
-    let margins = if has_deadline {
-        margins(&inferred.system)
-    } else {
-        Margins { all: AllExecutions { permille: 0, first: None }, tasks: Vec::new() }
-    };
+    let (analysis, margins) = limited(|| {
+        let margins = if has_deadline {
+            margins(&inferred.system)
+        } else {
+            Margins { all: AllExecutions { permille: 0, first: None }, tasks: Vec::new() }
+        };
+        (analyze(&inferred.system), margins)
+    })?;
     Ok(Result { head, length, threads, owners, flawed, handlers, waits, fits, inferred, analysis, margins })
 }
 

@@ -14,7 +14,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use punctual_kernel::linux::{Linux, Preemption, Raiser, preemption, start};
+use punctual_kernel::linux::{Linux, Preemption, Raiser, poll, preemption, start};
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use test_skip::{Need, skip};
 
@@ -317,6 +317,12 @@ fn accepts_granted_settings() {
 }
 
 #[test]
+fn keeps_interrupt_that_a_handler_unsubscribes() {
+    let (output, messages) = in_own_process("unsubscribe");
+    assert!(output.status.success(), "{}\n{messages}", output.status);
+}
+
+#[test]
 fn reports_stack_overflow() {
     let (output, messages) = in_own_process("overflow");
     assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{messages}");
@@ -357,6 +363,22 @@ fn take_any() {
     assert_eq!(preemption(), Preemption::Polled, "no preemption after the end");
 }
 
+/// Raises two interrupts at once, of which the first one's handler unsubscribes the other.
+fn unsubscribe_in_handler() {
+    let body = || {
+        Kernel::subscribe_irq(1, |_| Kernel::unsubscribe_irq(2)).unwrap();
+        Kernel::subscribe_irq(2, |_| unreachable!("it is unsubscribed")).unwrap();
+        Raiser::new(1).raise();
+        Raiser::new(2).raise();
+        poll();
+        assert_eq!(HANDLED.load(Ordering::Relaxed), 0);
+        Kernel::subscribe_irq(2, |_| _ = HANDLED.fetch_add(1, Ordering::Relaxed)).unwrap();
+    };
+    // SAFETY: the closure starts no threads.
+    unsafe { start(Preemption::Polled, body) }.unwrap();
+    assert_eq!(HANDLED.load(Ordering::Relaxed), 1, "for the next subscriber");
+}
+
 /// Makes Linux refuse the signal of a timer from here on.
 fn refuse_timers() {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -387,6 +409,7 @@ fn keeps_order_registers_and_wakes_under_signals() {
             refuse_timers();
             take_any();
         }
+        Ok("unsubscribe") => unsubscribe_in_handler(),
         Ok("perf events") => keep_order_registers_and_wakes(Preemption::PerfEvents),
         _ => keep_order_registers_and_wakes(Preemption::Signals),
     }

@@ -301,7 +301,13 @@ fn handle() {
     let mut raised = RAISED.fetch_and(!enabled, Ordering::Acquire) & enabled;
     while raised != 0 {
         let number = raised.trailing_zeros();
-        raised &= raised - 1;
+        let bit = 1 << number;
+        raised &= !bit;
+        if ENABLED.load(Ordering::Relaxed) & bit == 0 {
+            // An earlier handler has disabled it: it is pending until it is enabled again.
+            RAISED.fetch_or(bit, Ordering::Relaxed);
+            continue;
+        }
         // SAFETY: interrupts are masked, and both callers end the interrupt.
         unsafe { KERNEL.interrupt(number) };
     }

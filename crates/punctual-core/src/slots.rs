@@ -92,6 +92,16 @@ pub struct Armed {
     key: u32,
 }
 
+impl Armed {
+    /// Returns whether the job still waits for its time: it has not been released or canceled, and
+    /// the run in which it was armed has not ended. A job that another thread moves to another time
+    /// may count as released.
+    #[inline]
+    pub fn is_waiting(self) -> bool {
+        self.node.is_armed(self.key)
+    }
+}
+
 /// Arguments of a job, in the place where they wait: a slot, or a variable of the thread that
 /// spawns the job.
 ///
@@ -386,8 +396,19 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
     /// Returns whether the job was armed in these slots.
     #[inline]
     fn has_armed(&self, armed: Armed) -> bool {
+        self.slot_of(armed) < N
+    }
+
+    /// Returns the slot of an armed job, or a number above those of all slots for a job of others.
+    #[inline]
+    pub fn slot_of(&self, armed: Armed) -> usize {
         // The task's nodes are contiguous.
-        self.level.position(armed.node).wrapping_sub(self.base as usize) < N
+        self.level.position(armed.node).wrapping_sub(self.base as usize)
+    }
+
+    /// Returns the number of armed jobs. A change by another thread in between may be missed.
+    pub fn armed(&self) -> usize {
+        (self.base..self.base + N as u32).filter(|&node| self.level.node(node).due().is_some()).count()
     }
 
     /// Removes `job` from its slot: returns its arguments and its release time (ns, 0 if the clock

@@ -158,6 +158,13 @@ impl Node {
         armed.then(|| (self.time.load(), self.order.load()))
     }
 
+    /// Returns whether the node is armed under `key`, for any time.
+    #[inline]
+    pub(crate) fn is_armed(&self, key: u32) -> bool {
+        // Relaxed: the caller reads nothing that depends on the state.
+        self.state.load(Ordering::Relaxed) | CHANGED == key
+    }
+
     /// Returns the time for which the node is armed, if it is.
     pub(crate) fn due(&self) -> Option<u64> {
         let armed = self.state.load(Ordering::Acquire) & TAG == ARMED;

@@ -139,6 +139,24 @@ fn reports_next_time_after_reschedule() {
 }
 
 #[test]
+fn waiting_jobs_are_neither_released_nor_canceled() {
+    let slots = slots::<u8, 3, 1>();
+    let arm = |time| slots.arm(0, Instant::from_ticks(time)).unwrap();
+    let armed = [arm(10), arm(20), arm(30)];
+    let waiting = || armed.map(Armed::is_waiting);
+    assert_eq!((waiting(), slots.armed()), ([true; 3], 3));
+    // SAFETY: a single thread.
+    assert!(unsafe { slots.level().release_due(Instant::from_ticks(10)) });
+    assert_eq!((waiting(), slots.armed()), ([false, true, true], 2), "its job has not run");
+    assert!(slots.reschedule(armed[1], Instant::from_ticks(40)));
+    assert_eq!((waiting(), slots.armed()), ([false, true, true], 2));
+    assert_eq!(slots.cancel(armed[1]), Some(0));
+    assert_eq!((waiting(), slots.armed()), ([false, false, true], 1));
+    let next = arm(50);
+    assert_eq!((slots.slot_of(next), waiting()[1], next.is_waiting()), (1, false, true));
+}
+
+#[test]
 #[should_panic(expected = "a node for each slot")]
 fn rejects_slots_without_nodes() {
     // SAFETY: nothing else uses the level.

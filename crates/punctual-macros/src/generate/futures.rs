@@ -124,7 +124,7 @@ pub(super) fn reactor_statics(app: &App, analysis: &Analysis) -> TokenStream {
     let (quiet, worker, reactor) = (quiet(), reactor_worker(), reactor());
     let (partition, slots) = (names::partition("partition", partition), names::sole("slots"));
     // One more: see `Reactor`.
-    let count = levels::timers_of(app.tasks.iter()) + 1;
+    let count = levels::waits_of(app.tasks.iter()) + 1;
     quote! {
         #quiet static #worker: ::punctual::export::Worker = ::punctual::export::Worker::new(#level);
         #quiet static #slots: [::punctual::export::WaitSlot<::core::task::Waker>; #count] =

@@ -24,7 +24,8 @@ fn one(app: &App, analysis: &Analysis, partition: usize, level: u8, tasks: &[usi
     let [me, job, now, table_name, filled] = ["me", "job", "now", "table", "filled"].map(names::var);
     let own: usize = tasks.iter().map(|&task| nodes_of(&app.tasks[task])).sum();
     let each = || tasks.iter().map(|&task| &app.tasks[task]);
-    let timers = timers_of(each());
+    // One that has expired is in use until its job has run. They follow the nodes of the tasks.
+    let timers = 2 * waits_of(each());
     let count = own + timers;
     let entry = |base: usize, nodes: usize, body: TokenStream| {
         let function = quote! {
@@ -117,9 +118,9 @@ pub(super) fn base(app: &App, analysis: &Analysis, index: usize) -> u32 {
     before.map(|&task| nodes_of(&app.tasks[task]) as u32).sum()
 }
 
-/// Returns the number of timers of the async tasks among these. In a level they follow the nodes of
-/// the tasks.
-pub(super) fn timers_of<'a>(tasks: impl Iterator<Item = &'a Task>) -> usize {
+/// Returns the number of times, and of descriptors, for which the async tasks among these wait at
+/// once.
+pub(super) fn waits_of<'a>(tasks: impl Iterator<Item = &'a Task>) -> usize {
     tasks.filter(|task| task.is_async()).map(|task| usize::from(task.waits)).sum()
 }
 

@@ -23,7 +23,7 @@ pub(super) fn all(app: &App, analysis: &Analysis) -> TokenStream {
         let timed = partition
             .levels
             .iter()
-            .filter(|(_, tasks)| levels::timers_of(tasks.iter().map(|&t| &app.tasks[t])) > 0);
+            .filter(|(_, tasks)| levels::waits_of(tasks.iter().map(|&t| &app.tasks[t])) > 0);
         timed.map(move |(&level, _)| names::level("timers", index, level))
     });
     let all = names::sole("tasks");

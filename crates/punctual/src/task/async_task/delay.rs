@@ -87,9 +87,10 @@ impl Future for Delay {
             self.timer = None;
             return Poll::Ready(());
         }
-        // The timer has not expired: it is not time. But a future may be moved to another task
-        // between polls.
-        if self.timer.as_ref().is_none_or(|timer| !timer.waker.will_wake(cx.waker())) {
+        // A future may be moved to another task between polls, and to another run, whose clock may
+        // have restarted: then its timer is over although it is not time.
+        let wakes = |timer: &Timer| timer.armed.is_waiting() && timer.waker.will_wake(cx.waker());
+        if !self.timer.as_ref().is_some_and(wakes) {
             self.timer = None;
             let armed = timers.arm(cx.waker(), time);
             self.timer = armed.map(|armed| Timer { timers, armed, waker: cx.waker().clone() });

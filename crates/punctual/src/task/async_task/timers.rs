@@ -16,7 +16,11 @@ use crate::state::runtime::{Registered, TaskInfo};
 use crate::state::{Host, Platform};
 use crate::stop::Culprit;
 
-/// The timers of one level: `N` of them; `W` is `N.div_ceil(64)`.
+/// The timers of one level, for `N / 2` waits; `W` is `N.div_ceil(64)`.
+///
+/// There are two slots for each wait. A timer that has expired keeps its slot until its job has
+/// run. A poll of its task that is ahead of this job in the level's queue sees that the time has
+/// come, and may wait for the next one; the poll after that is behind the job.
 pub struct Timers<const N: usize, const W: usize> {
     slots: Slots<Waker, N, W>,
     partition: &'static PartitionState,
@@ -30,7 +34,7 @@ pub(crate) trait AnyTimers: Sync {
     /// Sets a timer; returns `None` if the app is ending, in which case no wake-up is needed.
     ///
     /// # Panics
-    /// Panics if every slot is taken.
+    /// Panics if there are as many waits as possible already.
     fn arm(&self, waker: &Waker, time: Instant) -> Option<Armed>;
 
     /// Cancels a timer, unless it has expired.
@@ -69,6 +73,9 @@ impl Drop for Outer {
 }
 
 impl<const N: usize, const W: usize> Timers<N, W> {
+    /// The number of times for which the tasks of the level may wait at once.
+    const WAITS: usize = N / 2;
+
     /// Creates timers whose nodes start at `base` in `level`.
     ///
     /// # Safety
@@ -76,6 +83,17 @@ impl<const N: usize, const W: usize> Timers<N, W> {
     pub const unsafe fn new(partition: &'static PartitionState, level: &'static Level, base: u32) -> Self {
         // SAFETY: only these slots use the nodes, by this function's contract.
         Self { slots: unsafe { Slots::new(level, base) }, partition }
+    }
+
+    /// Returns whether there are not too many waits with that of `armed`; otherwise ends it.
+    #[inline]
+    fn is_allowed(&self, armed: Armed) -> bool {
+        // The lowest free slot is claimed first, so in the lower half there is no need to count.
+        let is_allowed = self.slots.slot_of(armed) < Self::WAITS || self.slots.armed() <= Self::WAITS;
+        if !is_allowed {
+            drop(self.slots.cancel(armed));
+        }
+        is_allowed
     }
 
     /// Wakes the task that waits for the timer of `job`.
@@ -105,16 +123,16 @@ impl<const N: usize, const W: usize> AnyTimers for Timers<N, W> {
             return None;
         }
         let level = self.slots.level();
-        match self.slots.arm(waker.clone(), time) {
-            Ok(armed) => {
-                self.partition.core.armed(level, time);
-                Some(armed)
-            }
-            Err(_) => panic!(
-                "the async tasks of level {} wait for more than {N} times at once; raise `waits` of one of them",
-                level.number()
-            ),
-        }
+        let armed = self.slots.arm(waker.clone(), time).ok().filter(|&armed| self.is_allowed(armed));
+        let Some(armed) = armed else {
+            panic!(
+                "the async tasks of level {} wait for more than {} times at once; raise `waits` of one of them",
+                level.number(),
+                Self::WAITS
+            )
+        };
+        self.partition.core.armed(level, time);
+        Some(armed)
     }
 
     fn cancel(&self, armed: Armed) {

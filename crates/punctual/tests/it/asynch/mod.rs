@@ -1,6 +1,7 @@
 //! Async tasks in virtual time: their waits, their polls, and their ends.
 #![cfg(all(feature = "async", feature = "monitoring", feature = "signals"))]
 
+mod delays;
 mod drop_locks;
 mod ends;
 mod gives_up;

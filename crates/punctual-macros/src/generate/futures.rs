@@ -79,8 +79,10 @@ pub(super) fn body(app: &App, analysis: &Analysis, task: &Task) -> TokenStream {
     quote! {
         #(#sent)*
 
-        // For a context of any lifetime, so nothing in it outlives the future.
+        // For a context of any lifetime, so nothing in it outlives the future. Before edition 2024
+        // the future does not capture the lifetime unless this is written.
         #quiet
+        #[allow(impl_trait_redundant_captures)]
         fn #make<#life>(
             (#context, #message): (#context_type<#life>, *mut #args),
         ) -> impl ::core::future::Future + use<#life> {

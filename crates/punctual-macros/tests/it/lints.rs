@@ -7,6 +7,7 @@ mod strict_lints {
     #![deny(warnings)]
     #![deny(missing_docs, unused, unreachable_pub, private_interfaces, nonstandard_style, rust_2018_idioms)]
     #![deny(
+        impl_trait_redundant_captures,
         missing_debug_implementations,
         trivial_casts,
         unused_qualifications,
@@ -48,6 +49,7 @@ mod strict_lints {
         fn init(cx: init::Context<'_>, start: u32) -> (Shared, Local) {
             *cx.local.start = start;
             low::spawn(Sensor(start), 1).expect("there is room");
+            waits::spawn().expect("it does not run yet");
             let shared = Shared { total: *cx.local.start, table: [1, 2], history: Vec::with_capacity(4) };
             (shared, Local { sensor: Sensor(1), of_idle: 0, _unused: 0 })
         }
@@ -64,6 +66,12 @@ mod strict_lints {
             cx.shared.history.push(cx.shared.table[0]);
             cx.shared.total.lock(|total| *total += 1);
             drop(later::spawn_after(1.millis()));
+        }
+
+        #[task(shared = [total])]
+        async fn waits(mut cx: waits::Context<'_>) {
+            punctual::delay(1.millis()).await;
+            cx.shared.total.lock(|total| *total += 1);
         }
 
         #[task(priority = 2)]

@@ -168,6 +168,7 @@ names! {
     get
     get_mut
     hidden
+    impl_trait_redundant_captures
     inline
     interval
     leak

@@ -101,7 +101,7 @@ pub struct Report {
     pub virtual_time: bool,
     /// Reason for its end.
     pub outcome: Outcome,
-    /// Its duration, from the end of `init`.
+    /// Its duration, from the end of `init`; zero if that panicked.
     pub elapsed: core::time::Duration,
     /// The granted settings; empty in virtual time.
     #[cfg(feature = "std")]

@@ -186,6 +186,8 @@ fn survives(place: Place, task: &'static str, config: Config) {
     let expected = Outcome::Panicked { task: task.into(), message: "here".into() };
     assert_eq!(report.outcome, expected, "{place:?}");
     assert_eq!(report.exit_code(), 101);
+    // An app that has not started has no duration.
+    assert!(place != Place::Init || report.elapsed.is_zero(), "{:?}", report.elapsed);
     assert_eq!(HOOKS.load(Ordering::Relaxed), u32::from(has_hook(place)), "{place:?}");
     let queued = matches!(place, Place::Message | Place::Periodic | Place::Lock);
     // One of `periodic` may have been waiting as well.

@@ -185,7 +185,8 @@ unsafe fn finish(
     mut settings: Settings,
     (profile, guarded): (Option<Profile>, &Guarded),
 ) -> Report {
-    let elapsed = StdDuration::from_nanos(runtime.elapsed());
+    // If `init` has panicked, the app has no start.
+    let elapsed = functions.as_ref().map_or(0, |_| runtime.elapsed());
     runtime.enter(Stage::Arguments);
     // Foreign threads are rejected from here on, and the arguments of waiting jobs are dropped
     // before the hook runs. SAFETY: every other thread of the run has ended, by this function's
@@ -215,7 +216,7 @@ unsafe fn finish(
         app: runtime.name,
         virtual_time,
         outcome,
-        elapsed,
+        elapsed: StdDuration::from_nanos(elapsed),
         settings,
         helpers: take_reports(),
         tasks: Rows::new().fill(tasks.len(), tasks.into_iter()),

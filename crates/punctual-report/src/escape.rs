@@ -61,9 +61,17 @@ fn is_active(c: char) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Printable<'a>(pub &'a str);
 
+impl Printable<'_> {
+    /// Returns `true` if the text is written as it is.
+    #[must_use]
+    pub fn is_unchanged(self) -> bool {
+        !self.0.contains(is_active)
+    }
+}
+
 impl Display for Printable<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if !self.0.contains(is_active) {
+        if self.is_unchanged() {
             return f.write_str(self.0);
         }
         self.0.chars().try_for_each(|c| match is_active(c) {

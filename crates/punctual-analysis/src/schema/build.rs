@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use punctual_report::escape::Printable;
+
 use super::file::{
     ChainEntry, ExecutorEntry, File, InterruptEntry, PartitionEntry, ProtocolEntry, ResourceEntry,
     SectionEntry, SupplyEntry, TaskEntry,
@@ -28,6 +30,7 @@ pub(super) fn build(file: File) -> Result<System> {
             "add one: [[task]] with name, level, execution and period",
         ));
     }
+    one_line(&[Step::Key("app")], "app", &app)?;
     let partitions = Table::new("partition", partition.iter().map(|it| it.name.clone()), MAX_PARTITIONS)?;
     let resources = Table::new("resource", resource.iter().map(|it| it.name.clone()), MAX_ENTRIES)?;
     let tasks = Table::new("task", task.iter().map(|it| it.name.clone()), MAX_ENTRIES)?;
@@ -54,6 +57,15 @@ pub(super) fn build(file: File) -> Result<System> {
     Ok(system)
 }
 
+/// Rejects a name that would affect a terminal or the lines of a report.
+fn one_line(path: &[Step], kind: &str, name: &str) -> Result<()> {
+    if Printable(name).is_unchanged() {
+        return Ok(());
+    }
+    let what = format!("the name `{name}` of the {kind} has a control character");
+    Err(Problem::new(path, what, "write letters, digits and other visible characters"))
+}
+
 /// The names of the entries of one kind.
 struct Table {
     kind: &'static str,
@@ -71,6 +83,7 @@ impl Table {
             if name.is_empty() {
                 return Err(Problem::new(&path, format!("a {kind} has an empty name"), "give it a name"));
             }
+            one_line(&path, kind, name)?;
             if places.insert(name.clone(), at).is_some() {
                 let what = format!("two {kind}s are named `{name}`");
                 return Err(Problem::new(&path, what, "rename one of them"));

@@ -23,6 +23,7 @@ mod locate;
 
 use std::fmt::{self, Display, Formatter};
 
+use punctual_report::escape::Printable;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -187,8 +188,9 @@ impl Display for InputError {
         if let Some(line) = line {
             write!(f, ":{line}")?;
         }
-        write!(f, ": {what}")?;
-        if fix.is_empty() { Ok(()) } else { write!(f, "\n  fix: {fix}") }
+        // Both may quote the file.
+        write!(f, ": {}", Printable(what))?;
+        if fix.is_empty() { Ok(()) } else { write!(f, "\n  fix: {}", Printable(fix)) }
     }
 }
 

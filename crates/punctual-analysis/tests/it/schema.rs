@@ -151,6 +151,24 @@ fn rejects_more_entries_than_are_analyzed() {
     refused(&text(65), 137, "there are 65 sections", "separately");
 }
 
+/// Names are printed on terminals.
+#[test]
+fn rejects_names_that_affect_a_terminal() {
+    for name in ["a\\u001b[2J", "a\\nb", "\\u202e"] {
+        let named = TASK.replace("name = \"a\"", &format!("name = \"{name}\""));
+        assert_ne!(named, TASK);
+        refused(&format!("{HEAD}{named}period = \"1ms\"\n"), 3, "control character", "visible");
+        refused(
+            &format!("{HEAD}app = \"{name}\"\n{TASK}period = \"1ms\"\n"),
+            2,
+            "control character",
+            "visible",
+        );
+    }
+    let quoted = read("file", &format!("{HEAD}{TASK}period = \"1\\u001b[2J\"\n")).expect_err("no unit");
+    assert!(!quoted.to_string().contains('\u{1b}'), "{quoted}");
+}
+
 #[test]
 fn rejects_impossible_nesting() {
     let with = |sections: &str| {

@@ -156,10 +156,10 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
     let of = |at: &usize| format!("`{}`", system.tasks[*at].name);
     match reason {
         NoBound::Overload { tasks, utilization, supply } => {
-            let names: Vec<String> = tasks.iter().map(of).collect();
             let (need, there) = (utilization.as_f64() * 100.0, supply.as_f64() * 100.0);
-            let (verb, whom) = if names.len() == 1 { ("needs", "it") } else { ("need", "them") };
-            let (names, interrupts) = (listed(&names), most_interrupts(system, system.tasks[at].partition));
+            let (verb, whom) = if tasks.len() == 1 { ("needs", "it") } else { ("need", "them") };
+            let (names, interrupts) =
+                (named(system, tasks), most_interrupts(system, system.tasks[at].partition));
             let with = match interrupts.is_empty() {
                 true => String::new(),
                 false => format!(" with what interrupts {whom} ({interrupts})"),
@@ -172,7 +172,6 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
             format!("`{name}` has no bound: {names} {verb} {need:.1} % of the CPU{with}, {supplied}.")
         }
         NoBound::Suspension { displacing, own, displacement } => {
-            let names: Vec<String> = displacing.iter().map(of).collect();
             let percent = |share: &Fraction| share.as_f64() * 100.0;
             let own = format!(
                 "`{name}` has no bound: it executes and waits for {:.1} % of its period",
@@ -182,11 +181,12 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
                 return format!("{own}.");
             }
             let interrupts = most_interrupts(system, system.tasks[at].partition);
-            let verb = if names.len() == 1 { "takes" } else { "take" };
+            let verb = if displacing.len() == 1 { "takes" } else { "take" };
+            let names = named(system, displacing);
             let who = match (names.is_empty(), interrupts.is_empty()) {
                 (true, _) => format!("interrupts ({interrupts})"),
-                (false, true) => listed(&names),
-                (false, false) => format!("{} with interrupts ({interrupts})", listed(&names)),
+                (false, true) => names,
+                (false, false) => format!("{names} with interrupts ({interrupts})"),
             };
             format!(
                 "{own}, and {who} {verb} {:.1} % of the CPU; the sum must stay below {:.1} %.",
@@ -208,6 +208,20 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
     }
 }
 
+/// Names the tasks that cause an overload, or the first ones of many, since each of them may have
+/// such a sentence.
+fn named(system: &System, tasks: &[usize]) -> String {
+    let name = |at: &usize| format!("`{}`", system.tasks[*at].name);
+    let shown = if tasks.len() > MAX_TASKS { MAX_TASKS - 1 } else { tasks.len() };
+    let mut names: Vec<String> = tasks[..shown].iter().map(name).collect();
+    if shown < tasks.len() {
+        names.push(format!("{} more tasks", tasks.len() - shown));
+    }
+    listed(&names)
+}
+
+/// Maximum number of tasks to name as causes of an overload.
+const MAX_TASKS: usize = 8;
 /// Maximum number of interrupts to name as causes of an overload.
 const NAMED: usize = 3;
 

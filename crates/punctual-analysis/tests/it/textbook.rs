@@ -314,6 +314,22 @@ fn suspension_is_not_reported_as_demand() {
     assert!(with(vec![task("b", 2, 1_000, 850)]).contains("`b` and `a` need"));
 }
 
+/// Each of many tasks may have such a sentence.
+#[test]
+fn names_a_few_of_the_tasks_that_overload_the_cpu() {
+    let why = |count: u32| {
+        let tasks = (1..=count).map(|at| task(&format!("t{at}"), at, 10, 9)).collect();
+        let system = system(tasks);
+        let analysis = punctual_analysis::analyze(&system);
+        punctual_analysis::explain::explain(&system, &analysis, 0).concat()
+    };
+    let all = why(8);
+    assert!((1..=8).all(|at| all.contains(&format!("`t{at}`"))), "{all}");
+    let some = why(20);
+    assert_eq!(some.matches('`').count(), 2 * 8, "{some}");
+    assert!(some.contains(" and 13 more tasks need 1800.0 % of the CPU"), "{some}");
+}
+
 /// At full utilization, any delay lasts forever.
 #[test]
 fn full_utilization_with_jitter_is_unbounded() {

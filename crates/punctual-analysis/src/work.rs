@@ -7,9 +7,9 @@
 
 use std::cell::Cell;
 
-/// Limit for all results of a task set. 60 tasks whose busy windows contain dozens of jobs take a
-/// hundredth of it.
-pub const MAX_WORK: u64 = 50_000_000_000;
+/// Limit for all results of a task set: minutes of CPU time. The margins of 200 random tasks of a
+/// partition take a tenth of it.
+pub const MAX_WORK: u64 = 10_000_000_000;
 
 thread_local! {
     /// Remaining work of the analysis on this thread. A unit is the visit of a source of

@@ -74,8 +74,8 @@
 //! # Forks
 //!
 //! A child process created by `fork` has a single thread, a copy of the one that forked. It may
-//! `exec` or `_exit`, as `std::process::Command` does. In it every app is stopping, so no spawn has an
-//! effect; and if it returns from the job that forked into the executor, it is ended with a
+//! `exec` or `_exit`, as `std::process::Command` does. In it every app is stopping, so no spawn has
+//! an effect; and if it returns from the job that forked into the executor, it is ended with a
 //! message and exit code 70 before another job runs. Children created by `clone(2)` directly,
 //! without the C library, are not detected.
 //!

@@ -70,3 +70,17 @@ fn front(args: TokenStream, source: Source, errors: &mut Errors) -> Option<(App,
     let warnings = check::run(&app, &analysis, errors);
     Some((app, analysis, warnings))
 }
+
+/// Requires a file of this package to contain this text. With `BLESS` in the environment, writes
+/// the text to it first.
+#[cfg(test)]
+#[track_caller]
+fn assert_current(path: &str, text: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, text).expect("the file can be written");
+    }
+    let current = std::fs::read_to_string(&path).expect("the file can be read");
+    let new: Vec<_> = text.lines().filter(|line| !current.lines().any(|other| other == *line)).collect();
+    assert!(current == text, "{} lacks {new:#?}\nBLESS=1 rewrites it", path.display());
+}

@@ -136,7 +136,7 @@ fn write_package(package: &Path, edition: &str, dependencies: &str) -> std::io::
 #[test]
 fn apps_compile_in_every_edition() {
     let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("editions");
-    let punctual = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("punctual");
+    let punctual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../punctual");
     write(&place, &punctual).expect("the target directory can be written");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // With `--verbose`, cargo also lists the packages that have not changed since the last check.

@@ -5,5 +5,5 @@
 #[rustversion::attr(not(stable(1.95)), ignore = "needs Rust 1.95, whose messages are in the .stderr files")]
 #[test]
 fn rejects_invalid_programs() {
-    trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+    trybuild::TestCases::new().compile_fail("ui/*.rs");
 }

@@ -1,8 +1,6 @@
 //! Names in generated code: `tests/it/hygiene.rs` defines a user item with each of them.
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::{env, fs};
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::quote;
@@ -123,17 +121,8 @@ fn named(ident: &Ident) -> Option<String> {
 
 #[test]
 fn generated_names_are_free_for_users() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(NAMES);
     let mut names = BTreeSet::new();
     apps().into_iter().for_each(|generated| collect(generated, &mut names));
     let list = names.into_iter().map(|name| format!("    {name}\n")).collect::<String>();
-    let text = format!("names! {{\n{list}}}\n");
-    if env::var_os("BLESS").is_some() {
-        fs::write(&path, &text).expect("the list can be written");
-    }
-    let taken = fs::read_to_string(&path).expect("the list is there");
-    assert!(
-        taken == text,
-        "the generated code mentions other names than {NAMES} contains; rewrite it with BLESS=1"
-    );
+    crate::assert_current(NAMES, &format!("names! {{\n{list}}}\n"));
 }

@@ -21,14 +21,74 @@ use loom::sync::atomic::{AtomicU32, Ordering};
 /// `tests/seeds.toml` is the evidence: `cargo xtask loom` requires that each model detects its
 /// seeded bugs within its bound, and with at most three preemptions.
 pub(crate) fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
-    // One at a time: loom maps and unmaps a stack for each thread of each execution, and in two
-    // threads of one process that takes ten times as long.
+    // One at a time, so that the time of a model does not depend on others in the process.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(builder.preemption_bound.map_or(preemptions, |b| b.min(preemptions)));
     builder.max_branches = 5_000;
     builder.check(model);
+}
+
+/// Keeps the stacks of loom's threads mapped. loom maps one for each thread of each execution and
+/// unmaps it afterwards, which would take a third of the time of a model.
+mod stacks {
+    use std::ffi::{c_int, c_void};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// The addresses of all stacks, and address and length of those not in use.
+    struct Stacks {
+        all: Vec<usize>,
+        free: Vec<(usize, usize)>,
+    }
+
+    fn stacks() -> MutexGuard<'static, Stacks> {
+        static STACKS: Mutex<Stacks> = Mutex::new(Stacks { all: Vec::new(), free: Vec::new() });
+        STACKS.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns an unused stack of this length, which need not contain zeros and still has its guard
+    /// page. Precedes the function of the C library, and does the same for other mappings.
+    // SAFETY: nothing else in the executable has this name, and the signature is the same. No other
+    // mapping has the flag: the C library maps the stacks of its threads by a private function.
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn mmap(
+        address: *mut c_void,
+        length: usize,
+        protection: c_int,
+        flags: c_int,
+        file: c_int,
+        offset: i64,
+    ) -> *mut c_void {
+        let is_stack = flags & libc::MAP_STACK != 0;
+        let mut stacks = stacks();
+        let unused = stacks.free.iter().position(|(_, unused)| is_stack && *unused == length);
+        let mapped = match unused {
+            Some(unused) => stacks.free.swap_remove(unused).0,
+            // SAFETY: the caller guarantees what the system call requires.
+            None => unsafe {
+                libc::syscall(libc::SYS_mmap, address, length, protection, flags, file, offset) as usize
+            },
+        };
+        if is_stack && unused.is_none() && mapped != libc::MAP_FAILED as usize {
+            stacks.all.push(mapped);
+        }
+        mapped as *mut c_void
+    }
+
+    /// Keeps a stack for the next thread. Precedes the function of the C library, and does the same
+    /// for other mappings.
+    // SAFETY: as above.
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
+        let mut stacks = stacks();
+        if stacks.all.contains(&(address as usize)) {
+            stacks.free.push((address as usize, length));
+            return 0;
+        }
+        // SAFETY: as above.
+        unsafe { libc::syscall(libc::SYS_munmap, address, length) as c_int }
+    }
 }
 
 /// A region that at most one thread may be in at a time; counts the entries.

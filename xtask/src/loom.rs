@@ -13,7 +13,7 @@ use clap::Args;
 use crate::Result;
 use crate::process::End;
 use crate::sample::Sample;
-use crate::seeds::{self, Seeds, Table};
+use crate::seeds::{self, Planted, Table};
 use crate::working_copy::{self, Kind, WorkingCopy};
 
 pub(crate) const PACKAGES: [&str; 2] = ["punctual-core", "punctual-sync"];
@@ -71,31 +71,28 @@ pub(crate) fn run(options: &Options) -> Result {
         }
         return Ok(());
     }
-    // In one order, so that two runs do not wait for each other's copies.
+    // In one order, so that each set of packages has one copy.
     tables.sort_by_key(|table| table.package);
-    let copy = |table: Table| Ok((WorkingCopy::of(table.package)?, table.plant()?));
-    let copies = tables.into_iter().map(copy).collect::<Result<Vec<_>>>()?;
-    if options.seeds.is_empty() {
-        models(copies.iter().filter(|(_, table)| PACKAGES.contains(&table.package)))?;
+    let copy = WorkingCopy::of(&tables.iter().map(|table| table.package).collect::<Vec<_>>())?;
+    let all = options.seeds.is_empty();
+    let planted = tables.into_iter().map(|table| {
+        let with_models = all && PACKAGES.contains(&table.package);
+        Planted::build(&copy, table.plant()?, with_models)
+    });
+    let planted = planted.collect::<Result<Vec<_>>>()?;
+    if all {
+        models(&planted)?;
     }
     // A failure of one package must not hide that of another.
-    let mut failed = Vec::new();
-    for (copy, table) in &copies {
-        failed.extend(seeds::catch(copy, table).err().map(|error| error.to_string()));
-    }
+    let caught = planted.iter().filter_map(|planted| planted.catch(&copy, all).err());
+    let failed: Vec<_> = caught.map(|error| error.to_string()).collect();
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n").into()) }
 }
 
 /// Runs the models of these packages, all of which must pass. The longest model takes as long as
 /// all others of its package, so the packages share the CPUs.
-fn models<'a>(copies: impl Iterator<Item = &'a (WorkingCopy, Seeds)>) -> Result {
-    let mut models = Vec::new();
-    for (copy, table) in copies {
-        for artifact in copy.build(Kind::Model, table.package, &[working_copy::MODELS])?.done()? {
-            let names = working_copy::test_names(&artifact.path)?;
-            models.extend(names.into_iter().map(|name| (table.package, artifact.path.clone(), name)));
-        }
-    }
+fn models(planted: &[Planted]) -> Result {
+    let models: Vec<_> = planted.iter().map(Planted::models).collect::<Result<Vec<_>>>()?.concat();
     let began = Instant::now();
     let failed = in_parallel(&models, cpus(), |_, (package, path, model)| {
         let began = Instant::now();

@@ -123,9 +123,9 @@ impl WorkingCopy {
         Ok(copy)
     }
 
-    /// Returns the copy of a package with seeds.
-    pub(crate) fn of(package: &str) -> Result<Self> {
-        Self::new(package, &[package])
+    /// Returns the copy of these packages, in which seeds and mutations are built.
+    pub(crate) fn of(packages: &[&str]) -> Result<Self> {
+        Self::new(&packages.join("+"), packages)
     }
 
     pub(crate) fn package(&self, name: &str) -> PathBuf {
@@ -226,9 +226,8 @@ pub(crate) fn test_names(path: &Path) -> Result<Vec<String>> {
     Ok(listed.stdout.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 
-/// Runs one test in a separate process, without real-time priorities. Two models in one process
-/// would slow each other down, because loom maps and unmaps a stack for each thread of each
-/// execution.
+/// Runs one test in a separate process, without real-time priorities. Models in one process run one
+/// after another.
 pub(crate) fn run_test(
     path: &Path,
     test: &str,

@@ -81,7 +81,7 @@ impl<'a> Trials<'a> {
         sources: &[Source],
         mutations: &'a [Mutation],
     ) -> Result<Self> {
-        let copy = WorkingCopy::new("0", &crate::loom::PACKAGES)?;
+        let copy = WorkingCopy::of(&crate::loom::PACKAGES)?;
         let mut trials = Self {
             package,
             mutations,

@@ -3,6 +3,7 @@
 //! All seeds of a package are in one build, in which an environment variable switches one of them
 //! on. A seed in code that the compiler evaluates is built alone.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use crate::Result;
 use crate::loom::{cpus, in_parallel, panic_message};
 use crate::mutants::{CHOSEN, Switched};
 use crate::process::{End, Outcome};
-use crate::working_copy::{self, Build, Kind, PREEMPTIONS, PREEMPTIONS_VARIABLE, WorkingCopy};
+use crate::working_copy::{self, Build, Kind, MODELS, PREEMPTIONS, PREEMPTIONS_VARIABLE, WorkingCopy};
 
 /// The processor-time limit of a test: exceeding it means that the seed causes an endless loop.
 const TEST_LIMIT: Duration = Duration::from_secs(300);
@@ -26,71 +27,95 @@ const TEST_TIMEOUT: (&str, &str) = ("PUNCTUAL_TEST_TIMEOUT", "15");
 /// The switch, if a seed is switched on.
 type Switch = Option<String>;
 
-/// Requires each seed to be detected by its test, and the test to pass without the seed.
-pub(crate) fn catch(copy: &WorkingCopy, table: &Seeds) -> Result {
-    let Seeds { package, sources, seeds } = table;
-    if seeds.is_empty() {
-        return Ok(());
+/// The tests of a package, in one build with its seeds.
+pub(crate) struct Planted {
+    /// First those in the build, with their index as the number of their switch.
+    table: Seeds,
+    /// The executables, by target.
+    paths: BTreeMap<String, PathBuf>,
+}
+
+impl Planted {
+    /// Builds the targets with the tests of the seeds, and the models if `with_models`.
+    pub(crate) fn build(copy: &WorkingCopy, mut table: Seeds, with_models: bool) -> Result<Self> {
+        let began = Instant::now();
+        table.seeds.sort_by_key(|Seed { change, .. }| {
+            (change.constant, change.range.start, Reverse(change.range.end))
+        });
+        let Seeds { package, sources, seeds } = &table;
+        let changes = seeds.iter().map(|seed| &seed.change).take_while(|change| !change.constant);
+        let changes: Vec<_> = changes.enumerate().collect();
+        let mut targets: BTreeSet<&str> = seeds.iter().map(|seed| seed.test().0).collect();
+        targets.extend(with_models.then_some(MODELS));
+        let planted = Switched::write(copy, package, sources, &changes, changes.len())?;
+        let paths = build(copy, package, &targets, |file, place| {
+            let blamed = planted.get(file)?.to_blame(place).into_iter();
+            Some(blamed.map(|number| seeds[number].name.as_str()).collect())
+        })?;
+        for source in sources {
+            copy.write(package, &source.file, &source.text)?;
+        }
+        println!("{package}: {} seeds in one build, after {} s", changes.len(), began.elapsed().as_secs());
+        Ok(Self { table, paths })
     }
-    let began = Instant::now();
-    let (alone, mut switched): (Vec<_>, Vec<_>) = seeds.iter().partition(|seed| seed.change.constant);
-    switched.sort_by_key(|seed| (seed.change.range.start, std::cmp::Reverse(seed.change.range.end)));
-    let changes: Vec<_> = switched.iter().map(|seed| &seed.change).enumerate().collect();
-    let planted = Switched::write(copy, package, sources, &changes, changes.len())?;
-    let mut targets: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for seed in seeds {
-        targets.entry(seed.test().0).or_default().insert(seed.test().1);
+
+    /// Returns the models, if they are in the build.
+    pub(crate) fn models(&self) -> Result<Vec<(&'static str, &Path, String)>> {
+        let Some(path) = self.paths.get(MODELS) else { return Ok(Vec::new()) };
+        let names = working_copy::test_names(path)?.into_iter();
+        Ok(names.map(|name| (self.table.package, path.as_path(), name)).collect())
     }
-    let paths = build(copy, package, targets.keys().copied().collect(), |file, place| {
-        let blamed = planted.get(file)?.to_blame(place).into_iter();
-        Some(blamed.map(|number| switched[number].name.as_str()).collect())
-    })?;
-    let mut tests = Vec::new();
-    for (target, wanted) in &targets {
-        let names: BTreeSet<_> = working_copy::test_names(&paths[*target])?.into_iter().collect();
-        for test in wanted {
-            if !names.contains(*test) {
+
+    /// Requires each seed to be detected by its test, and the test to pass without the seed. With
+    /// `models_pass`, the models have just passed.
+    pub(crate) fn catch(&self, copy: &WorkingCopy, models_pass: bool) -> Result {
+        let Seeds { package, seeds, .. } = &self.table;
+        let began = Instant::now();
+        let mut tests: BTreeSet<_> = seeds.iter().map(Seed::test).collect();
+        for (target, path) in &self.paths {
+            let names: BTreeSet<_> = working_copy::test_names(path)?.into_iter().collect();
+            if let Some((_, test)) = tests.iter().find(|(of, test)| of == target && !names.contains(*test)) {
                 return Err(format!(
                     "{package}: a seed names the test {target}::{test}, which does not exist"
                 )
                 .into());
             }
-            tests.push((*target, *test));
         }
-    }
-    println!("{package}: {} seeds in one build, after {} s", switched.len(), began.elapsed().as_secs());
-
-    let unfit = in_parallel(&tests, cpus(), |_, (target, test)| {
-        let outcome = run(&paths[*target], target, test, None)?;
-        if outcome.end != End::Exited(0) {
-            println!(
-                "{target}::{test}: {} without a seed\n{}{}",
-                outcome.end, outcome.stdout, outcome.stderr
-            );
+        tests.retain(|(target, _)| !models_pass || *target != MODELS);
+        let tests: Vec<_> = tests.into_iter().collect();
+        let unfit = in_parallel(&tests, cpus(), |_, (target, test)| {
+            let outcome = run(&self.paths[*target], target, test, None)?;
+            if outcome.end != End::Exited(0) {
+                println!(
+                    "{target}::{test}: {} without a seed\n{}{}",
+                    outcome.end, outcome.stdout, outcome.stderr
+                );
+            }
+            Ok(outcome.end == End::Exited(0))
+        })?;
+        if unfit > 0 {
+            return Err(format!("{package}: {unfit} tests fail without a seed").into());
         }
-        Ok(outcome.end == End::Exited(0))
-    })?;
-    if unfit > 0 {
-        return Err(format!("{package}: {unfit} tests fail without a seed").into());
+        let (switched, alone) = seeds.split_at(seeds.partition_point(|seed| !seed.change.constant));
+        let numbered: Vec<_> = switched.iter().enumerate().collect();
+        let mut missed = in_parallel(&numbered, cpus(), |_, (number, seed)| {
+            let (target, test) = seed.test();
+            Ok(report(seed, &verdict(&run(&self.paths[target], target, test, Some(number.to_string()))?)))
+        })?;
+        for seed in alone {
+            let (target, test) = seed.test();
+            let built =
+                self.table.alone(seed, copy, || build(copy, package, &[target].into(), |_, _| None))?;
+            missed += usize::from(!report(seed, &verdict(&run(&built[target], target, test, None)?)));
+        }
+        if missed > 0 {
+            return Err(format!("{package}: seeds not caught: {missed} of {}", seeds.len()).into());
+        }
+        if !seeds.is_empty() {
+            println!("{package}: seeds caught: {}, in {} s", seeds.len(), began.elapsed().as_secs());
+        }
+        Ok(())
     }
-    let numbered: Vec<_> = switched.iter().enumerate().collect();
-    let mut missed = in_parallel(&numbered, cpus(), |_, (number, seed)| {
-        let (target, test) = seed.test();
-        Ok(report(seed, &verdict(&run(&paths[target], target, test, Some(number.to_string()))?)))
-    })?;
-    for source in sources {
-        copy.write(package, &source.file, &source.text)?;
-    }
-    for seed in alone {
-        let (target, test) = seed.test();
-        let built = table.alone(seed, copy, || build(copy, package, vec![target], |_, _| None))?;
-        missed += usize::from(!report(seed, &verdict(&run(&built[target], target, test, None)?)));
-    }
-    if missed > 0 {
-        return Err(format!("{package}: seeds not caught: {missed} of {}", seeds.len()).into());
-    }
-    println!("{package}: seeds caught: {}, in {} s", seeds.len(), began.elapsed().as_secs());
-    Ok(())
 }
 
 /// Builds test targets; returns their executables. `blame` names the seeds at a place that the
@@ -98,7 +123,7 @@ pub(crate) fn catch(copy: &WorkingCopy, table: &Seeds) -> Result {
 fn build<'a>(
     copy: &WorkingCopy,
     package: &str,
-    targets: Vec<&'a str>,
+    targets: &BTreeSet<&'a str>,
     blame: impl Fn(&str, &std::ops::Range<usize>) -> Option<Vec<&'a str>>,
 ) -> Result<BTreeMap<String, PathBuf>> {
     let mut paths = BTreeMap::new();

@@ -33,7 +33,7 @@ use crate::mutants::{Form, Item, Mutation, Outline, Source, lines, sources};
 use crate::sample::Sample;
 use crate::working_copy::{self, WorkingCopy};
 use crate::{Result, cargo, files};
-pub(crate) use catch::catch;
+pub(crate) use catch::Planted;
 use tokens::{Pattern, Token, end_of_group, flat, stream};
 
 /// Every package with a table.

@@ -8,9 +8,9 @@
 //! 24 ms, and preempts the fourth, from 32 ms to 37 ms. Both miss: the third started 4 ms late and
 //! took 8 ms, the fourth took 9 ms.
 
+// ANCHOR: app
 use punctual::{Config, Duration, StartError};
 
-// ANCHOR: app
 fn main() -> Result<(), StartError> {
     let report = app::run(Config::new().virtual_time().until(Duration::from_millis(40)))?;
     print!("{report}");

@@ -6,12 +6,12 @@
 //! `main` and the two tests run the same app with different readings. In virtual time a run takes
 //! no time, and runs are serialized, so that `cargo test` may run the tests in parallel.
 
+// ANCHOR: app
 use std::sync::mpsc::channel;
 
 use punctual::report::Report;
 use punctual::{Config, StartError};
 
-// ANCHOR: app
 #[punctual::app]
 mod app {
     use std::sync::mpsc::Sender;
@@ -55,13 +55,13 @@ fn run(readings: &[f32]) -> Result<(Vec<f32>, Report), StartError> {
     let report = app::run(Config::new().virtual_time(), readings.to_vec(), sender)?;
     Ok((outputs.iter().collect(), report))
 }
-// ANCHOR_END: run
 
 fn main() -> Result<(), StartError> {
     let (outputs, report) = run(&[1.0, 20.0, -3.0])?;
     println!("{outputs:?}, {}", report.outcome);
     Ok(())
 }
+// ANCHOR_END: run
 
 // ANCHOR: tests
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The references in the pages of the book and the README: included files, listings, links.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +24,7 @@ pub(super) fn problems(root: &Path) -> Result<Vec<String>> {
     for path in &files::below(&book, &["md"])? {
         let page = Page::read(root, path.clone())?;
         page.check_includes(&mut problems);
+        page.check_programs(&mut problems)?;
         page.check_links(&mut problems)?;
         page.check_paths(&mut problems);
         if !path.ends_with("SUMMARY.md") && !listed.contains(path) {
@@ -103,6 +104,26 @@ impl<'a> Page<'a> {
                 problems.push(format!("{}: Rust that is not included from an example", self.name()));
             }
         }
+    }
+
+    /// Checks that a page with an app shows the whole program, so that it compiles as printed.
+    fn check_programs(&self, problems: &mut Vec<String>) -> Result {
+        let mut programs = BTreeMap::new();
+        for include in between(&self.text, "{{#include ", "}}") {
+            // A missing excerpt is a problem of its own.
+            let shown = excerpt(&self.directory().join(path_of(include)), anchor_of(include));
+            *programs.entry(path_of(include)).or_insert_with(String::new) +=
+                &(shown.unwrap_or_default() + "\n");
+        }
+        for (program, shown) in programs.iter().filter(|(_, shown)| shown.contains("#[punctual::app")) {
+            let shown: HashSet<&str> = shown.lines().collect();
+            let is_code = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with("//");
+            let source = files::read(&self.directory().join(program))?;
+            if let Some(hidden) = source.lines().filter(is_code).find(|line| !shown.contains(line)) {
+                problems.push(format!("{}: {program} lacks the line `{}`", self.name(), hidden.trim()));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that each listing of the README, which cannot include files, equals the excerpt that
@@ -227,6 +248,7 @@ mod tests {
         let page = Page { root: cargo::root(), path, text: text.to_owned() };
         let mut problems = Vec::new();
         page.check_includes(&mut problems);
+        page.check_programs(&mut problems).expect("the programs can be read");
         page.check_links(&mut problems).expect("the pages can be read");
         page.check_paths(&mut problems);
         page.check_listings(&mut problems);
@@ -249,6 +271,19 @@ mod tests {
         assert_eq!(printed(&format!("```rust\n{include}\n```\n")), [""; 0]);
         assert_eq!(printed("```rust\nfn f() {}\n```\n").len(), 1);
         assert_eq!(printed(&format!("```rust\n{include}\nfn f() {{}}\n```\n")).len(), 1);
+    }
+
+    #[test]
+    fn reports_incomplete_programs() {
+        let page = |anchors: &[&str]| {
+            let include = "{{#include ../../../../crates/punctual/examples/testing.rs:";
+            printed(&anchors.iter().map(|anchor| format!("{include}{anchor}}}}}\n")).collect::<String>())
+        };
+        assert_eq!(page(&["app", "run", "tests"]), [""; 0]);
+        // Parts without the app are explained as such.
+        assert_eq!(page(&["run"]), [""; 0]);
+        let printed = page(&["app", "tests"]);
+        assert!(printed.len() == 1 && printed[0].contains("`fn run("), "{printed:?}");
     }
 
     #[test]

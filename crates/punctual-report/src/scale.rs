@@ -54,17 +54,18 @@ impl Linear {
         if at.is_finite() { at } else { self.start }
     }
 
-    /// Returns about `count` round values, labeled in multiples of `unit` with as many decimals as
-    /// distinguish them.
+    /// Returns about `count` round values, at least two, labeled in multiples of `unit` with as
+    /// many decimals as distinguish them.
     #[must_use]
     pub fn ticks(&self, count: u32, unit: f64) -> Vec<Tick> {
         let (from, to) = (self.from / unit, self.to / unit);
-        let step = round_step((to - from) / f64::from(count.clamp(1, MAX_TICKS)));
+        let count = count.clamp(1, MAX_TICKS);
+        let step = round_step((to - from) / f64::from(count));
         let decimals = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
         let first = (from / step).ceil();
         let values = (0..=2 * MAX_TICKS).map(|n| (first + f64::from(n)) * step);
         let values = values.take_while(|value| *value <= to + step * 1e-9);
-        values
+        let ticks: Vec<Tick> = values
             .map(|value| {
                 let label = match value.abs() {
                     1_000.0.. => format_significant(value),
@@ -73,7 +74,9 @@ impl Linear {
                 };
                 (value * unit, label)
             })
-            .collect()
+            .collect();
+        // A single value shows no scale.
+        if ticks.len() < 2 && count < MAX_TICKS { self.ticks(count + 1, unit) } else { ticks }
     }
 }
 
@@ -166,6 +169,7 @@ mod tests {
         assert_eq!(labels(&scale.ticks(5, 1e6)), ["0.0", "0.5", "1.0", "1.5", "2.0"]);
         assert_eq!(scale.ticks(5, 1e6)[1].0, 500_000.0);
         assert_eq!(labels(&Linear::new(0.0, 4e4, 0.0, 1.0).ticks(2, 1.0)), ["0", "20 000", "40 000"]);
+        assert_eq!(labels(&Linear::new(-3.5, 4.4, 0.0, 1.0).ticks(2, 1.0)), ["−2", "0", "2", "4"]);
     }
 
     #[test]

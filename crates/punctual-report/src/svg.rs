@@ -21,13 +21,14 @@ use crate::text;
 
 /// The width of a character in drawings, an upper estimate, since fonts differ.
 const CHARACTER: f64 = 6.8;
-/// The same of a capital letter.
+/// The same of a capital letter, and of the widest small ones.
 const CAPITAL: f64 = 8.6;
 
 /// Returns an upper estimate of the width of a text.
 #[must_use]
 pub fn width(text: &str) -> f64 {
-    text.chars().map(|c| if c.is_uppercase() { CAPITAL } else { CHARACTER }).sum()
+    let is_wide = |c: char| c.is_uppercase() || matches!(c, 'm' | 'w' | '…' | '%' | '@');
+    text.chars().map(|c| if is_wide(c) { CAPITAL } else { CHARACTER }).sum()
 }
 
 /// Shortens a text to this width.
@@ -231,5 +232,6 @@ mod tests {
                 assert!(width(&fitted(text, room)) <= room.max(CAPITAL), "{room}");
             }
         }
+        assert!(fitted("kworker/13523", 76.0).chars().count() < 11, "its w and the ellipsis are wide");
     }
 }

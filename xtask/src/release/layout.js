@@ -39,6 +39,14 @@ for (const element of document.querySelectorAll("main *")) {
     faults.add(`clipped: ${element.textContent.trim().slice(0, 60)}`);
   }
 }
+for (const name of document.querySelectorAll("main tbody th")) {
+  const table = name.closest("table");
+  const room = table.parentElement.clientWidth;
+  const isFixed = isShown(name) && getComputedStyle(name).position === "sticky";
+  if (isFixed && table.offsetWidth > room + 1 && name.offsetWidth > room * 0.7) {
+    faults.add(`covers the values: ${name.textContent.trim()}`);
+  }
+}
 if (document.documentElement.scrollWidth > window.innerWidth) {
   faults.add(`the page is ${document.documentElement.scrollWidth} px wide`);
 }

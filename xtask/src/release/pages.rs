@@ -140,6 +140,13 @@ mod tests {
             format!("<text x=\"{x}\" y=\"20\" style=\"font-size: {size}px\">{text}</text>")
         };
         let svg = |texts: &str| page(&format!("<svg width=\"200\" height=\"40\">{texts}</svg>"));
+        let table = |name: &str| {
+            page(&format!(
+                "<div style=\"overflow-x: auto\"><table style=\"white-space: pre\"><tbody><tr>\
+                 <th style=\"position: sticky; left: 0\">{name}</th><td>{:300}</td></table></div>",
+                1
+            ))
+        };
         for (page, expected) in [
             (page("fine"), ""),
             (svg(&text(10, 12, "fine")), ""),
@@ -152,6 +159,11 @@ mod tests {
                 "clipped: hid den",
             ),
             (page("<p style=\"width: 900px\">wide</p>"), "the page is 900 px wide"),
+            (table("name"), ""),
+            (
+                table("a name as wide as the page is here"),
+                "covers the values: a name as wide as the page is here",
+            ),
         ] {
             assert_eq!(faults(program, &page, 400).unwrap().join("\n"), expected);
         }

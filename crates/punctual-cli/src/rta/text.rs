@@ -214,7 +214,8 @@ pub(super) fn limits(system: &System, margins: &Margins) -> Table {
             holds.next().unwrap_or_else(Cell::none),
         ]);
         for hold in holds {
-            table.row((0..7).map(|_| Cell::new("")).chain([hold]));
+            let blank = (0..6).map(|_| Cell::new(""));
+            table.row([Cell::new(&task.name)].into_iter().chain(blank).chain([hold]));
         }
     }
     table

@@ -56,7 +56,7 @@ pub struct Options {
 #[non_exhaustive]
 pub enum BadOptions {
     /// Zero samples.
-    #[error("at least one sample is needed")]
+    #[error("at least one sample is needed; give 1 or more")]
     NoSamples,
     /// More samples than fit in memory.
     #[error("{0} samples are too many; the maximum is {MAX_SAMPLES}")]
@@ -65,7 +65,7 @@ pub enum BadOptions {
     #[error("the length must be between 10 ms and one week")]
     HourglassLength,
     /// A load whose program is not installed.
-    #[error("the program {} is not installed", .0.as_str())]
+    #[error("{} is not installed; install it (package rt-tests or stress-ng), or give --load own", .0.as_str())]
     NoSuchLoad(LoadKind),
     /// No step with such a name.
     #[error("no step of the selected suites contains {} in its name", quoted(.0))]

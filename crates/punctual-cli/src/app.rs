@@ -12,6 +12,8 @@ use punctual_isolate::doctor;
 use punctual_isolate::facts::real_time_threads;
 use punctual_process::child::BoundedChild;
 
+use crate::isolate::run::resolve;
+
 /// Environment variable: the app writes its model into this file, and ends.
 pub(crate) const MODEL: &str = "PUNCTUAL_MODEL";
 /// Environment variable: the app writes its measurements into this file when it ends.
@@ -85,7 +87,7 @@ pub(crate) fn declare(command: &[OsString], files: &Files) -> Result<(), String>
     let status = App::start(command, &[(MODEL, files.model.as_os_str())])?.end_after(END_TIMEOUT)?;
     if !files.model.exists() {
         return Err(format!(
-            "{} has written no model ({}); is it an app of Punctual, and does it run with {MODEL}=FILE?",
+            "{} has written no model ({}); give an app of Punctual, which writes one with {MODEL}=FILE",
             command[0].display(),
             status.map_or("it did not end".to_owned(), |status| status.to_string())
         ));
@@ -112,13 +114,14 @@ impl App {
     /// Starts the command, which must not be empty, with these environment variables. Its output
     /// goes to standard error, so that standard output contains only the result.
     pub(crate) fn start(command: &[OsString], variables: &[(&str, &OsStr)]) -> Result<Self, String> {
+        resolve(&command[0])?;
         let name = command[0].display().to_string();
         let mut app = Command::new(&command[0]);
         app.args(&command[1..]).env_remove(MODEL).env_remove(PROFILE).envs(variables.iter().copied());
         app.stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
         match app.spawn() {
             Ok(child) => Ok(Self { child, name }),
-            Err(error) => Err(format!("{name}: {error}; give a command that can be executed")),
+            Err(error) => Err(format!("cannot run `{name}`: {error}; give a command that can be executed")),
         }
     }
 

@@ -70,7 +70,7 @@ pub(crate) fn check(flag: &str, path: Option<&Path>) -> Result<(), String> {
 }
 
 /// Describes why the file of a flag cannot be written, with the remedy.
-fn unwritable(flag: &str, path: &Path, error: &io::Error) -> String {
+pub(crate) fn unwritable(flag: &str, path: &Path, error: &io::Error) -> String {
     let remedy = match error.kind() {
         io::ErrorKind::IsADirectory => "; give a file",
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "; give a file in an existing directory",

@@ -203,13 +203,16 @@ fn names_flag_of_bad_input_and_exits_with_2() {
     fs::write(&newer, r#"{"format":"punctual-bench","version":2}"#).unwrap();
     let (other, newer) = (other.to_str().unwrap(), newer.to_str().unwrap());
     for (arguments, message) in [
-        (vec!["--samples", "0"], "error: --samples: at least one sample is needed"),
+        (vec!["--samples", "0"], "error: --samples: at least one sample is needed; give 1 or more"),
         (vec!["--cpus", "4095"], "error: --cpus: this process may not run on CPU 4095; allowed: "),
         (vec!["--cpus", "0-1"], "error: --cpus 0-1: this runs on one CPU"),
         (vec!["--duration", "0s"], "error: --duration: "),
         (vec!["--duration", "2"], "has no unit"),
         (vec!["--compare", "/no/such/file"], "error: --compare: cannot read /no/such/file: "),
-        (vec!["--compare", other], "is not a result of `punctual bench --json`"),
+        (
+            vec!["--compare", other],
+            "is not a result of `punctual bench --json`: its `format` is not `punctual-bench`; give one",
+        ),
         (vec!["--compare", newer], "has version 2 of the schema, and this program reads version 1"),
         (vec!["--json=/no/such/directory/file"], "error: --json /no/such/directory/file: "),
         (vec!["--json=same", "--html", "same"], "error: --html: the same file as --json"),

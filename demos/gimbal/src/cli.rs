@@ -75,7 +75,7 @@ pub struct Args {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    let seconds: f64 = text.parse().map_err(|_| "not a number; write a time, such as 2.5".to_owned())?;
     if seconds > 0.0 && seconds <= MAX_SECONDS {
         Ok(seconds)
     } else {
@@ -88,14 +88,14 @@ fn seconds(text: &str) -> Result<f64, String> {
 fn output_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if path.file_name().is_none() || path.is_dir() {
-        return Err("not the name of a file".to_owned());
+        return Err("not the name of a file; give one".to_owned());
     }
     let directory = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
     if !directory.is_dir() {
-        return Err(format!("there is no directory {}", directory.display()));
+        return Err(format!("there is no directory {}; create it first", directory.display()));
     }
     match punctual_files::check(&path) {
         Ok(()) => Ok(path),

@@ -121,7 +121,7 @@ fn check_version(file: &str, text: &str, format: Format, schemas: &[&str]) -> Re
         None => "the file names no schema".to_owned(),
     };
     // A missing version belongs at the top.
-    let problem = Problem::new(&path, what, format!("write {name}, and what that version has"));
+    let problem = Problem::new(&path, what, format!("write {name}, and the keys of that version"));
     Err(problem.at(file, line.or(Some(1))))
 }
 
@@ -152,7 +152,7 @@ fn invalid(file: &str, line: Option<usize>, what: String) -> InputError {
     } else if what.starts_with("missing field") {
         "add it; docs/book/src/reference/taskset.md describes it"
     } else {
-        "docs/book/src/reference/taskset.md shows a file with everything in it"
+        "docs/book/src/reference/taskset.md shows a task set, and how an app writes its model and profile"
     };
     InputError { file: file.to_owned(), line, what, fix: fix.to_owned() }
 }

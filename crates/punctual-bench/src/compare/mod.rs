@@ -35,7 +35,7 @@ pub enum LoadError {
         error: io::Error,
     },
     /// The file is not a run.
-    #[error("{} is not a result of `punctual bench --json`: {reason}", .path.display())]
+    #[error("{} is not a result of `punctual bench --json`: {reason}; give one", .path.display())]
     NotARun {
         /// The file.
         path: PathBuf,

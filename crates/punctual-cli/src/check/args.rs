@@ -23,9 +23,9 @@ Examples:
   punctual check --period 100us --deadline 50us    the same at 10 kHz
   punctual check -- ./my-app                       is this app on time here?
   sudo punctual check --deadline 1ms -- cyclictest -p 80
-                                                   any other program
+      any other program
   punctual check --trace t.dat --machine m.txt --deadline control=2ms
-                                                   a recording, and its machine")]
+      a recording, and its machine")]
 pub(crate) struct Check {
     /// Period of the probe
     #[arg(long, value_name = "TIME", value_parser = nonzero, default_value = "1ms", conflicts_with_all = ["command", "trace"])]

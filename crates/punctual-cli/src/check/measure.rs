@@ -45,11 +45,14 @@ pub(super) struct Measured {
 
 pub(super) fn measure(arguments: &Check) -> Result<Measured, String> {
     let mut measured = measure_subject(arguments)?;
-    let Subject { tasks, unknown, .. } = &mut measured.subject;
+    let Subject { tasks, unknown, invalid, .. } = &mut measured.subject;
     let named = arguments.deadlines.iter().filter_map(|deadline| deadline.task.as_deref());
     for name in named.filter(|name| !tasks.iter().any(|task| names(&task.name).contains(name))) {
         let known: Vec<&str> = tasks.iter().map(|task| &*task.name).collect();
         let why = format!("--deadline: no task has this name; there are {}", known.join(", "));
+        invalid.get_or_insert_with(|| {
+            format!("--deadline names no task `{name}`; there are {}", known.join(", "))
+        });
         unknown.insert(0, Unknown::new(format!("the deadline of `{name}`"), why));
     }
     Ok(measured)

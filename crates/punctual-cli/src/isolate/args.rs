@@ -23,10 +23,9 @@ Examples:
   sudo punctual isolate start --cpus 2-3          take CPUs 2 and 3 until `stop`
   punctual isolate boot --cpus 3                  show boot parameters
   sudo punctual isolate run --offline --cpus 3 -- my-app.bare
-                                                  a program without Linux
+      a program without Linux
   sudo punctual isolate run --offline --cpus 3 -- my-app.bare ./my-app
-                                                  and another on Linux that
-                                                  shares memory with it")]
+      and another on Linux that shares memory with it")]
 pub(crate) struct Isolate {
     #[command(subcommand)]
     pub(super) command: What,

@@ -7,7 +7,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use punctual_bench::model::{Row, Run};
-use punctual_isolate::isolate::{Plan, take};
+use punctual_isolate::isolate::{JOURNAL, Plan, take};
 use punctual_report::format::format_nanos;
 use punctual_report::table::{Cell, Column, Table};
 use rustix::process::Pid;
@@ -25,6 +25,9 @@ pub(super) fn verify(plan: &Plan, length: Duration, place: &mut Place) -> Result
     let (before, after) =
         (files.model.with_file_name("before.json"), files.model.with_file_name("after.json"));
     let signals = Signals::catch().map_err(|error| format!("cannot handle signals: {error}"))?;
+    // An error now, and not after the first measurement, if settings cannot be changed.
+    let begun = place.store.begin(JOURNAL, "a measurement", false, &mut place.settings).map(drop);
+    begun.and_then(|()| place.store.undo(JOURNAL, &mut place.settings)).map_err(|error| error.to_string())?;
     // Not taken yet, so without its group.
     let free = Plan { group: None, ..plan.clone() };
     message!("CPU {cpu} as it is, {} for each kind of thread", format_nanos(length.as_nanos() as f64));

@@ -136,8 +136,8 @@ pub(crate) fn run(arguments: &New) -> ExitCode {
 fn make(arguments: &New) -> Result<(PathBuf, Option<PathBuf>), String> {
     let directory = &arguments.directory;
     let shown = directory.display();
-    let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    check_name(name)?;
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    check_name(&name)?;
     let checkout = checkout(arguments.path.as_deref())?;
     let dependencies = dependencies(arguments, checkout.as_deref())?;
     // An existing directory may contain work of the user.
@@ -149,7 +149,7 @@ fn make(arguments: &New) -> Result<(PathBuf, Option<PathBuf>), String> {
         }
         _ => format!("{shown}: {error}"),
     })?;
-    let written = write(directory, name, &dependencies, arguments);
+    let written = write(directory, &name, &dependencies, arguments);
     written.map_err(|(path, error)| {
         // A partial crate is useless. A failure to remove it is in the message.
         let left = match fs::remove_dir_all(directory) {

@@ -21,15 +21,13 @@ use crate::trace::args::Futex;
 #[command(after_help = "\
 Examples:
   punctual rta tasks.toml                         a task set written by hand
-  punctual rta tasks.toml --scale 1.2 --fail-under 10%
-                                                  with C 20 % longer
+  punctual rta tasks.toml --scale 1.2             with C 20 % longer
+  punctual rta tasks.toml --fail-under 10%        fail below this margin
   punctual rta tasks.toml --assign                find levels
   punctual rta model.json --profile profile.json  an app, and a measured run
   punctual rta tasks.toml --profile profile.json  values that a run exceeded
   punctual rta -- ./my-app                        run the app for 5 s
-  punctual rta --trace trace.dat                  the threads of a recording
-  punctual rta model.json --profile profile.json --trace trace.dat
-                                                  an app among other threads")]
+  punctual rta --trace trace.dat                  the threads of a recording")]
 pub(crate) struct Rta {
     /// Task set in TOML or JSON, or the model that an app wrote with PUNCTUAL_MODEL=FILE
     #[arg(value_name = "TASKS|MODEL", conflicts_with = "command")]
@@ -75,7 +73,7 @@ pub(crate) struct Rta {
     pub(super) duration: Duration,
 
     /// Multiply all execution times and critical sections by this factor, such as 1.2
-    #[arg(long, value_name = "FACTOR", value_parser = Ratio::parse, default_value = "1")]
+    #[arg(long, value_name = "FACTOR", value_parser = factor, default_value = "1")]
     pub(super) scale: Ratio,
 
     /// Fail unless all execution times can grow by this much, such as 20%
@@ -113,6 +111,13 @@ pub(crate) enum Jobs {
 fn probability(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number| (1e-15..0.1).contains(number));
     number.ok_or_else(|| "write a probability from 1e-15 to 0.1, such as 1e-9".into())
+}
+
+fn factor(text: &str) -> Result<Ratio, String> {
+    match Ratio::parse(text)? {
+        Ratio { numerator: 0, .. } => Err("write a factor above 0, such as 1.2".into()),
+        factor => Ok(factor),
+    }
 }
 
 fn percent(text: &str) -> Result<f64, String> {

@@ -33,7 +33,7 @@ use crate::trace::child::MARKS;
 Examples:
   sudo punctual supervise -- ./my-app           as the tasks declare
   sudo punctual supervise --restart on-failure -- ./my-app
-                                                restarts it, five times in a row
+      restarts it, five times in a row
   sudo punctual supervise --newest -- ./my-app  a kernel trace of each stack
   sudo punctual supervise --cpus 3 -- ./my-app  on an isolated CPU")]
 pub(crate) struct Supervise {

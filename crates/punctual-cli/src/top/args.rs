@@ -40,7 +40,7 @@ pub(crate) struct Top {
     /// Serve the figures of all apps to Prometheus instead, by HTTP
     #[arg(
         long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:9753",
-        require_equals = true, conflicts_with_all = ["json", "count", "sort"]
+        require_equals = true, value_parser = address, conflicts_with_all = ["json", "count", "sort"]
     )]
     pub(crate) prometheus: Option<SocketAddr>,
 
@@ -68,6 +68,10 @@ impl Order {
         let at = all.iter().position(|order| *order == self).unwrap_or(0);
         all[(at + 1) % all.len()]
     }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "write a numeric address and a port, such as 127.0.0.1:9753".into())
 }
 
 /// Parses the time between two updates.

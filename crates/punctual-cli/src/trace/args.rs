@@ -338,13 +338,20 @@ pub(crate) struct Merge {
 /// the recording whose command this is, or to all recordings of this machine on kernels that copy
 /// marks.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  punctual trace exchange --listen 0.0.0.0:7070   on one machine, first
+  punctual trace exchange guest:7070              on the other")]
 pub(crate) struct Exchange {
     /// The machine that listens
-    #[arg(value_name = "HOST:PORT", required_unless_present = "listen", conflicts_with = "listen")]
+    #[arg(
+        value_name = "HOST:PORT", value_parser = endpoint, required_unless_present = "listen",
+        conflicts_with = "listen"
+    )]
     pub(crate) to: Option<String>,
 
     /// Answer the messages that arrive at this address
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = endpoint)]
     pub(crate) listen: Option<String>,
 
     /// Number of messages to send, one every 10 ms
@@ -362,6 +369,13 @@ pub(crate) struct LatencyArgs {
     /// A trace.dat, or the directory of an unfinished recording
     #[arg(value_name = "FILE|DIR")]
     pub(crate) trace: PathBuf,
+}
+
+/// Checks for a host or an address, and a port.
+fn endpoint(text: &str) -> Result<String, String> {
+    let is_valid =
+        text.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+    if is_valid { Ok(text.to_owned()) } else { Err("write a host and a port, such as 192.0.2.1:7070".into()) }
 }
 
 /// Returns the help of `--csv`, with the columns.

@@ -67,9 +67,10 @@ impl HeldChild {
         let _ = self.go.write_all(&[1]);
         match self.spawning.join() {
             Ok(Ok(child)) => Ok(Running { child, status: None, signalled: Vec::new() }),
-            Ok(Err(error)) => {
-                Err(format!("{}: {error}; give a command that can be executed", self.name.display()))
-            }
+            Ok(Err(error)) => Err(format!(
+                "cannot run `{}`: {error}; give a command that can be executed",
+                self.name.display()
+            )),
             Err(_) => Err("the thread that starts the command panicked".into()),
         }
     }
@@ -161,7 +162,7 @@ mod tests {
     fn reports_command_that_cannot_run() {
         let held = HeldChild::new(&command("/no/such/program"), Stdio::inherit(), "1").unwrap();
         let error = held.go().err().unwrap();
-        assert!(error.contains("/no/such/program: No such file"), "{error}");
+        assert!(error.contains("cannot run `/no/such/program`: No such file"), "{error}");
         assert!(HeldChild::new(&[], Stdio::inherit(), "1").is_err());
     }
 

@@ -14,7 +14,7 @@ use punctual_trace::write::{WriteError, dat};
 use super::args::{Convert, Exchange, Merge};
 use super::outputs::identity;
 use super::{FAILED, Failure, open};
-use crate::output::message;
+use crate::output::{message, unwritable};
 
 /// Interval of messages to another machine.
 const MESSAGE_INTERVAL: Duration = Duration::from_millis(10);
@@ -108,6 +108,10 @@ pub(crate) fn convert(arguments: &Convert) -> Result<u8, Failure> {
             input.display()
         )));
     }
+    if is_directory && !input.join("events").is_dir() {
+        // The error states what the directory of a recording contains.
+        open(input)?;
+    }
     match (is_directory, remove) {
         (true, true) => dat::finish(input, output)?,
         (true, false) => dat::write(input, output)?,
@@ -125,12 +129,12 @@ pub(crate) fn convert(arguments: &Convert) -> Result<u8, Failure> {
 
 /// Checks that `output` can be created and is none of the inputs, which `what` describes.
 fn check_output(output: &Path, inputs: &[PathBuf], what: &str) -> Result<(), Failure> {
-    let unusable =
-        |error: &dyn std::fmt::Display| Failure::usage(format!("--output {}: {error}", output.display()));
     if identity(output).is_some_and(|file| inputs.iter().any(|input| identity(input) == Some(file))) {
-        return Err(unusable(&format_args!("this is {what}; choose another name")));
+        let output = output.display();
+        return Err(Failure::usage(format!("--output {output}: this is {what}; choose another name")));
     }
-    NewFile::create(output).map(drop).map_err(|error| unusable(&error))
+    let created = NewFile::create(output).map(drop);
+    created.map_err(|error| Failure::usage(unwritable("--output", output, &error)))
 }
 
 /// Prints the size of a complete recording, and how to read it.

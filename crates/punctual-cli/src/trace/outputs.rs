@@ -20,6 +20,7 @@ use super::Failure;
 use super::analysis::Analyzer;
 use super::args::Report;
 use super::chains::stage_names;
+use crate::output::unwritable;
 
 type Out = BufWriter<Target>;
 
@@ -195,7 +196,9 @@ impl Opening {
                     return Err(unusable(&"this is the trace or another output; choose another name"));
                 }
                 self.taken.push(place);
-                Target::File(Output::open(path).map_err(|error| unusable(&error))?)
+                Target::File(
+                    Output::open(path).map_err(|error| Failure::usage(unwritable(flag, path, &error)))?,
+                )
             };
             *output = Some((path.clone(), BufWriter::with_capacity(1 << 16, to)));
         }

@@ -17,7 +17,7 @@ use super::child::{self, HeldChild, Running};
 use super::signals::{Notice, Signals};
 use super::{FAILED, Failure};
 use crate::isolate::run::resolve;
-use crate::output::message;
+use crate::output::{message, unwritable};
 use crate::parse::numbers;
 
 /// Interval at which the recording is checked for failure.
@@ -68,8 +68,7 @@ pub(crate) fn record(
 ) -> Result<u8, Failure> {
     let Record { output, source, tasks, newest, clock } = arguments;
     let directory = beside(output);
-    let unusable = |error| Failure::usage(format!("--output {}: {error}", output.display()));
-    NewFile::create(output).map_err(unusable)?;
+    NewFile::create(output).map_err(|error| Failure::usage(unwritable("--output", output, &error)))?;
     if fs::symlink_metadata(&directory).is_ok() {
         return Err(Failure::usage(format!(
             "{directory} already exists, from an unfinished recording; finish it with `punctual trace \

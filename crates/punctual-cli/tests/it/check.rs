@@ -70,6 +70,13 @@ fn answers_unknown_without_deadlines_or_without_the_machine() {
     let why = "--deadline: no task has this name; there are control/101, vision/102, log/103";
     assert_eq!(misspelt["unknown"][0]["why"], why);
     assert_ne!(misspelt["unknown"][1]["what"], "the deadline of `101`", "{misspelt}");
+    let probe = checked(&["--duration", "20ms", "--deadline", "100s", "--deadline", "contrl=1ms"]);
+    assert_eq!(probe["answer"], "unknown");
+    let reason = probe["reason"].as_str().unwrap();
+    assert!(
+        reason == "--deadline names no task `contrl`; there are probe" || reason.contains("setting"),
+        "{probe}"
+    );
     let elsewhere = checked(&["--trace", &trace, "--deadline", "control=400us"]);
     assert_eq!((&elsewhere["answer"], &elsewhere["machine"]), (&"unknown".into(), &Value::Null));
     let unknown = elsewhere["unknown"].as_array().unwrap();
@@ -188,6 +195,7 @@ fn rejects_commands_and_files_that_do_not_exist() {
         (&["--", "/no/such/app"][..], "; give the path of one"),
         (&["--trace", missing.to_str().unwrap()], "; give a trace.dat file"),
         (&["--machine", missing.to_str().unwrap()], "; give a file of --record"),
+        (&["--machine", "Cargo.toml"], "; give a file of --record"),
         (&["--period", "1s", "--duration", "1ms"], ""),
         (&["--html", "/no/such/directory/page.html"], "; give a file in an existing directory"),
         (&["--html", "/"], "; give a file"),

@@ -54,13 +54,16 @@ fn exit_status_reflects_fitness() {
         &["doctor", "--cpus", "4000"],
         &["doctor", "--machine", "/no/such/file"],
         &["doctor", "--machine", "/dev/null"],
+        &["doctor", "--machine", "Cargo.toml"],
         &["doctor", "--json", "--fix"],
         &["doctor", "--", "/no/such/app"],
         &["doctor", "--", "true"],
     ] {
         let output = run(bad);
         assert_eq!(output.status.code(), Some(2), "{bad:?}");
-        assert!(text(&output.stderr).starts_with("error: "), "{bad:?}: {}", text(&output.stderr));
+        let error = text(&output.stderr);
+        let has_remedy = error.contains("give ") || error.contains("; online: ") || error.contains("--help");
+        assert!(error.starts_with("error: ") && has_remedy, "{bad:?}: {error}");
     }
 }
 

@@ -63,6 +63,17 @@ fn isolates_and_restores_every_byte() {
 }
 
 #[test]
+fn verify_measures_nothing_without_a_journal() {
+    let scratch = Scratch::new("isolate-verify");
+    let root = tree(&scratch);
+    fs::write(root.join("run"), "no directory").unwrap();
+    let output = isolate(&root, &["verify", "--cpus", "3"]);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("without a journal: run as root") && !error.contains("as it is"), "{error}");
+}
+
+#[test]
 fn run_forwards_sigint_as_sigint_and_gives_the_cpu_back() {
     let allowed = rustix::thread::sched_getaffinity(None).unwrap();
     let Some(cpu) = (0..4).find(|&cpu| allowed.is_set(cpu)) else {

@@ -1,6 +1,8 @@
 //! `punctual new`: the created files, and that they work.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -98,6 +100,10 @@ fn keeps_existing_files() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(error.starts_with("error: ") && error.contains(why), "{arguments:?}: {error}");
     }
+    let mut invalid = punctual(&["new"]);
+    invalid.arg(OsStr::from_bytes(b"caf\xe9")).current_dir(&scratch.0);
+    let error = text(&invalid.output_within(TEST_LIMIT).unwrap().stderr);
+    assert!(error.starts_with("error: \"caf\u{fffd}\" cannot be the name of a crate; "), "{error}");
     assert_eq!(contents(&scratch.0), [(scratch.file("mine/work"), b"mine".to_vec())]);
 }
 

@@ -103,9 +103,17 @@ fn names_file_line_and_fix_of_bad_input() {
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(2), ""));
     let errors = text(&output.stderr);
     assert!(errors.contains("bad.toml:14: 5 has no unit") && errors.contains("fix: "), "{errors}");
-    let missing = punctual(&["rta", "/no/such/file"]).output_within(TEST_LIMIT).unwrap();
-    assert_eq!(missing.status.code(), Some(2));
-    assert!(text(&missing.stderr).contains("/no/such/file: "));
+    for (arguments, remedy) in [
+        (&["/no/such/file"][..], "; give a text file"),
+        (&["/dev/null"], "write `schema = "),
+        (&["Cargo.toml", "--scale", "0"], "write a factor above 0"),
+        (&["--", "/no/such/app"], "cannot run `/no/such/app`: it is not an executable file; give the path"),
+        (&["--", "true"], "; give an app of Punctual"),
+    ] {
+        let output = punctual(&[&["rta"], arguments].concat()).output_within(TEST_LIMIT).unwrap();
+        let error = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && error.contains(remedy), "{arguments:?}: {error}");
+    }
 }
 
 #[test]
@@ -429,6 +437,4 @@ fn runs_app_to_measure_it() {
     let mut command = punctual(&["rta", "--duration", "1ms", "--"]);
     let error = text(&command.arg(&slow).output_within(TEST_LIMIT).unwrap().stderr);
     assert!(error.ends_with("had not started its tasks within --duration; extend it\n"), "{error}");
-    let output = punctual(&["rta", "--", "true"]).output_within(TEST_LIMIT).unwrap();
-    assert!(text(&output.stderr).contains("true has written no model (exit status: 0)"));
 }

@@ -62,7 +62,9 @@ fn names_fix_for_bad_input() {
         (&["junk"], 2, "junk: byte 0: this is neither a trace.dat nor a perf.data; give a file"),
         (&["t.dat", "-o", "./t.dat"], 2, "this is the input"),
         (&["t.dat", "--remove"], 2, "t.dat is not a directory"),
-        (&["raw", "-o", "/no/such/place"], 2, "--output /no/such/place"),
+        (&["."], 2, ".: this directory contains no recording; give the one with `events`"),
+        (&["raw", "-o", "/no/such/place"], 2, "; give a file in an existing directory"),
+        (&["raw", "-o", "raw"], 2, "--output raw: is a directory; give a file"),
         (&["raw", "-o", "socket"], 2, "--output socket: not a regular file"),
     ] {
         let (err, found) = run(&scratch, arguments);

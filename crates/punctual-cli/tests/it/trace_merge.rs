@@ -59,6 +59,8 @@ fn error_names_events_that_relate_clocks() {
         (&["merge", "a", "missing"], 2, "missing: No such file"),
         (&["merge", "a", "b", "-o", "/no/such/place"], 2, "--output /no/such/place"),
         (&["exchange"], 2, "HOST:PORT"),
+        (&["exchange", "guest"], 2, "write a host and a port, such as"),
+        (&["exchange", "--listen", "x:y"], 2, "write a host and a port, such as"),
     ] {
         let (_, err, found) = run(&scratch, arguments);
         assert_eq!(found, Some(code), "{arguments:?}: {err}");

@@ -305,7 +305,8 @@ fn names_fix_for_bad_input() {
         (&["good.dat", "--json=good.dat"], 2, "--json good.dat: this is the trace"),
         (&["good.dat", "--csv", "a", "--json=./a"], 2, "--json ./a: this is the trace or another output"),
         (&["good.dat", "--csv", "-", "--json"], 2, "another format already goes to standard output"),
-        (&["good.dat", "--csv", "/no/such/place"], 2, "--csv /no/such/place: No such file"),
+        (&["good.dat", "--csv", "/no/such/place"], 2, "; give a file in an existing directory"),
+        (&["good.dat", "--html", "empty"], 2, "--html empty: is a directory; give a file"),
     ];
     for (arguments, code, message) in cases {
         let (out, err, found) = report(&scratch.0, arguments);

@@ -76,9 +76,7 @@ impl Owner {
 #[non_exhaustive]
 pub enum JournalError {
     /// The journal cannot be written or read.
-    #[error(
-        "{path}: {error}; settings are not changed without a journal: run as root, or name a writable directory"
-    )]
+    #[error("{path}: {error}; settings are not changed without a journal: run as root")]
     Io {
         /// The file or directory.
         path: String,

@@ -32,7 +32,7 @@ pub struct SetpointError {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Problem {
     /// The file could not be read.
-    #[error("cannot be read: {0}")]
+    #[error("cannot be read: {0}; give a CSV file with the header time_s,pan_rad,tilt_rad")]
     Unreadable(String),
     /// The source is larger than any sensible sequence of setpoints.
     #[error("is larger than {max_bytes} bytes")]

@@ -67,9 +67,9 @@
 //! # Guarantees and their conditions
 //!
 //! Mutual exclusion, freedom from deadlock, at most one running job per level and no lost job hold
-//! for any behavior of the tasks and any set of granted privileges; see `punctual_core::Partition`
-//! for the proof. *Timing* needs the real-time settings: the run's [`Report`] shows the settings
-//! that applied to each thread, and [`Config::strict`] refuses to run with less.
+//! for any behavior of the tasks and any set of granted privileges; the proof is on the page of
+//! [`punctual_core::Partition`]. *Timing* needs the real-time settings: the run's [`Report`] shows
+//! the settings that applied to each thread, and [`Config::strict`] refuses to run with less.
 //!
 //! # Forks
 //!

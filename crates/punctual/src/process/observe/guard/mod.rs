@@ -6,6 +6,8 @@
 //! [report](crate::report::TaskReport::findings):
 //!
 //! ```
+//! # #[cfg(feature = "guard")]
+//! # {
 //! use punctual::config::{Config, Guard};
 //!
 //! #[global_allocator]
@@ -35,6 +37,7 @@
 //! let report = app::run(Config::new().virtual_time().guard(Guard::Report)).expect("nothing can be missing");
 //! let findings = &report.task("sample").unwrap().findings;
 //! assert_eq!((findings[0].call.as_str(), findings[0].count), ("allocation", 1));
+//! # }
 //! ```
 //!
 //! # Reported operations

@@ -9,6 +9,8 @@ pub(super) struct Known {
     pub(super) wakeups: bool,
     /// The starts of wake-ups.
     pub(super) wakings: bool,
+    /// The ends of wake-ups, the insertion into the run queue.
+    pub(super) insertions: bool,
     pub(super) interrupts: bool,
     pub(super) vectors: bool,
     pub(super) softirqs: bool,
@@ -28,6 +30,7 @@ impl Known {
         Self {
             wakeups: has(Source::Wakings) || has(Source::Wakeups),
             wakings: has(Source::Wakings),
+            insertions: has(Source::Wakeups),
             interrupts: has(Source::Interrupts),
             vectors: has(Source::Vectors),
             softirqs: has(Source::Softirqs),

@@ -9,6 +9,7 @@ use punctual_trace::jobs::{
     Select,
 };
 use punctual_trace::names::Names;
+use punctual_trace::recorded::{Recorded, Source};
 use punctual_trace::stats::{Key, Watch};
 use punctual_trace_report::explain;
 use punctual_trace_report::export::json;
@@ -203,6 +204,33 @@ fn bounds_job_without_switch_from_idle_and_flags_that_without_switch_to_idle() {
     // The job is there, the next one is in doubt, and later ones are fine.
     let from: Vec<_> = without(2).iter().map(|job| job.flaw).collect();
     assert!(from.starts_with(&[bad]) && from.ends_with(&[None]), "{from:?}");
+}
+
+/// A thread contends for a lock between two switches of which only the second is recorded. The end
+/// of its wake-up shows that it runs already; without that, it may still be on its way to sleep.
+#[test]
+fn contention_without_switch_and_wake_up_makes_blocking_unknown() {
+    let blocking = |wake_ups: bool| {
+        let mut s = Script::new();
+        s.switch(100, 0, Runnable, HIGH).switch(500, 0, Sleeping, IDLE);
+        s.at(700, 0, Kind::VectorEntry { vector: 251 }).waking(710, 0, HIGH, 0);
+        if wake_ups {
+            s.wakeup(720, 0, HIGH, 0);
+        }
+        s.at(730, 0, Kind::VectorExit { vector: 251 }).switch(740, 0, Runnable, HIGH);
+        // The kernel does not record this one.
+        s.events.pop();
+        s.at(800, 0, Kind::ContentionBegin { lock: 0xff00, flags: 1 });
+        s.at(850, 0, Kind::ContentionEnd { lock: 0xff00 }).switch(900, 0, Sleeping, IDLE);
+        let recorded = Recorded::all();
+        let recorded = if wake_ups { recorded } else { recorded.without(Source::Wakeups) };
+        let jobs = s.jobs(Config { recorded, ..Config::default() });
+        let job = jobs.last().unwrap();
+        assert!(job.complete(), "{job:?}");
+        job.blocking
+    };
+    assert_eq!(blocking(true), Bounds::Exact(50));
+    assert_eq!(blocking(false), Bounds::Unknown);
 }
 
 /// Explanations of J by `preemptirq` events, and NMIs reported by osnoise.

@@ -180,6 +180,8 @@ pub(super) struct Thread {
     pub(super) since: u64,
     /// In a run queue, and off the CPU where it slept.
     pub(super) queued: bool,
+    /// Has contended for a lock, perhaps on its way off that CPU, perhaps in its next job.
+    pub(super) contended: bool,
     /// Time since which it has been running or ready without a sleep; 0 if it sleeps, or if
     /// unknown.
     pub(super) awake_since: u64,
@@ -224,6 +226,7 @@ impl Thread {
             state: State::Unknown,
             since: 0,
             queued: false,
+            contended: false,
             awake_since: 0,
             coverage: Coverage { is_traced: true, is_named: false, is_partial: false },
             chosen: false,
@@ -245,7 +248,7 @@ impl Thread {
     #[inline]
     pub(super) fn set_state(&mut self, time: u64, state: State, cpu: u16) {
         let state = if self.coverage.is_partial { State::Unknown } else { state };
-        (self.state, self.queued) = (state, false);
+        (self.state, self.queued, self.contended) = (state, false, false);
         self.cpu = cpu;
         self.since = time;
         self.awake_since = match state {

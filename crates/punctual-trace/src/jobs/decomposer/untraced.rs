@@ -87,8 +87,13 @@ impl Decomposer {
     #[cold]
     pub(super) fn runs_after_idle(&mut self, event: &Event, idle_until: u64) {
         let slot = self.threads.slot(event.by);
-        let is_leaving = is_contention(event) && !self.threads.get_slot(slot).queued && !self.acquires(event);
-        if self.gaps > 0 || is_leaving {
+        if self.gaps > 0 {
+            return;
+        }
+        let thread = self.threads.get_slot(slot);
+        if is_contention(event) && !thread.queued && !self.acquires(event) {
+            // On its way to sleep; if the ends of wake-ups are not recorded, perhaps in its next job.
+            self.threads.at(slot).contended = !self.known.insertions;
             return;
         }
         let thread = self.threads.get_slot(slot);
@@ -104,7 +109,11 @@ impl Decomposer {
         self.park(event, None);
         let thread = self.threads.get_slot(slot);
         let (task, since) = (Task { id: event.by, priority: thread.priority.own }, thread.since);
+        let contended = thread.contended;
         self.switch_in(event, slot, task, idle_until.max(since));
+        if contended && let Some(open) = self.threads.at(slot).open.as_mut() {
+            open.contended_unobserved();
+        }
         let occupant = self.occupant(event.by);
         let cpu = self.cpu(event.cpu);
         (cpu.current, cpu.switched_out, cpu.switched_in) = (Some(slot), 0, Some(event.by));

@@ -67,6 +67,11 @@ impl OpenJob {
         }
     }
 
+    /// Its thread may have contended for a lock before the event that starts the job.
+    pub(in crate::jobs) fn contended_unobserved(&mut self) {
+        self.spun = true;
+    }
+
     /// Returns whether it waits for a lock.
     pub(in crate::jobs) fn waits(&self) -> bool {
         self.wait.is_some()

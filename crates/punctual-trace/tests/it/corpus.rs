@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::trace_cmd::{event_of, printed};
+use crate::trace_cmd::{event_of, is_recorded, printed};
 use punctual_trace::event::{Comm, Event, Kind, Tid};
 use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, Job, Select};
 use punctual_trace::machines::{MergeError, Relation, merge};
@@ -42,7 +42,7 @@ fn read(file: &Path) -> (BTreeMap<String, u64>, u64) {
     });
     for event in events.by_ref() {
         let event = event.unwrap();
-        known += u64::from(!matches!(event.kind, Kind::Lost { .. }));
+        known += u64::from(is_recorded(event.kind));
         decomposer.feed(&event, &mut |job| {
             if job.complete() {
                 assert_eq!(job.check(), Ok(()), "{job:?}");
@@ -114,7 +114,7 @@ fn merged_recordings_are_readable_by_trace_cmd() {
         let twice: u64 = printed(&file).expect("trace-cmd is installed").values().sum();
         let once: u64 = if recording.is_dir() {
             let events = traces[0].events().unwrap().with_others().map(Result::unwrap);
-            events.filter(|event| !matches!(event.kind, Kind::Lost { .. })).count() as u64
+            events.filter(|event| is_recorded(event.kind)).count() as u64
         } else {
             printed(recording).expect("trace-cmd is installed").values().sum()
         };

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 
 use crate::recording::Place;
-use crate::trace_cmd::printed;
-use punctual_trace::event::{Kind, Tid};
+use crate::trace_cmd::{is_recorded, printed};
+use punctual_trace::event::Tid;
 use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, Job, Release, Select};
 use punctual_trace::read::Trace;
 use punctual_trace::record;
@@ -181,8 +181,7 @@ fn writes_as_many_events_as_trace_cmd_reads() {
     assert!(summary.losses.iter().all(|loss| loss.lost == 0), "{:?}", summary.losses);
     dat::write(&directory, &file).unwrap();
     let mut events = Trace::open(&file).unwrap().events().unwrap();
-    let read =
-        events.by_ref().filter(|event| !matches!(event.as_ref().unwrap().kind, Kind::Lost { .. })).count();
+    let read = events.by_ref().filter(|event| is_recorded(event.as_ref().unwrap().kind)).count();
     let ours = read as u64 + events.skipped().map(|(_, count)| count).sum::<u64>();
     let Some(printed) = printed(&file) else { return };
     let theirs: u64 = printed.values().sum();

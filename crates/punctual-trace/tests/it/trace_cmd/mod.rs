@@ -1,15 +1,20 @@
 //! Output of `trace-cmd report` for a recording.
 
+use punctual_process::child::{BoundedChild, TEST_LIMIT};
+use punctual_trace::event::Kind;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use test_skip::{Need, skip};
 
-use punctual_process::child::{BoundedChild, TEST_LIMIT};
-
 /// Output of libtraceevent instead of the fields of a record whose format it does not understand.
 const UNREADABLE: &str = "[FAILED TO PARSE]";
+
+/// Returns false for events that a reader adds to those of the recording.
+pub(crate) fn is_recorded(kind: Kind) -> bool {
+    !matches!(kind, Kind::Lost { .. } | Kind::Named { .. })
+}
 
 /// Returns the number of lines of each event, and requires that all formats are understood. Returns
 /// `None` and prints a notice if trace-cmd is not installed.

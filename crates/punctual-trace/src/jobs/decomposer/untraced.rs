@@ -92,7 +92,7 @@ impl Decomposer {
         }
         let thread = self.threads.get_slot(slot);
         if is_contention(event) && !thread.queued && !self.acquires(event) {
-            // On its way to sleep; if the ends of wake-ups are not recorded, perhaps in its next job.
+            // On its way to sleep; without recorded ends of wake-ups, perhaps in its next job.
             self.threads.at(slot).contended = !self.known.insertions;
             return;
         }

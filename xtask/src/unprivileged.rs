@@ -51,6 +51,9 @@ pub(crate) fn run() -> Result {
     // The whole workspace, because a selection of packages could unify features differently and
     // rebuild everything.
     let mut built = cargo::build(cargo::command().args(["test", "--workspace", "--no-run"]))?;
+    // Cargo builds an example with tests only as a test.
+    built.retain(|artifact| artifact.purpose != Purpose::Example);
+    built.extend(cargo::build(cargo::command().args(["build", "--workspace", "--examples"]))?);
     let examples = golden::examples()?;
     let programs = variants::of(&examples)?;
     built.extend(variants::build(&programs)?);

@@ -163,19 +163,15 @@ fn records_command_from_first_instruction_and_returns_its_status() {
     // Each sleep has an end, and the last job ends with the thread. If the host takes the CPU away,
     // a timer can expire before the thread sleeps, and two jobs are one.
     assert!((40..=60).contains(&jobs.len()), "{} jobs", jobs.len());
-    let mut bounded = 0;
     for job in &jobs {
         let term = |name: &str, bound: &str| job["terms"][name][bound].as_u64().unwrap();
-        if term("W", "min_ns") < term("W", "max_ns") {
-            // The kernel omitted the switch to it, so its start is not exact.
-            bounded += 1;
-            continue;
-        }
-        assert_eq!(term("R", "max_ns"), term("J", "max_ns") + term("W", "max_ns"), "{job}");
+        // If the kernel omits the switch to the job, a time belongs to J, to SS or to W.
+        let slack = term("W", "max_ns") - term("W", "min_ns");
+        let both = term("R", "max_ns") + slack;
+        assert_eq!(both, term("J", "max_ns") + term("W", "max_ns"), "{job}");
         let others: u64 = ["J", "SS", "B", "I"].map(|name| term(name, "max_ns")).iter().sum();
-        assert_eq!(term("C", "min_ns"), term("R", "max_ns") - others, "{job}");
+        assert_eq!(term("C", "min_ns"), both - others, "{job}");
     }
-    assert!(bounded * 10 <= jobs.len(), "{bounded}");
     // Timers are on the trace's clock, so most jobs have a known due time.
     let timed = jobs.iter().filter(|job| job["released_by"] == "timer").count();
     assert!(timed >= jobs.len() / 2, "{timed}");

@@ -233,8 +233,8 @@ impl Serial {
         Ok(())
     }
 
-    /// Waits for a given text.
-    pub(super) fn wait_for(&mut self, expected: &str, limit: Duration) -> Result {
+    /// Waits for a given text; returns it with everything before it.
+    pub(super) fn wait_for(&mut self, expected: &str, limit: Duration) -> Result<String> {
         let begin = Instant::now();
         let mut printed = String::new();
         while !printed.contains(expected) {
@@ -243,7 +243,7 @@ impl Serial {
                 None => return Err(format!("the output does not contain {expected:?}: {printed:?}").into()),
             }
         }
-        Ok(())
+        Ok(printed)
     }
 }
 

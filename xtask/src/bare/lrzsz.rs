@@ -19,6 +19,9 @@ use crate::scratch::Scratch;
 /// The name of this check in the list of programs.
 pub(super) const NAME: &str = "lrzsz";
 
+/// The number of transfers in which the loader's warning has to arrive once.
+const ATTEMPTS: u32 = 3;
+
 /// The padding of the last block.
 const FILLER: u8 = 0x1A;
 
@@ -39,16 +42,27 @@ pub(super) fn check(board: Board) -> Result {
     fs::write(&sent, &image)?;
     let loader = Machine::new(board, &toolchain::build_loader(board)?)?;
     for blocks in [&["--1k"][..], &[]] {
-        let attempt = || loader.with_line(|line| send(line, blocks, &sent, &greeting(board)));
+        let mut is_warned = false;
         // `sx` discards what arrives before it has restored the terminal, at times the warning.
-        attempt().or_else(|_| attempt()).or_else(|_| attempt())?;
+        for _ in 0..ATTEMPTS {
+            loader.with_line(|line| {
+                is_warned = send(line, blocks, &sent, &greeting(board))?;
+                Ok(())
+            })?;
+            if is_warned {
+                break;
+            }
+        }
+        if !is_warned {
+            return Err("the loader does not warn of a missing trailer".into());
+        }
     }
     receive(&image, &received)
 }
 
-/// Lets `sx` send to the loader at the other end of `line`; the loader warns of the missing trailer
-/// and enters the received image.
-fn send(line: &Path, blocks: &[&str], file: &Path, greeting: &str) -> Result {
+/// Lets `sx` send to the loader at the other end of `line`, which enters the received image.
+/// Returns whether the loader's warning of the missing trailer has arrived.
+fn send(line: &Path, blocks: &[&str], file: &Path, greeting: &str) -> Result<bool> {
     // Kept open because QEMU drops output that no process reads.
     let terminal = load::open(line)?;
     let mut sx = Command::new("sx");
@@ -60,8 +74,8 @@ fn send(line: &Path, blocks: &[&str], file: &Path, greeting: &str) -> Result {
         return Err(format!("sx {blocks:?}: {}\n{printed}", ended.status).into());
     }
     let mut board = Serial::of(terminal.try_clone()?, terminal);
-    board.wait_for("warning: no trailer", LOAD_LIMIT)?;
-    board.wait_for(greeting, LOAD_LIMIT)
+    let printed = board.wait_for(greeting, LOAD_LIMIT)?;
+    Ok(printed.contains("warning: no trailer"))
 }
 
 /// Lets `rx` receive from the sender of this project.

@@ -174,7 +174,7 @@ fn load_and_run(board: Board) -> Result {
         line.wait_for(&format!("the image is for {}", another.full_name), LOAD_LIMIT)?;
         load::load(&mut line, board, &image)?;
         line.wait_for("with the right CRC-32", LOAD_LIMIT)?;
-        line.wait_for(&greeting(board), LOAD_LIMIT)
+        line.wait_for(&greeting(board), LOAD_LIMIT).map(drop)
     })
 }
 

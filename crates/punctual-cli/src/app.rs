@@ -12,7 +12,7 @@ use punctual_isolate::doctor;
 use punctual_isolate::facts::real_time_threads;
 use punctual_process::child::BoundedChild;
 
-use crate::isolate::run::resolve;
+use crate::isolate::run::{not_executed, resolve};
 
 /// Environment variable: the app writes its model into this file, and ends.
 pub(crate) const MODEL: &str = "PUNCTUAL_MODEL";
@@ -121,7 +121,7 @@ impl App {
         app.stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
         match app.spawn() {
             Ok(child) => Ok(Self { child, name }),
-            Err(error) => Err(format!("cannot run `{name}`: {error}; give a command that can be executed")),
+            Err(error) => Err(not_executed(&command[0], &error)),
         }
     }
 

@@ -100,6 +100,12 @@ impl Tree {
         Self { source: Source::Recording(files), record: None }
     }
 
+    /// Returns whether this is a recording without files.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.source, Source::Recording(files) if files.is_empty())
+    }
+
     /// Returns a recorded tree with the text of one file replaced.
     #[must_use]
     pub fn with(mut self, path: &str, text: &str) -> Self {

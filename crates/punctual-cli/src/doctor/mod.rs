@@ -128,14 +128,14 @@ const MACHINE_LIMIT: u64 = 64 << 20;
 pub(crate) fn saved(path: &Path) -> Result<Tree, String> {
     let bytes = punctual_files::read(path, MACHINE_LIMIT)
         .map_err(|error| format!("--machine {}: {error}; give a file of --record", path.display()))?;
-    let text = String::from_utf8_lossy(&bytes);
-    if !text.lines().any(|line| line.starts_with("==> ")) {
+    let tree = Tree::parse(&String::from_utf8_lossy(&bytes));
+    if tree.is_empty() {
         return Err(format!(
             "--machine {}: it contains no settings; give a file of --record",
             path.display()
         ));
     }
-    Ok(Tree::parse(&text))
+    Ok(tree)
 }
 
 #[cfg(test)]

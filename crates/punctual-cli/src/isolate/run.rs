@@ -75,6 +75,11 @@ fn resolve_in(command: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, String> 
     })
 }
 
+/// Describes why a command was not executed, with the remedy.
+pub(crate) fn not_executed(command: &OsStr, error: &io::Error) -> String {
+    format!("cannot run `{}`: {error}; give a command that can be executed", command.display())
+}
+
 /// Returns the exit code as shells report it: for a signal, 128 plus its number.
 pub(crate) fn code_of(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);

@@ -9,6 +9,8 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
+use crate::isolate::run::not_executed;
+
 /// Environment variable: makes the runtime of a Punctual app mark its jobs in the trace.
 pub(crate) const MARKS: &str = "PUNCTUAL_TRACE";
 
@@ -67,10 +69,7 @@ impl HeldChild {
         let _ = self.go.write_all(&[1]);
         match self.spawning.join() {
             Ok(Ok(child)) => Ok(Running { child, status: None, signalled: Vec::new() }),
-            Ok(Err(error)) => Err(format!(
-                "cannot run `{}`: {error}; give a command that can be executed",
-                self.name.display()
-            )),
+            Ok(Err(error)) => Err(not_executed(&self.name, &error)),
             Err(_) => Err("the thread that starts the command panicked".into()),
         }
     }

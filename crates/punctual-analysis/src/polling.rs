@@ -53,25 +53,14 @@ pub(crate) fn block(system: &System, at: usize, level: u32, cost: &impl Fn(usize
 
 #[cfg(test)]
 mod tests {
+    use crate::analyze;
+    use crate::release::tests::doubling_paths;
     use crate::work::{self, TooMuchWork};
-    use crate::{analyze, schema};
 
-    /// Each of 2 tasks per level spawns both of the next level: 2^19 ways to the highest one.
     #[test]
     fn limits_work_for_ways_to_call_a_job() {
-        let mut text =
-            "schema = \"punctual-taskset/1\"\n[[partition]]\nname = \"p\"\nexecutor = \"polling\"\n"
-                .to_owned();
-        for (level, side) in (1..=20).flat_map(|level| [(level, 'a'), (level, 'b')]) {
-            text += &format!(
-                "[[task]]\nname = \"{side}{level}\"\nlevel = {level}\nperiod = \"1s\"\nexecution = \"1ns\"\n"
-            );
-            if level < 20 {
-                let spawn = |side| format!("{{ task = \"{side}{}\", most = 1 }}", level + 1);
-                text += &format!("spawns = [{}, {}]\n", spawn('a'), spawn('b'));
-            }
-        }
-        let system = schema::read("f.toml", &text).unwrap();
+        let polling = "[[partition]]\nname = \"p\"\nexecutor = \"polling\"\n";
+        let system = doubling_paths(polling, 20, 20);
         let limit = 100_000;
         assert_eq!(work::limited(limit, || analyze(&system)), Err(TooMuchWork { limit }));
     }

@@ -403,8 +403,9 @@ pub(crate) fn end_of_chain(system: &System, tasks: &[usize], bounds: &[&Bound]) 
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use crate::bound::{Bound, NoBound, Outcome};
+    use crate::system::System;
     use crate::{analyze, schema};
 
     /// `sample` calls `control`, or leaves the call to `filter`; its jitter exceeds its period.
@@ -479,24 +480,26 @@ mod tests {
         assert_eq!(by_caller[0].blocking.map(|it| it.time), Some(1_000));
     }
 
-    /// Each of 2 tasks per level spawns both of the next level, so each level doubles the paths.
+    /// Returns a set with 2 tasks per level, each of which spawns both of the next level, so that
+    /// each level doubles the paths. The tasks of the `periodic` lowest levels have a period.
+    pub(crate) fn doubling_paths(partition: &str, levels: u32, periodic: u32) -> System {
+        let mut text = format!("schema = \"punctual-taskset/1\"\n{partition}");
+        for (level, side) in (1..=levels).flat_map(|level| [(level, 'a'), (level, 'b')]) {
+            text += &format!("[[task]]\nname = \"{side}{level}\"\nlevel = {level}\nexecution = \"1ns\"\n");
+            if level <= periodic {
+                text += "period = \"1s\"\n";
+            }
+            if level < levels {
+                let spawn = |side| format!("{{ task = \"{side}{}\", most = 1 }}", level + 1);
+                text += &format!("spawns = [{}, {}]\n", spawn('a'), spawn('b'));
+            }
+        }
+        schema::read("f.toml", &text).unwrap()
+    }
+
     #[test]
     fn limits_paths_of_spawns() {
-        let chain = |levels: u32| {
-            let mut text = "schema = \"punctual-taskset/1\"\n".to_owned();
-            for (level, side) in (1..=levels).flat_map(|level| [(level, 'a'), (level, 'b')]) {
-                text +=
-                    &format!("[[task]]\nname = \"{side}{level}\"\nlevel = {level}\nexecution = \"1ns\"\n");
-                if level == 1 {
-                    text += "period = \"1s\"\n";
-                }
-                if level < levels {
-                    let spawn = |side| format!("{{ task = \"{side}{}\", most = 1 }}", level + 1);
-                    text += &format!("spawns = [{}, {}]\n", spawn('a'), spawn('b'));
-                }
-            }
-            schema::read("f.toml", &text).unwrap()
-        };
+        let chain = |levels| doubling_paths("", levels, 1);
         assert!(analyze(&chain(6)).tasks.iter().all(Result::is_ok));
         let system = chain(14);
         let outcomes = analyze(&system).tasks;

@@ -123,7 +123,7 @@ impl WorkingCopy {
         Ok(copy)
     }
 
-    /// Returns the copy of these packages, in which seeds and mutations are built.
+    /// Returns the copy of these packages for builds with seeds and mutations.
     pub(crate) fn of(packages: &[&str]) -> Result<Self> {
         Self::new(&packages.join("+"), packages)
     }

@@ -307,7 +307,7 @@ mod tests {
         assert!(steps < 2_000_000, "{steps} steps");
     }
 
-    /// Bounds the sum over all tasks and tried values, whose terms have limits of their own.
+    /// Each bound has a separate limit; this one is for all tasks and tried values together.
     #[test]
     fn limits_work_of_all_margins_together() {
         let system = system_of_60_tasks();

@@ -1,9 +1,9 @@
 //! Limit on the work of a whole analysis.
 //!
-//! Each bound has a limit of its own, but an analysis computes a bound for every task, in every
+//! Each bound has a separate limit, but an analysis computes a bound for every task, in every
 //! round, and for every value that a margin tries. The work is counted, so that the result does not
-//! depend on the speed of the machine. It is counted per thread: every function of this crate does
-//! work, down to the loops over sources.
+//! depend on the speed of the machine. The count is per thread, because every function of this
+//! crate does work, down to the loops over sources.
 
 use std::cell::Cell;
 

@@ -56,7 +56,7 @@ impl<P: Port> Kernel<P> {
     }
 
     /// Disables an interrupt in the interrupt controller, and removes its subscriber. A callback
-    /// that is due already still runs.
+    /// still runs if it is due.
     pub fn unsubscribe_irq(number: u32) {
         let section = Section::<P>::enter(&P::HOME);
         if let Some(slot) = section.kernel.interrupts.get(number as usize) {

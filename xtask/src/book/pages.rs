@@ -110,7 +110,7 @@ impl<'a> Page<'a> {
     fn check_programs(&self, problems: &mut Vec<String>) -> Result {
         let mut programs = BTreeMap::new();
         for include in between(&self.text, "{{#include ", "}}") {
-            // A missing excerpt is a problem of its own.
+            // `check_includes` reports missing excerpts.
             let shown = excerpt(&self.directory().join(path_of(include)), anchor_of(include));
             *programs.entry(path_of(include)).or_insert_with(String::new) +=
                 &(shown.unwrap_or_default() + "\n");

@@ -62,7 +62,7 @@ pub(crate) fn run(options: &Options) -> Result {
 fn published(metadata: &Value) -> Result<Vec<&Value>> {
     let (published, released_with): (Vec<&Value>, Vec<&Value>) =
         packages(metadata).partition(|it| is_published(it));
-    // They are packaged after their dependencies, because a registry has those only then.
+    // Packages of `extras` follow the others, because a registry must have their dependencies.
     let extras = cargo::metadata_of(&mut transports::in_extras())?;
     let all = published.iter().copied().chain(packages(&extras).filter(|package| is_published(package)));
     let faults: Vec<String> = all.flat_map(|package| faults(package, &released_with)).collect();

@@ -80,7 +80,7 @@ impl Messages {
                     let topic = RecordedTopic { name: channel.topic, message, is_input };
                     let known = self.topics.iter().position(|other| *other == topic);
                     if known.is_none() && self.topics.len() == MAX_TOPICS {
-                        let error = io::Error::other(format!("it has more than {MAX_TOPICS} topics"));
+                        let error = io::Error::other(format!("more than {MAX_TOPICS} topics"));
                         return Err(ReadError::Io { path: self.path.clone(), error });
                     }
                     let index = known.unwrap_or_else(|| {

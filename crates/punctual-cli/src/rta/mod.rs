@@ -222,7 +222,7 @@ fn find_levels(system: &System) -> Result<u8, String> {
     Ok(if found.is_schedulable { 0 } else { FINDING })
 }
 
-/// Runs the analysis of the command, all of which has one limit on its work.
+/// Runs the whole analysis of the command with one limit on its work.
 pub(crate) fn limited<T>(analysis: impl FnOnce() -> T) -> Result<T, String> {
     work::limited(work::MAX_WORK, analysis).map_err(|error| error.to_string())
 }

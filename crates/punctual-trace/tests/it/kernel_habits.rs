@@ -206,7 +206,7 @@ fn bounds_job_without_switch_from_idle_and_flags_that_without_switch_to_idle() {
     assert!(from.starts_with(&[bad]) && from.ends_with(&[None]), "{from:?}");
 }
 
-/// A thread contends for a lock between two switches of which only the second is recorded. The end
+/// A thread contends for a lock between two switches, and only the second one is recorded. The end
 /// of its wake-up shows that it runs already; without that, it may still be on its way to sleep.
 #[test]
 fn contention_without_switch_and_wake_up_makes_blocking_unknown() {

@@ -96,7 +96,6 @@ impl Decomposer {
             self.threads.at(slot).contended = !self.known.insertions;
             return;
         }
-        let thread = self.threads.get_slot(slot);
         let is_ready = match thread.state {
             State::Ready => thread.cpu == event.cpu,
             // Nothing shows when it was woken.

@@ -1,11 +1,12 @@
 //! Output of `trace-cmd report` for a recording.
 
-use punctual_process::child::{BoundedChild, TEST_LIMIT};
-use punctual_trace::event::Kind;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+use punctual_process::child::{BoundedChild, TEST_LIMIT};
+use punctual_trace::event::Kind;
 use test_skip::{Need, skip};
 
 /// Output of libtraceevent instead of the fields of a record whose format it does not understand.

@@ -340,15 +340,15 @@ impl Recorded {
             (false, false) => add("wake-ups", "J of threads is unknown, and R is at least W"),
         }
         if !self.has(Source::Futexes) {
-            let meaning = "a wait for a lock of the program looks like the end of a job, so R, W and I are at least what \
-                           is shown, B too, SS and C are unknown, and J too where a thread or a timer woke it; \
+            let meaning = "a wait for a lock of the program looks like the end of a job, so R, W, B and B + I are at \
+                           least what is shown, SS and C are unknown, and J too where a thread or a timer woke it; \
                            --futex suspend says that there are no such waits";
             add("futex calls", meaning);
         } else if self.calls_of_some() {
             add(
                 "system calls of threads that were not traced",
-                "their R, W, B and I are at least what is shown, their SS and C unknown, and J too where a thread or a \
-                 timer woke them; --futex suspend says that they wait for no locks that way",
+                "their R, W, B and B + I are at least what is shown, their SS and C unknown, and J too where a thread \
+                 or a timer woke them; --futex suspend says that they wait for no locks that way",
             );
         }
         if !self.has(Source::Contention) {

@@ -85,7 +85,8 @@ pub struct Blocking {
     /// The holder, followed by the holders of the locks that each of these waited for, as
     /// priorities were inherited; or the waker.
     pub owners: Vec<Tid>,
-    /// Time of the waiter's wake-up.
+    /// Time of the waiter's wake-up. It precedes `start` if the job starts in the middle of the
+    /// wait.
     pub woken: Option<u64>,
     /// The waker.
     pub waker: Option<Actor>,

@@ -321,7 +321,9 @@ pub struct Job {
     pub window: Bounds,
     /// B, waiting for locks.
     pub blocking: Bounds,
-    /// I, displaced by threads and handlers.
+    /// I, displaced by threads and handlers. Without an upper bound, the lower one may include
+    /// displacement during unrecorded waits for locks, which belongs to B: only the sum of both
+    /// lower bounds is certain.
     pub interference: Bounds,
     /// C, everything else.
     pub execution: Bounds,

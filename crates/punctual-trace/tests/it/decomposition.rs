@@ -425,18 +425,20 @@ mod unseen_beginnings {
     fn rest_of_job_is_not_a_job() {
         let futex = Kind::FutexEnter { word: 0x1000, operation: 128, value: 2 };
         let contention = Kind::ContentionBegin { lock: 0x2000, flags: MUTEX };
-        let waits: [(&[Kind], SwitchOut, &[Kind]); 3] = [
-            (&[futex], Sleeping, &[Kind::FutexExit { result: 0 }]),
-            (&[contention], Sleeping, &[]),
-            (&[], Uninterruptible, &[]),
+        let acquired = Kind::ContentionEnd { lock: 0x2000 };
+        let end = Bounds::AtLeast(10);
+        let waits: [(&[Kind], SwitchOut, &[Kind], Bounds); 3] = [
+            (&[futex], Sleeping, &[Kind::FutexExit { result: 0 }], end),
+            (&[contention], Sleeping, &[acquired], end),
+            (&[], Uninterruptible, &[], Bounds::Unknown),
         ];
-        for (does, sleeps, then) in waits {
+        for (does, sleeps, then, blocking) in waits {
             let jobs = found(&running(does, sleeps, then), Config::default());
             let (rest, next) = (&jobs[0], &jobs[1]);
             assert!(jobs.len() == 2 && rest.complete() && next.complete(), "{does:?}: {jobs:#?}");
             assert_eq!((rest.response, rest.jitter), (Bounds::AtLeast(190), Bounds::Unknown), "{does:?}");
             assert_eq!((rest.window, rest.execution), (Bounds::AtLeast(190), Bounds::Unknown), "{does:?}");
-            assert_eq!((rest.blocking, rest.overhead), (Bounds::Unknown, Bounds::Unknown), "{does:?}");
+            assert_eq!((rest.blocking, rest.overhead), (blocking, Bounds::Unknown), "{does:?}");
             assert_eq!((next.response, next.jitter), (Bounds::Exact(100), Bounds::Exact(20)), "{does:?}");
         }
     }

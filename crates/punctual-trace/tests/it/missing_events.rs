@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::{Machine, Random, Style, Truth};
 use crate::random::inputs;
 use crate::support::{IDLE, Script, jobs, of, task};
-use punctual_trace::event::SwitchOut::{Gone, Runnable, Sleeping};
+use punctual_trace::event::SwitchOut::{Gone, Runnable, Sleeping, Uninterruptible};
 use punctual_trace::event::{Event, Kind, Task};
 use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, FutexWaits, Job};
 use punctual_trace::names::Names;
@@ -86,6 +86,9 @@ fn check(truth: &Truth, job: &Job, locks: bool) {
     allows(job.overhead, truth.overhead, "SS");
     allows(job.execution, truth.execution, "C");
     allows(job.blocking, truth.blocking, "B");
+    let least = |bounds: Bounds| bounds.lo().unwrap_or(0);
+    let sum = Bounds::AtLeast(least(job.blocking) + least(job.interference));
+    allows(sum, truth.blocking + truth.interference, "B + I");
     match (job.interference, locks) {
         // Displacement of the thread on its way into a wait for a lock is indistinguishable from
         // earlier displacement.
@@ -281,6 +284,85 @@ fn timeout_is_not_a_release() {
     assert_eq!((job.response, job.window), (Bounds::Exact(420), Bounds::Exact(390)));
     // With recorded calls, there was none.
     assert_eq!(rest(Config::default()).response, Bounds::Exact(420));
+}
+
+/// A thread whose creation was not recorded waits for a lock before its first recorded wake-up. Its
+/// job starts with the end of that wait, which is B, and in which nothing displaces it.
+#[test]
+fn starts_rest_of_job_with_rest_of_wait() {
+    let enter = Kind::FutexEnter { word: 0x1000, operation: 128, value: 2 };
+    let exit = Kind::FutexExit { result: 0 };
+    let lock = 0xf00;
+    let (begin, end) = (Kind::ContentionBegin { lock, flags: 32 }, Kind::ContentionEnd { lock });
+    // The calls, the sleep, and the returns with their times.
+    for (calls, reason, returns, acquired) in [
+        (&[enter][..], Sleeping, &[(260, exit)][..], 260),
+        (&[begin], Uninterruptible, &[(260, end)], 260),
+        (&[begin], Sleeping, &[(260, end)], 260),
+        // It contends for a lock of the kernel in the call, in which it does not sleep then.
+        (&[enter, begin], Uninterruptible, &[(260, end), (280, exit)], 260),
+    ] {
+        let mut s = Script::new();
+        s.at(5, 0, Kind::Wakeup { task: HIGH, cpu: 0, new: true }).switch(10, 0, Runnable, HIGH);
+        for (&call, time) in calls.iter().zip(20..) {
+            s.at(time, 0, call);
+        }
+        s.switch(50, 0, reason, LOW).waking(200, 0, HIGH, 0).wakeup(205, 0, HIGH, 0);
+        s.switch(210, 0, Runnable, HIGH).at(220, 0, Kind::IrqEntry { irq: 1 });
+        s.at(240, 0, Kind::IrqExit { irq: 1 });
+        for &(time, kind) in returns {
+            s.at(time, 0, kind);
+        }
+        s.switch(300, 0, Sleeping, IDLE);
+        let attempt = 20 + calls.len() as u64 - 1;
+        let whole = of(&s.jobs(Config::default()), 7)[0].clone();
+        assert_eq!((whole.flaw, whole.window), (None, Bounds::Exact(290)));
+        assert_eq!(
+            (whole.blocking, whole.interference),
+            (Bounds::Exact(acquired - attempt), Bounds::Exact(0))
+        );
+        s.events.remove(0);
+        let rest = of(&s.jobs(Config::default()), 7)[0].clone();
+        assert_eq!((rest.flaw, rest.window), (None, Bounds::AtLeast(90)), "{calls:?}");
+        assert_eq!(
+            (rest.blocking, rest.interference),
+            (Bounds::AtLeast(acquired - 210), Bounds::Unknown),
+            "{calls:?}"
+        );
+        let [wait] = &rest.blockings[..] else { panic!("{calls:?}: {:?}", rest.blockings) };
+        let [then] = &whole.blockings[..] else { panic!("{calls:?}: {:?}", whole.blockings) };
+        assert_eq!((wait.start, wait.end, wait.target), (210, acquired, then.target));
+        assert_eq!((wait.role, &wait.owners, wait.woken), (then.role, &then.owners, then.woken));
+        assert_eq!(wait.shares.iter().map(|share| share.ns).sum::<u64>(), wait.ns(), "{wait:?}");
+    }
+}
+
+/// It sleeps again in the call before that returns: neither sleep ends its job.
+#[test]
+fn rest_of_job_sleeps_again_in_its_wait() {
+    let begin = Kind::ContentionBegin { lock: 0xf00, flags: 32 };
+    let end = Kind::ContentionEnd { lock: 0xf00 };
+    for contends in [false, true] {
+        let mut s = Script::new();
+        s.switch(10, 0, Runnable, HIGH);
+        s.at(20, 0, Kind::FutexEnter { word: 0x1000, operation: 128, value: 2 });
+        if contends {
+            s.at(21, 0, begin);
+        }
+        s.switch(50, 0, Sleeping, LOW).waking(200, 0, HIGH, 0).wakeup(205, 0, HIGH, 0);
+        s.switch(210, 0, Runnable, HIGH);
+        if contends {
+            s.at(215, 0, end);
+        }
+        s.at(220, 0, Kind::IrqEntry { irq: 1 }).at(240, 0, Kind::IrqExit { irq: 1 });
+        s.switch(250, 0, Sleeping, LOW).waking(300, 0, HIGH, 0).wakeup(305, 0, HIGH, 0);
+        s.switch(310, 0, Runnable, HIGH).at(320, 0, Kind::FutexExit { result: 0 });
+        s.switch(400, 0, Sleeping, IDLE);
+        let all = s.jobs(Config::default());
+        let [rest] = of(&all, 7)[..] else { panic!("{all:?}") };
+        assert_eq!((rest.flaw, rest.window), (None, Bounds::AtLeast(190)));
+        assert_eq!((rest.blocking, rest.interference), (Bounds::AtLeast(110), Bounds::Unknown));
+    }
 }
 
 #[test]

@@ -60,7 +60,9 @@ pub(super) fn scene(captured: &CapturedJob, must_observe: impl Fn(Tid) -> bool) 
     let mut rows: Vec<Row> =
         actors.into_iter().map(|actor| Row { actor, stretches: Vec::new(), holds: Vec::new() }).collect();
     occupy(captured, &mut rows);
-    for (index, wait) in job.blockings.iter().enumerate() {
+    // A job that starts in the middle of a wait has the lock already, and was woken for it.
+    let whole = |wait: &Blocking| wait.woken.is_none_or(|woken| wait.start <= woken);
+    for (index, wait) in job.blockings.iter().enumerate().filter(|(_, wait)| whole(wait)) {
         for owner in &wait.owners {
             let row = rows.iter_mut().find(|row| row.actor == Actor::Thread(*owner));
             if let Some(row) = row {
@@ -70,7 +72,8 @@ pub(super) fn scene(captured: &CapturedJob, must_observe: impl Fn(Tid) -> bool) 
     }
     let row = |actor| rows.iter().position(|row| row.actor == actor);
     let first = job.waker.map(|waker| (waker.time, waker.actor));
-    let waits = job.blockings.iter().filter_map(|wait| wait.woken.zip(wait.waker));
+    let waits = job.blockings.iter().filter(|wait| whole(wait));
+    let waits = waits.filter_map(|wait| wait.woken.zip(wait.waker));
     let wakes = first.into_iter().chain(waits);
     let wakes = wakes.map(|(time, actor)| Wake { time, actor, row: row(actor) }).collect();
     Scene { rows, wakes, left_out }

@@ -69,6 +69,19 @@ fn shows_everyone_involved_with_their_cost() {
     assert_eq!(scene.left_out, 0);
 }
 
+/// A job that starts in the middle of a wait was woken because it had the lock by then.
+#[test]
+fn draws_no_holder_of_lock_acquired_before_start() {
+    let captured = worst(&inversion().split_off(2));
+    assert_eq!(
+        captured.job.blockings.iter().map(|wait| (wait.start, wait.end)).collect::<Vec<_>>(),
+        [(910, 962)]
+    );
+    let scene = scene(&captured, |_| true);
+    assert!(!scene.rows.is_empty() && scene.rows.iter().all(|row| row.holds.is_empty()), "{scene:#?}");
+    assert_eq!(scene.wakes.iter().map(|wake| wake.time).collect::<Vec<_>>(), [905]);
+}
+
 /// A thread whose switches may be missing has no row, since its running times are unknown; its
 /// wake-up of the job is known.
 #[test]

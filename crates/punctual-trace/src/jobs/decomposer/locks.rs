@@ -22,7 +22,7 @@ impl Decomposer {
         thread.calls = true;
         thread.locks.call = match role {
             None => FutexCall::Passing,
-            Some(_) if blocks => FutexCall::Blocking,
+            Some(role) if blocks => FutexCall::Blocking { word, role },
             Some(_) => FutexCall::Waiting,
         };
         thread.locks.contention = Contention::None;
@@ -68,7 +68,8 @@ impl Decomposer {
         let thread = self.threads.at(slot);
         thread.locks.boosted_holder = None;
         let target = WaitTarget::Lock { address: lock, flags };
-        thread.locks.contention = if target.may_spin() { Contention::Spinning } else { Contention::Sleeping };
+        thread.locks.contention =
+            if target.may_spin() { Contention::Spinning } else { Contention::Sleeping(target) };
         if let Some(open) = thread.open.as_mut() {
             open.contends(event.time, target);
         }

@@ -1,6 +1,6 @@
 //! Context switches: jobs start, are displaced, wait and end.
 
-use super::thread::{Purpose, Wait};
+use super::thread::{Contention, FutexCall, Purpose, Wait};
 use super::{Decomposer, Sink};
 use crate::event::{Event, Kind, SwitchOut, Task};
 use crate::jobs::cause::Actor;
@@ -183,7 +183,20 @@ impl Decomposer {
             if self.gaps > 0 {
                 open.flaw(Flaw::Lost);
             }
+            // A thread that marks its jobs has no others.
+            let resumes = open.continues() && open.is_released() && !thread.marks;
             ends_wait = open.switched_in(event, earliest, moved, parked.is_some() && !own, &cpu.sections);
+            if resumes {
+                let call = match thread.locks.call {
+                    FutexCall::Blocking { word, role } => Some((word, role)),
+                    _ => None,
+                };
+                let lock = match thread.locks.contention {
+                    Contention::Sleeping(lock) => Some(lock),
+                    _ => None,
+                };
+                open.resumes_wait(time, call, lock);
+            }
         }
         if ends_wait {
             self.end_wait(time, slot);

@@ -6,6 +6,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use super::cpu::HandlerFrame;
 use super::deadline::DeadlineThread;
 use crate::event::{Comm, Tid};
+use crate::jobs::blocking::WaitTarget;
+use crate::jobs::futexes::FutexRole;
 use crate::jobs::history::{State, ThreadHistory};
 use crate::jobs::job::{Flaw, JobKind};
 use crate::jobs::open_job::{OpenJob, Wake};
@@ -78,7 +80,11 @@ pub(super) enum FutexCall {
     /// A call that can wait; its sleep ends a job.
     Waiting,
     /// A call that waits for a lock; its sleep is part of a job.
-    Blocking,
+    Blocking {
+        /// Address of the futex word.
+        word: u64,
+        role: FutexRole,
+    },
 }
 
 /// Contention of a thread for a kernel lock.
@@ -88,8 +94,8 @@ pub(super) enum Contention {
     None,
     /// The thread may spin.
     Spinning,
-    /// The thread sleeps until the lock is free.
-    Sleeping,
+    /// The thread sleeps until this lock is free.
+    Sleeping(WaitTarget),
 }
 
 /// Locks that a thread waits or has waited for.
@@ -118,7 +124,8 @@ impl Locks {
     /// Returns whether the thread is in a futex call that can wait, or contends for a kernel lock.
     #[inline]
     pub(super) fn may_wait(&self) -> bool {
-        matches!(self.call, FutexCall::Waiting | FutexCall::Blocking) || self.contention != Contention::None
+        matches!(self.call, FutexCall::Waiting | FutexCall::Blocking { .. })
+            || self.contention != Contention::None
     }
 
     /// Returns whether its last sleep may have been a wait for a lock.
@@ -129,7 +136,7 @@ impl Locks {
 
     /// Returns whether its sleep would be a wait for a lock, and so part of a job.
     pub(super) fn blocks(&self) -> bool {
-        self.call == FutexCall::Blocking || self.contention == Contention::Sleeping
+        matches!(self.call, FutexCall::Blocking { .. }) || matches!(self.contention, Contention::Sleeping(_))
     }
 
     pub(super) fn remember_wait(&mut self, wait: Wait) {

@@ -247,6 +247,11 @@ impl OpenJob {
         self.continues = true;
     }
 
+    /// Returns whether it is the rest of such a job.
+    pub(super) fn continues(&self) -> bool {
+        self.continues
+    }
+
     /// Its thread gets a CPU without a recorded wake-up: there is a job, but its release is
     /// unknown.
     pub(super) fn release_unseen(&mut self, time: u64, priority: i32) {

@@ -129,6 +129,34 @@ impl OpenJob {
         (wait.start, wait.role) = (entered, Some(role));
     }
 
+    /// The rest of a job starts in a futex call that waits for a lock, or while its thread acquires
+    /// a kernel lock: until then, its time is the end of that wait.
+    pub(in crate::jobs) fn resumes_wait(
+        &mut self,
+        time: u64,
+        call: Option<(u64, FutexRole)>,
+        lock: Option<WaitTarget>,
+    ) {
+        let target = lock.or(call.map(|(word, _)| WaitTarget::Futex { word }));
+        let Some(target) = target else { return };
+        self.futex = call.map(|(word, role)| FutexCall {
+            word,
+            role,
+            entered: time,
+            blocks: true,
+            slept: lock.is_none(),
+            sums: self.sums,
+            causes: Vec::new(),
+        });
+        let mut wait = Blocking::new(target, time, time);
+        wait.role = call.filter(|_| lock.is_none()).map(|(_, role)| role);
+        (wait.slept, wait.woken) = (true, self.job.woken);
+        wait.waker = self.job.waker.map(|waker| waker.actor);
+        self.wait = Some(wait);
+        // The thread has left the scheduler at the end of the wait.
+        self.side = SchedulerSide::Out;
+    }
+
     /// Returns the wait that is about to end, with its owners as far as priorities were inherited.
     pub(in crate::jobs) fn ending_wait(&mut self, time: u64) -> Option<&mut Blocking> {
         let owners = std::mem::take(&mut self.boosted_holders);

@@ -7,8 +7,6 @@ use crate::recorded::{Recorded, Source};
 pub(super) struct Known {
     /// Wake-ups, at least the insertion into the run queue.
     pub(super) wakeups: bool,
-    /// The starts of wake-ups.
-    pub(super) wakings: bool,
     /// The ends of wake-ups, the insertion into the run queue.
     pub(super) insertions: bool,
     pub(super) interrupts: bool,
@@ -29,7 +27,6 @@ impl Known {
         let has = |source| recorded.has(source);
         Self {
             wakeups: has(Source::Wakings) || has(Source::Wakeups),
-            wakings: has(Source::Wakings),
             insertions: has(Source::Wakeups),
             interrupts: has(Source::Interrupts),
             vectors: has(Source::Vectors),

@@ -13,7 +13,7 @@ use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError
 use punctual_trace::write::dat;
 use test_skip::{Need, skip};
 
-use crate::recording::{self, Place, config, has_programs, play, start_with_programs};
+use crate::recording::{self, Place, config, has_programs, play, start_with_programs, without_vain_calls};
 
 /// Runs pairs of threads that wake each other, with one that computes and displaces them. Returns
 /// their IDs.
@@ -80,23 +80,6 @@ fn story(events: &[Event], job: &Job) -> String {
 
 fn is_schedule(event: &Event) -> bool {
     matches!(event.kind, Kind::ScheduleEnter | Kind::ScheduleExit)
-}
-
-/// Removes scheduler calls that did not switch: they are overhead only if they are recorded.
-fn without_vain_calls(events: &[Event]) -> Vec<Event> {
-    let mut entered: BTreeMap<u16, usize> = BTreeMap::new();
-    let mut vain = BTreeSet::new();
-    for (index, event) in events.iter().enumerate() {
-        match event.kind {
-            Kind::ScheduleEnter => drop(entered.insert(event.cpu, index)),
-            Kind::Switch { .. } => drop(entered.remove(&event.cpu)),
-            Kind::ScheduleExit => {
-                vain.extend(entered.remove(&event.cpu).into_iter().flat_map(|entry| [entry, index]))
-            }
-            _ => {}
-        }
-    }
-    events.iter().enumerate().filter(|(index, _)| !vain.contains(index)).map(|(_, event)| *event).collect()
 }
 
 #[test]

@@ -78,6 +78,11 @@ fn is_contention(event: &Event) -> bool {
 }
 
 /// Decomposes a stream of events into jobs. See the [module](super).
+///
+/// The events begin in the middle of jobs. Unless they show the contrary, the first job of a thread
+/// counts as a whole one: the thread did not sleep in the kernel for a lock before its first
+/// wake-up, and no timer that expired earlier caused that wake-up. Otherwise, terms of that job are
+/// wrong.
 #[derive(Debug)]
 pub struct Decomposer {
     config: Config,

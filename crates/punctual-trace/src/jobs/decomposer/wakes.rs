@@ -132,7 +132,9 @@ impl Decomposer {
         // A timer whose start was not seen may have been due earlier; so may any timer if none are
         // recorded.
         let timer = firing.is_some() || (!self.known.timers && self.may_be_timer(actor));
-        let late = !new && (!self.known.wakings || (timer && self.nominal()));
+        // The wake-up began before an insertion, unrecorded: otherwise this would be its start.
+        let began = matches!(event.kind, Kind::Wakeup { .. });
+        let late = !new && (began || (timer && self.nominal()));
         let waker = Waker { actor, thread: event.by, cpu: event.cpu, time: event.time };
         Wake { waker, nominal, by, late, timer }
     }

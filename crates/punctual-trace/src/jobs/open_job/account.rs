@@ -146,7 +146,7 @@ impl Sums {
         let unsure = before + within;
         job.overhead = between(self.entry + self.exit, self.maybe + unsure);
         job.overhead_entry = between(self.entry, self.maybe_entry + unsure);
-        job.overhead_exit = between(self.exit, self.maybe_exit);
+        job.overhead_exit = between(self.exit, self.maybe_exit + unsure);
         if certain.locks {
             job.blocking = Bounds::between(self.blocking.saturating_sub(self.maybe_blocking), self.blocking);
         }

@@ -4,9 +4,11 @@
 #[path = "../../../../punctual/tests/support/tracefs.rs"]
 mod tracefs;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use punctual_trace::event::{Event, Kind};
 use punctual_trace::jobs::Counters;
 use punctual_trace::record::{Absent, Config, Filter, Group, RecordError, Recording};
 use test_skip::{Need, skip};
@@ -112,4 +114,21 @@ pub fn has_programs(absent: &[Absent]) -> bool {
 /// Starts to record with the programs, or prints that this machine does not allow it.
 pub fn start_with_programs(config: Config, place: &Place) -> Option<Recording> {
     start(config, &place.0.join("raw")).filter(|recording| has_programs(recording.absent()))
+}
+
+/// Removes scheduler calls that did not switch: they are overhead only if they are recorded.
+pub fn without_vain_calls(events: &[Event]) -> Vec<Event> {
+    let mut entered: BTreeMap<u16, usize> = BTreeMap::new();
+    let mut vain = BTreeSet::new();
+    for (index, event) in events.iter().enumerate() {
+        match event.kind {
+            Kind::ScheduleEnter => drop(entered.insert(event.cpu, index)),
+            Kind::Switch { .. } => drop(entered.remove(&event.cpu)),
+            Kind::ScheduleExit => {
+                vain.extend(entered.remove(&event.cpu).into_iter().flat_map(|entry| [entry, index]))
+            }
+            _ => {}
+        }
+    }
+    events.iter().enumerate().filter(|(index, _)| !vain.contains(index)).map(|(_, event)| *event).collect()
 }

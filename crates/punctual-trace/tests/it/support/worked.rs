@@ -2,7 +2,8 @@
 //!
 //! The paper prints its traces as pictures and states in the text which lines bound each term; the
 //! instants below are chosen so that the distances between those lines match. Line numbers in
-//! comments are the paper's.
+//! comments are the paper's. For its releases, the paper's kernel records no other event of the
+//! wake-up, so they are its starts here.
 
 use punctual_trace::event::{Kind, SwitchOut};
 
@@ -13,7 +14,7 @@ pub fn activation_without_concurrence() -> Script {
     let pi = task(838, 60);
     let t = 1_000_000;
     let mut trace = Script::new();
-    trace.wakeup(t, 0, pi, 0); // 1
+    trace.waking(t, 0, pi, 0); // 1
     trace.schedule(t + 15_000, 0); // 3
     trace.switch(t + 21_864, 0, SwitchOut::Runnable, pi); // 4
     trace.scheduled(t + 21_864 + 4_124, 0); // 5
@@ -36,8 +37,8 @@ pub fn concurrent_activation() -> Script {
     let lock = Kind::ContentionBegin { lock: 0xffff_8800_1234, flags: 8 };
 
     let mut trace = Script::new();
-    trace.wakeup(t1, 4, low, 4); // 1
-    trace.wakeup(t2, 5, high, 5); // 2
+    trace.waking(t1, 4, low, 4); // 1
+    trace.waking(t2, 5, high, 5); // 2
     trace.schedule(low_in - 5_000, 4);
     trace.switch(low_in, 4, SwitchOut::Runnable, low); // 5
     trace.schedule(high_in - 5_000, 5);

@@ -21,7 +21,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(10);
 
 /// The time limit for a child to disappear after SIGKILL. Only a system call that the kernel cannot
 /// interrupt takes longer.
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+pub const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time limit for a child that has exceeded its limit to end at SIGINT, and then at SIGTERM.
 const END_GRACE: Duration = Duration::from_secs(2);

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use punctual_core::heartbeat;
+use punctual_process::child::KILL_TIMEOUT;
 use punctual_process::restart::{BackOff, Restart};
 use punctual_process::scheduling::{Scheduling, set_policy};
 use rustix::process::Signal;
@@ -84,7 +85,9 @@ impl Default for Settings {
 /// the end of this call. The started process is an ordinary process.
 ///
 /// # Errors
-/// The command cannot be started, or memory cannot be shared with it. Any other failure is reported
+/// The command cannot be started, or memory cannot be shared with it. The app is still there 10 s
+/// after SIGKILL, because it is in a system call that the kernel cannot interrupt; this call
+/// returns after another 10 s, and the app is no longer supervised. Any other failure is reported
 /// as [`Event::Lacks`].
 pub fn supervise(
     make: &dyn Fn() -> io::Result<Command>,
@@ -203,6 +206,35 @@ fn now() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// The steps by which an app ends.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ending {
+    /// The time at which it was asked to stop.
+    asked: Option<Instant>,
+    /// The time at which it was first killed.
+    killed: Option<Instant>,
+}
+
+/// A step that has not ended the app within its time limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failed {
+    Request,
+    Kill,
+}
+
+impl Ending {
+    /// Returns the step that has failed by now. Requests have the limit `grace`.
+    fn failed(self, grace: Duration, now: Instant) -> Option<Failed> {
+        let is_over = |since: Option<Instant>, limit| {
+            since.is_some_and(|since| now.saturating_duration_since(since) > limit)
+        };
+        match self.killed {
+            Some(_) => is_over(self.killed, KILL_TIMEOUT).then_some(Failed::Kill),
+            None => is_over(self.asked, grace).then_some(Failed::Request),
+        }
+    }
+}
+
 /// One run of the app.
 struct Run<'a> {
     settings: &'a Settings,
@@ -224,9 +256,7 @@ struct Run<'a> {
     first_readings: FirstReadings,
     /// `true` if an unknown CPU time was reported.
     reported_unknown: bool,
-    /// The time at which the app was asked to stop.
-    ending: Option<Instant>,
-    killed: bool,
+    ending: Ending,
     faulted: bool,
     /// The time at which the process was found stopped, and the time of the last check.
     stopped: Option<Instant>,
@@ -276,8 +306,7 @@ impl<'a> Run<'a> {
             warned: BTreeMap::new(),
             first_readings: FirstReadings::default(),
             reported_unknown: false,
-            ending: None,
-            killed: false,
+            ending: Ending::default(),
             faulted: false,
             stopped: None,
             last_check: Instant::now(),
@@ -292,7 +321,7 @@ impl<'a> Run<'a> {
             if let Some(status) = self.process.wait(self.interval).map_err(failed)? {
                 break status;
             }
-            if stop.load(Ordering::Relaxed) != 0 && self.ending.is_none() {
+            if stop.load(Ordering::Relaxed) != 0 && self.ending.asked.is_none() {
                 self.ask_to_stop();
             }
             self.meet();
@@ -300,10 +329,10 @@ impl<'a> Run<'a> {
             self.check_jobs();
             self.check_if_stopped();
             stack::release();
-            if let Some(since) = self.ending
-                && since.elapsed() > self.settings.grace
-            {
-                self.kill("it did not end after a request to stop".into());
+            match self.ending.failed(self.settings.grace, Instant::now()) {
+                Some(Failed::Request) => self.kill("it did not end after a request to stop".into()),
+                Some(Failed::Kill) => return Err(failed(self.unkillable())),
+                None => {}
             }
         };
         for writer in std::mem::take(&mut self.writers) {
@@ -315,7 +344,7 @@ impl<'a> Run<'a> {
             (self.on_event)(Event::Lacks { what: format!("a stack could not be written: {why}") });
         }
         let more = child::killed_for_memory() > self.memory_kills;
-        let out_of_memory = status.signal() == Some(libc::SIGKILL) && !self.killed && more;
+        let out_of_memory = status.signal() == Some(libc::SIGKILL) && self.ending.killed.is_none() && more;
         (self.on_event)(Event::Ended { status, out_of_memory });
         Ok(status)
     }
@@ -376,7 +405,7 @@ impl<'a> Run<'a> {
 
     fn check_jobs(&mut self) {
         let Some(app) = self.app.clone() else { return };
-        if self.faulted || self.killed {
+        if self.faulted || self.ending.killed.is_some() {
             return;
         }
         let task_of = |job: &Job| app.tasks.get(job.running.task as usize);
@@ -519,7 +548,7 @@ impl<'a> Run<'a> {
     }
 
     fn ask_to_stop(&mut self) {
-        self.ending.get_or_insert_with(Instant::now);
+        self.ending.asked.get_or_insert_with(Instant::now);
         let app = self.app.as_ref().map(|app| app.process);
         self.process.signal(app, Signal::TERM);
         // A stopped process handles no signal.
@@ -527,14 +556,44 @@ impl<'a> Run<'a> {
     }
 
     fn kill(&mut self, why: String) {
-        if !self.killed {
+        if self.ending.killed.is_none() {
             (self.on_event)(Event::Kills { why });
             self.kill_at_once();
         }
     }
 
     fn kill_at_once(&mut self) {
-        self.killed = true;
+        self.ending.killed.get_or_insert_with(Instant::now);
         self.process.signal(self.app.as_ref().map(|app| app.process), Signal::KILL);
+    }
+
+    fn unkillable(&self) -> io::Error {
+        let (process, limit) = (self.process.id(), KILL_TIMEOUT.as_secs());
+        let text = format!(
+            "process {process} is still there {limit} s after SIGKILL, in a system call that the kernel \
+             cannot interrupt: look at /proc/{process}/stack"
+        );
+        io::Error::new(io::ErrorKind::TimedOut, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_to_end_app_has_limit() {
+        let (start, grace) = (Instant::now(), Duration::from_secs(8));
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut ending = Ending::default();
+        assert_eq!(ending.failed(grace, after(100_000)), None);
+        ending.asked = Some(start);
+        assert_eq!([8, 9].map(|now| ending.failed(grace, after(now))), [None, Some(Failed::Request)]);
+        // After SIGKILL, the request no longer counts.
+        ending.killed = Some(after(9));
+        let expected = [None, None, Some(Failed::Kill)];
+        assert_eq!([9, 19, 20].map(|now| ending.failed(grace, after(now))), expected);
+        ending.asked = None;
+        assert_eq!([9, 19, 20].map(|now| ending.failed(grace, after(now))), expected);
     }
 }

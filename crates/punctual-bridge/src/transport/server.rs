@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -87,7 +87,9 @@ impl TransportServer {
 
     /// Listens at a socket in the file system instead of an abstract one. Its mode is 0660. The
     /// directory must be writable by its owner only, such as a `RuntimeDirectory` of systemd. The
-    /// socket of a killed app is replaced.
+    /// socket of a killed app is replaced. At the end the app removes its socket, and not that of
+    /// another app that has replaced it. The file system cannot check and remove in one step: start
+    /// only one app at a path at a time.
     #[must_use]
     pub fn path(self, path: impl AsRef<Path>) -> Self {
         Self { path: Some(path.as_ref().to_owned()), ..self }
@@ -424,12 +426,14 @@ struct Listener {
     socket: UnixListener,
     /// Its file, removed at the end.
     path: Option<PathBuf>,
+    /// The device and the number of that file. The socket reserves the number.
+    file: Option<(u64, u64)>,
 }
 
 impl Listener {
     fn new(name: &str, path: Option<PathBuf>) -> io::Result<Self> {
         let Some(path) = path else {
-            return Ok(Self { socket: crate::local::listen(SOCKETS, name)?, path });
+            return Ok(Self { socket: crate::local::listen(SOCKETS, name)?, path, file: None });
         };
         let context = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         let socket = match UnixListener::bind(&path) {
@@ -440,8 +444,9 @@ impl Listener {
             result => result,
         }
         .map_err(context)?;
+        let file = file_at(&path);
         let admitted = admit_group(&path).map_err(context);
-        let listener = Self { socket, path: Some(path) };
+        let listener = Self { socket, path: Some(path), file };
         admitted?;
         listener.socket.set_nonblocking(true)?;
         Ok(listener)
@@ -450,11 +455,18 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            // It may have been removed already.
+        if let Some(path) = &self.path
+            && self.file.is_some()
+            && file_at(path) == self.file
+        {
             let _ = fs::remove_file(path);
         }
     }
+}
+
+/// Returns the device and the number of the file at a path.
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// Lets the group connect to the socket at a path. Another user who can write the directory may

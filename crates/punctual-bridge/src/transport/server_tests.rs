@@ -407,6 +407,22 @@ fn listens_at_a_path_and_replaces_the_socket_of_a_killed_app() {
 }
 
 #[test]
+fn removes_only_its_own_socket() {
+    let directory = std::env::temp_dir().join(format!("punctual-unit-removed-{}", std::process::id()));
+    fs::create_dir(&directory).unwrap();
+    let path = directory.join("topics");
+    let start = || TransportServer::new("unit-removed").path(&path).start(&[angles(16)]).unwrap();
+    let first = start();
+    fs::remove_file(&path).unwrap();
+    let second = start();
+    drop(first);
+    UnixStream::connect(&path).unwrap();
+    drop(second);
+    assert!(!path.exists());
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
 fn changes_no_file_that_has_replaced_its_socket() {
     let directory = std::env::temp_dir().join(format!("punctual-unit-replaced-{}", std::process::id()));
     fs::create_dir(&directory).unwrap();

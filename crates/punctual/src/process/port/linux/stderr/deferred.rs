@@ -60,7 +60,7 @@ impl Deferred {
         let mut claimed = self.claimed.load(Ordering::Relaxed);
         loop {
             // Acquire: the writer is done with the slot.
-            if claimed.wrapping_sub(self.written.load(Ordering::Acquire)) >= SLOTS {
+            if is_full(claimed, self.written.load(Ordering::Acquire)) {
                 self.missed.fetch_add(1, Ordering::Relaxed);
                 return;
             }
@@ -98,6 +98,12 @@ impl Deferred {
             }
         }
     }
+}
+
+/// Returns whether all slots are in use. If `claimed` was read earlier, it may even be behind
+/// `written`: then the exchange fails.
+fn is_full(claimed: u32, written: u32) -> bool {
+    claimed.wrapping_sub(written).cast_signed() >= SLOTS.cast_signed()
 }
 
 /// The start of a text, and its full length.
@@ -174,6 +180,16 @@ mod tests {
             assert_eq!(taken.len() as u32, SLOTS + 1);
             assert_eq!((&*taken[0], &*taken[15]), (&*format!("{round}.0\n"), &*format!("{round}.15\n")));
             assert_eq!(taken[16], "punctual: further messages that came too fast and are lost: 3\n");
+        }
+    }
+
+    #[test]
+    fn outdated_number_of_claims_is_not_full() {
+        for written in [0, 100, u32::MAX - 2, u32::MAX] {
+            let is_full = |more: i32| is_full(written.wrapping_add_signed(more), written);
+            assert!(is_full(16) && !is_full(15) && !is_full(0), "{written}");
+            // Other threads have claimed slots since, and their texts were written.
+            assert!(!is_full(-1) && !is_full(-1_000), "{written}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ use crate::port::linux::notice;
 /// Shortest sleep of the thread without work. A submission does not wake it, because that would be
 /// a system call.
 const PAUSE: Duration = Duration::from_millis(1);
+/// Time for the waiting calls at the end, as long as the app gives its jobs.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An ordinary thread that makes calls one by one: to allocate, to log, to write to files and
 /// sockets.
@@ -25,7 +28,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// type is for any task, of any executor, and for threads outside of tasks: create one in `init`
 /// and give it to a task as a local resource.
 ///
-/// When it is dropped, by `#[shutdown]` or at the end of the run, the waiting calls are made first.
+/// When it is dropped, by `#[shutdown]` or at the end of the run, the waiting calls are made first,
+/// for at most 5 s. If a call blocks for longer, a warning names the helper, and the thread makes
+/// the remaining calls until the process ends.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -48,6 +53,10 @@ pub struct Helper {
     _ring: Arc<Calls>,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    /// Its sender is dropped at the end of the thread.
+    ended: Receiver<()>,
+    name: String,
+    timeout: Duration,
 }
 
 impl Helper {
@@ -67,6 +76,7 @@ impl Helper {
         let mut consumer = forever.consumer().map_err(taken)?;
         let (owner, is_over) = (Arc::clone(&ring), Arc::clone(&over));
         let named = name.to_owned();
+        let (alive, ended) = mpsc::channel();
         let thread = super::spawn(name, move || {
             let mut pauses = Pauses::new(PAUSE);
             loop {
@@ -85,8 +95,10 @@ impl Helper {
             }
             drop(consumer);
             drop(owner);
+            drop(alive);
         })?;
-        Ok(Self { calls: Some(calls), _ring: ring, over, thread: Some(thread) })
+        let (thread, name) = (Some(thread), name.to_owned());
+        Ok(Self { calls: Some(calls), _ring: ring, over, thread, ended, name, timeout: CLOSE_TIMEOUT })
     }
 
     /// Submits `call` to the thread, after earlier calls.
@@ -113,8 +125,15 @@ impl Drop for Helper {
         self.over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // Panics of the calls are caught.
-            let _ = thread.join();
+            match self.ended.recv_timeout(self.timeout) {
+                // Panics of the calls are caught.
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => drop(thread.join()),
+                Err(RecvTimeoutError::Timeout) => notice::warn(format_args!(
+                    "a call of the helper {} still blocks after {} s; the app continues without waiting for it",
+                    self.name,
+                    self.timeout.as_secs()
+                )),
+            }
         }
     }
 }
@@ -157,6 +176,21 @@ mod tests {
         }
         drop(helper);
         assert_eq!((seen.load(Ordering::Relaxed), wrong.load(Ordering::Relaxed)), (1_000, 0));
+    }
+
+    #[test]
+    fn end_waits_for_blocked_call_within_limit() {
+        let mut helper = Helper::new("blocked").unwrap();
+        helper.timeout = Duration::ZERO;
+        let ((release, released), (made, is_made)) = (mpsc::channel::<()>(), mpsc::channel());
+        let next = made.clone();
+        helper.submit(move || made.send(released.recv().is_err()).unwrap()).unwrap();
+        helper.submit(move || next.send(true).unwrap()).unwrap();
+        drop(helper);
+        assert!(is_made.try_recv().is_err(), "it is blocked");
+        drop(release);
+        // The remaining calls are made.
+        assert_eq!(is_made.iter().collect::<Vec<_>>(), [true, true]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
+use crate::input::{self, TEXT_LIMIT};
 use crate::new_file::{CREATE, NewFile, PRIVATE};
 use crate::resolve::{caller, parent, resolve};
 
@@ -149,14 +150,13 @@ impl Directory {
         file.commit()
     }
 
-    /// Reads a file.
+    /// Reads a file of at most 64 MiB: another user may have written it.
     ///
     /// # Errors
     /// The file does not exist or is not a regular file, or a system call fails.
+    /// [`FileTooLarge`](io::ErrorKind::FileTooLarge) if it is longer.
     pub fn read(&self, name: &Path) -> io::Result<Vec<u8>> {
-        let mut content = Vec::new();
-        self.open_file(name, false)?.read_to_end(&mut content)?;
-        Ok(content)
+        input::content(self.open_file(name, false)?, TEXT_LIMIT)
     }
 
     /// Returns the names of the directories in a directory, sorted; empty if the directory does not

@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, Mode, OFlags, fstat};
 
 /// The maximum length of a text that people or programs write: a description, a result, a report.
-const TEXT_LIMIT: u64 = 64 << 20;
+pub(crate) const TEXT_LIMIT: u64 = 64 << 20;
 
 /// Reads a file of at most `limit` bytes. Waits for the writer of a FIFO, as any program does: the
 /// path is one that the user named.
@@ -30,20 +31,25 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 }
 
 /// Reads a regular file of at most `limit` bytes whose path another process has chosen. Never
-/// waits.
+/// waits, and never opens an object of another kind.
 ///
 /// # Errors
 /// See [`read`]. [`InvalidInput`](io::ErrorKind::InvalidInput) if it is not a regular file.
 pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
+    // Opening a device has effects: a watchdog starts, and resets the machine. `O_PATH` has none.
+    let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::RegularFile {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
+    // By the examined descriptor: the path may name a device by now. Does not wait for the holder
+    // of a lease.
+    let descriptor = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(descriptor)?;
     content(file, limit)
 }
 
-fn content(file: File, limit: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn content(file: File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
@@ -71,6 +77,30 @@ mod tests {
         }
         directory.write(Path::new("file"), b"\xff").unwrap();
         assert_eq!(read_text(&path).unwrap_err().kind(), ErrorKind::InvalidData);
+        directory.remove().unwrap();
+    }
+
+    #[test]
+    fn opens_regular_files_only() {
+        use rustix::fs::inotify;
+
+        let directory = crate::Directory::temporary("punctual-input-").unwrap();
+        directory.write(Path::new("file"), b"1").unwrap();
+        let [file, fifo, link] = ["file", "fifo", "link"].map(|name| directory.path().join(name));
+        // Stands for a device, whose driver sees every opening.
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, Mode::RWXU).unwrap();
+        std::os::unix::fs::symlink(&fifo, &link).unwrap();
+        let watch = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).unwrap();
+        for path in [&file, &fifo] {
+            inotify::add_watch(&watch, path, inotify::WatchFlags::OPEN).unwrap();
+        }
+        let has_been_opened = || rustix::io::read(&watch, &mut [0; 4096]).is_ok();
+        for path in [&fifo, &link] {
+            assert_eq!(read_regular(path, 8).unwrap_err().kind(), ErrorKind::InvalidInput);
+            assert!(!has_been_opened(), "{}", path.display());
+        }
+        assert_eq!(read_regular(&file, 8).unwrap(), b"1");
+        assert!(has_been_opened());
         directory.remove().unwrap();
     }
 

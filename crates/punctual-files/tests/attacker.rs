@@ -223,6 +223,15 @@ fn reads_regular_files_only() {
 }
 
 #[test]
+fn reads_no_file_above_limit() {
+    let scratch = Scratch::shared();
+    // Sparse: it costs the attacker nothing.
+    fs::File::create(scratch.join("long")).unwrap().set_len((64 << 20) + 1).unwrap();
+    let directory = Directory::open_foreign(scratch.path()).unwrap();
+    assert_eq!(directory.read(Path::new("long")).unwrap_err().kind(), ErrorKind::FileTooLarge);
+}
+
+#[test]
 fn unnamed_file_leaves_no_name() {
     let scratch = Scratch::shared();
     let mut file = unnamed(scratch.path()).unwrap();

@@ -150,9 +150,7 @@ impl Barrier {
     /// All threads waiting at that time get [`BarrierError::PeerDied`]. So call it when the missing
     /// member has been replaced, or from the replacement.
     pub fn repair(&self) -> bool {
-        if self.peers.dead().next().is_some() {
-            self.break_up();
-        }
+        self.check_peers();
         let word = self.word.load(Ordering::Relaxed);
         if word & ONE_ERA == 0 {
             return false;
@@ -243,21 +241,32 @@ impl Barrier {
     /// Breaks the barrier if a process that has used it is dead.
     #[cold]
     fn check_peers(&self) {
-        if self.peers.dead().next().is_some() {
-            self.break_up();
+        loop {
+            // Before the check. Acquire: in the era after a repair, the processes that it forgot
+            // are no longer found.
+            let word = self.word.load(Ordering::Acquire);
+            if word & ONE_ERA != 0 || self.peers.dead().next().is_none() || self.break_up(word) {
+                return;
+            }
         }
     }
 
-    fn break_up(&self) {
-        let mut word = self.word.load(Ordering::Relaxed);
-        while word & ONE_ERA == 0 {
-            let broken = (word & ERA).wrapping_add(ONE_ERA);
+    /// Breaks the barrier if its era is still that of `word`, and whole; otherwise another thread
+    /// has broken it, and the death that the caller detected may have been repaired since.
+    fn break_up(&self, mut word: u32) -> bool {
+        let era = word & ERA;
+        while word & ERA == era {
+            let broken = era.wrapping_add(ONE_ERA);
             // Relaxed: an exchange passes on what the arrivals before it released.
             match self.word.compare_exchange_weak(word, broken, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return self.wake(word),
+                Ok(_) => {
+                    self.wake(word);
+                    return true;
+                }
                 Err(now) => word = now,
             }
         }
+        false
     }
 
     /// Wakes the threads that slept when the word was `word`. If the caller dies before this, they
@@ -312,8 +321,10 @@ mod tests {
     fn ends_wait_of_an_earlier_era() {
         let barrier = Barrier::new(2);
         assert_eq!(barrier.arrive(), Ok(Some(0)));
-        barrier.break_up();
+        let seen = barrier.word.load(Ordering::Relaxed);
+        assert!(barrier.break_up(seen));
         assert!(barrier.repair());
+        assert!(!barrier.break_up(seen), "another thread found the same process dead");
         let word = barrier.word.load(Ordering::Relaxed);
         assert_eq!(word, 2 * ONE_ERA, "whole, and no member has arrived");
         assert_eq!(barrier.is_over(word, 0), Err(BarrierError::PeerDied));

@@ -138,6 +138,30 @@ fn barrier_breaks_once_for_all() {
     });
 }
 
+/// A repaired barrier stays whole, although another thread detected the same death before the
+/// repair: no thread would repair it again.
+#[test]
+fn detected_death_breaks_no_repaired_barrier() {
+    check(2, || {
+        lend(Barrier::new(2), |barrier| {
+            let dead = spawn(|| {
+                processes::begin(1);
+                assert_eq!(barrier.spin_while(polls(0)), Err(BarrierError::TimedOut));
+                processes::die();
+            });
+            dead.join().unwrap();
+            let other = spawn(|| {
+                processes::begin(2);
+                let _ = barrier.spin_while(polls(0));
+            });
+            processes::begin(3);
+            assert!(barrier.repair());
+            other.join().unwrap();
+            assert_eq!(barrier.spin_while(polls(0)), Err(BarrierError::TimedOut));
+        });
+    });
+}
+
 /// An end is taken over once, and its successor sees the dead process's writes.
 ///
 /// Bound: three preemptions; the merge gate explores two. The third lets the dead process act

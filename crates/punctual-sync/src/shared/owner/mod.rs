@@ -344,8 +344,16 @@ impl Peers {
         newcomer();
         // Relaxed: publishes no data. A thread that reads the number in a word and does not find
         // the owner here yet considers it alive, and asks again after its next wait has timed out.
-        let enter = |owner: &AtomicU64| {
-            owner.compare_exchange(NO_OWNER.0, me.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        // Another thread of the process may have entered it in the meantime; a second entry would
+        // take the number of another process.
+        let enter = |owner: &AtomicU64| match owner.compare_exchange(
+            NO_OWNER.0,
+            me.0,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        ) {
+            Ok(_) => true,
+            Err(found) => found == me.0,
         };
         self.owners.iter().position(enter).map(|index| index as Peer + Self::FIRST)
     }
@@ -461,6 +469,16 @@ mod tests {
     fn process_of_other_namespace_is_anonymous() {
         let peers = Peers { home: elsewhere(), ..Peers::new() };
         assert_eq!(peers.me(|| panic!("not entered")), Some(Peers::ANONYMOUS));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "asks the kernel for its identity")]
+    fn threads_of_one_process_share_its_number() {
+        let peers = Peers::shared();
+        let mut others = None;
+        // Another thread enters the process while this one checks which processes are alive.
+        let mine = peers.me(|| others = peers.me(|| ()));
+        assert_eq!((mine, others), (Some(Peers::FIRST), Some(Peers::FIRST)));
     }
 
     #[test]

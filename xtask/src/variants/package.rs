@@ -1,9 +1,9 @@
 //! The package in which the variants are built: one program for each variant, with one module for
 //! each example.
 //!
-//! Linking one program for each example would take several times as long. The package has the build
-//! dependencies of the examples and the same target directory, so no package from a registry is
-//! rebuilt for it.
+//! Linking one program for each example would take several times as long. The package has the
+//! profile, the target directory and those dependencies that the examples use, so few packages from
+//! a registry are rebuilt for it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,6 +12,7 @@ use std::io;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use toml::Table;
 
 use super::{Program, Variant};
 use crate::Result;
@@ -32,7 +33,10 @@ pub(super) fn program(variant: Variant) -> String {
 
 /// Writes the package with the sources of `programs` into `directory`.
 pub(super) fn write(directory: &Path, programs: &[Program]) -> Result {
-    let mut manifest = manifest(&cargo::metadata()?)?;
+    let workspace: Table = fs::read_to_string(cargo::root().join("Cargo.toml"))?.parse()?;
+    let text: String =
+        programs.iter().flat_map(|program| &program.examples).map(|(_, source)| source.as_str()).collect();
+    let mut manifest = manifest(&cargo::metadata()?, &workspace, &text)?;
     for Program { variant, examples } in programs {
         let name = program(*variant);
         write!(manifest, "\n[[bin]]\nname = \"{name}\"\npath = \"{name}/main.rs\"\n")?;
@@ -60,25 +64,31 @@ pub(super) fn write(directory: &Path, programs: &[Program]) -> Result {
     Ok(())
 }
 
-/// Returns the head of the manifest, with the dependencies of [`PACKAGE`] and the package itself,
-/// from cargo's metadata of the workspace.
-///
-/// Only this package is built without debug information; everything else keeps the profile that it
-/// was built with.
-fn manifest(metadata: &Value) -> Result<String> {
+/// Returns the head of the manifest, with those dependencies of [`PACKAGE`] that occur in `sources`
+/// and the package itself, from cargo's metadata of the workspace, and the profile that packages
+/// from a registry have there.
+fn manifest(metadata: &Value, workspace: &Table, sources: &str) -> Result<String> {
     let packages = metadata["packages"].as_array().ok_or("cargo names no packages")?;
     let package = packages
         .iter()
         .find(|package| package["name"] == PACKAGE)
         .ok_or("cargo does not know the package")?;
     let home = Path::new(package["manifest_path"].as_str().unwrap_or_default()).parent();
+    let profile = workspace
+        .get("profile")
+        .and_then(|profiles| profiles.get("dev")?.get("package")?.get("*"))
+        .ok_or("the workspace has no `profile.dev.package.\"*\"`")?;
     let mut text = format!(
-        "[package]\nname = \"{NAME}\"\nedition = {}\npublish = false\n\n[workspace]\n\n[profile.dev.package.{NAME}]\ndebug = \
-         false\n\n[dependencies]\n{PACKAGE} = {{ path = {} }}\n",
+        "[package]\nname = \"{NAME}\"\nedition = {}\npublish = false\n\n[workspace]\n\n[profile.dev.package]\n\"*\" = \
+         {profile}\n\n[dependencies]\n{PACKAGE} = {{ path = {} }}\n",
         package["edition"],
         json!(home),
     );
-    text.push_str(&dependencies(package["dependencies"].as_array().into_iter().flatten())?);
+    let used = |dependency: &&Value| {
+        let name = dependency["rename"].as_str().or(dependency["name"].as_str()).unwrap_or_default();
+        sources.contains(&format!("{}::", name.replace('-', "_")))
+    };
+    text.push_str(&dependencies(package["dependencies"].as_array().into_iter().flatten().filter(used))?);
     Ok(text)
 }
 
@@ -132,17 +142,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_dependencies_of_the_examples() {
+    fn copies_dependencies_that_the_examples_use() {
         let metadata = json!({ "packages": [
             { "name": "other" },
             { "name": "punctual", "edition": "2024", "manifest_path": "/w/crates/punctual/Cargo.toml", "dependencies": [
                 { "name": "rustix", "req": "^1", "features": ["time"], "uses_default_features": true },
+                { "name": "criterion", "req": "^0.8", "features": [], "uses_default_features": true },
                 { "name": "punctual-sync", "req": "^0.1.0", "features": [], "uses_default_features": true,
                   "path": "/w/crates/punctual-sync" },
             ] },
         ] });
-        let manifest = manifest(&metadata).unwrap();
+        let workspace = "[profile.dev.package.\"*\"]\ndebug = false\n[workspace]\n".parse().unwrap();
+        let manifest = manifest(&metadata, &workspace, "rustix::time::f(punctual_sync::G)").unwrap();
+        assert!(!manifest.contains("criterion"), "{manifest}");
         for line in [
+            r#""*" = { debug = false }"#,
             r#"edition = "2024""#,
             r#"punctual = { path = "/w/crates/punctual" }"#,
             r#"rustix = { package = "rustix", version = "^1", features = ["time"], default-features = true }"#,

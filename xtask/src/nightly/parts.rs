@@ -68,6 +68,19 @@ pub(super) const PARTS: &[Part] = &[
         commands: &["cargo xtask test unprivileged"],
     },
     Part {
+        name: "musl",
+        purpose: "tests of the runtime with another C library",
+        limit_min: 30,
+        commands: &[
+            // A dependency of benchmarks is in C.
+            "bash .ci/packages.sh --musl",
+            "rustup target add x86_64-unknown-linux-musl",
+            "cargo test --locked --target x86_64-unknown-linux-musl -p punctual-process -p punctual --lib",
+            // One at a time: real-time apps would take the CPU from the others.
+            "cargo test --locked --target x86_64-unknown-linux-musl -p punctual --test it -- --test-threads=1 inherited:: settings::",
+        ],
+    },
+    Part {
         name: "features",
         purpose: "every set of features of punctual, tests with single ones, and BPF programs",
         limit_min: 60,
@@ -92,7 +105,7 @@ pub(super) const PARTS: &[Part] = &[
     },
     Part {
         name: "fuzz",
-        purpose: "random apps, and random input for the readers of traces, machines and task sets",
+        purpose: "random apps, and random input for all readers of files",
         limit_min: 60,
         commands: &[
             "cargo xtask fuzz apps --seconds 300",
@@ -122,7 +135,7 @@ pub(super) const PARTS: &[Part] = &[
     },
     Part {
         name: "transports",
-        purpose: "ROS 1, ROS 2, Zenoh and EtherCAT with real or simulated peers; seeded mistakes of the bridge",
+        purpose: "ROS 1, ROS 2, Zenoh and EtherCAT with real or simulated peers, and seeded mistakes",
         limit_min: 150,
         commands: &[
             "cargo xtask test transports",
@@ -138,7 +151,7 @@ pub(super) const PARTS: &[Part] = &[
     },
     Part {
         name: "lab",
-        purpose: "the suite on a PREEMPT_RT kernel in QEMU, and the check of its figures",
+        purpose: "the suite and its figures on a PREEMPT_RT kernel in QEMU",
         limit_min: 240,
         commands: &[
             "bash lab/packages.sh",

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the system packages that building and testing Punctual needs, where they are missing;
 # with --bare those for programs without an operating system, with --musl a C compiler for that
-# library, with --valgrind that one.
+# library, with --tools the programs of others that messages name, with --valgrind that one.
 #
 # The only list of system packages; the Rust toolchain comes from rustup.
 set -euo pipefail
@@ -53,12 +53,29 @@ case "${1-}" in
     command -v "$(uname -m)-linux-musl-gcc" >/dev/null || bash "$here/apt-install.sh" "compile C for musl" musl-tools
     exit
     ;;
+--tools)
+    packages=()
+    while read -r program package; do
+        command -v "$program" >/dev/null || packages+=("$package")
+    done <<'END'
+babeltrace2 babeltrace2
+cpupower linux-cpupower
+cyclictest rt-tests
+lttng lttng-tools
+modprobe kmod
+podman podman
+sshd openssh-server
+trace-cmd trace-cmd
+END
+    [ ${#packages[@]} = 0 ] || bash "$here/apt-install.sh" "run what messages name" "${packages[@]}"
+    exit
+    ;;
 --valgrind)
     command -v valgrind >/dev/null || bash "$here/apt-install.sh" "count instructions and check memory" valgrind
     exit
     ;;
 *)
-    echo "usage: packages.sh [--bare | --musl | --valgrind]" >&2
+    echo "usage: packages.sh [--bare | --musl | --tools | --valgrind]" >&2
     exit 2
     ;;
 esac

@@ -85,6 +85,7 @@ pub(super) const PARTS: &[Part] = &[
         purpose: "every set of features of punctual, tests with single ones, and BPF programs",
         limit_min: 60,
         commands: &[
+            "bash .ci/packages.sh --tools",
             "cargo test --locked -p punctual --no-default-features --features std",
             "cargo check --locked -p portable",
             "bash .ci/features.sh",

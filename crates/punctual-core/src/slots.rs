@@ -401,9 +401,29 @@ impl<A, const N: usize, const W: usize> Slots<A, N, W> {
 
     /// Returns the slot of an armed job, or a number above those of all slots for a job of others.
     #[inline]
-    pub fn slot_of(&self, armed: Armed) -> usize {
+    fn slot_of(&self, armed: Armed) -> usize {
         // The task's nodes are contiguous.
         self.level.position(armed.node).wrapping_sub(self.base as usize)
+    }
+
+    /// Returns whether at most `limit` jobs are armed. A change by another thread in between may be
+    /// missed.
+    ///
+    /// Fast if only the first `limit` slots are taken; they are claimed first.
+    #[inline]
+    pub fn has_at_most(&self, limit: usize) -> bool {
+        self.are_free_from(limit) || self.armed() <= limit
+    }
+
+    /// Returns whether this slot and those above it are free.
+    #[inline]
+    fn are_free_from(&self, slot: usize) -> bool {
+        let (first, below) = (slot / WIDTH, slot % WIDTH);
+        (first..N.div_ceil(WIDTH)).all(|word| {
+            let above = if word == first { Register::MAX << below } else { Register::MAX };
+            let wanted = bits(N, word) & above;
+            self.free.as_flattened()[word].load(Ordering::Relaxed) & wanted == wanted
+        })
     }
 
     /// Returns the number of armed jobs. A change by another thread in between may be missed.

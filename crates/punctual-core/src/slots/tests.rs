@@ -156,6 +156,40 @@ fn waiting_jobs_are_neither_released_nor_canceled() {
     assert_eq!((slots.slot_of(next), waiting()[1], next.is_waiting()), (1, false, true));
 }
 
+/// Jobs that were released and have not run keep their slots.
+#[test]
+fn limit_counts_armed_jobs_in_any_slots() {
+    let slots = slots::<u8, 4, 1>();
+    let arm = |time| slots.arm(0, Instant::from_ticks(time)).unwrap();
+    // SAFETY: a single thread.
+    let release = |time| unsafe { slots.level().release_due(Instant::from_ticks(time)) };
+    arm(10);
+    arm(20);
+    assert!(slots.has_at_most(2) && !slots.has_at_most(1));
+    assert!(release(20));
+    assert!(slots.has_at_most(0));
+    let armed = [arm(30), arm(30)];
+    assert_eq!(armed.map(|armed| slots.slot_of(armed)), [2, 3]);
+    assert!(slots.has_at_most(2) && !slots.has_at_most(1));
+    // SAFETY: there is one thread. The job is one of these slots', and is taken once.
+    unsafe { slots.take(slots.level().waiting().pop().unwrap()) };
+    let third = arm(40);
+    assert_eq!(slots.slot_of(third), 0);
+    assert!(slots.has_at_most(3) && !slots.has_at_most(2));
+    assert_eq!(slots.cancel(armed[1]), Some(0));
+    assert!(slots.has_at_most(2) && !slots.has_at_most(1));
+}
+
+/// With several words of free bits.
+#[test]
+fn limit_covers_every_word() {
+    let slots = slots::<u8, 130, 3>();
+    for count in 1..=130 {
+        slots.arm(0, Instant::from_ticks(10)).unwrap();
+        assert!(slots.has_at_most(count) && !slots.has_at_most(count - 1), "{count}");
+    }
+}
+
 #[test]
 #[should_panic(expected = "a node for each slot")]
 fn rejects_slots_without_nodes() {

@@ -88,9 +88,7 @@ impl<const N: usize, const W: usize> Timers<N, W> {
     /// Returns whether there are not too many waits with that of `armed`; otherwise ends it.
     #[inline]
     fn is_allowed(&self, armed: Armed) -> bool {
-        // The lowest free slot is claimed first. In the lower half, which expired timers leave
-        // early, one wait too many may pass; it is found when the upper half fills up.
-        let is_allowed = self.slots.slot_of(armed) < Self::WAITS || self.slots.armed() <= Self::WAITS;
+        let is_allowed = self.slots.has_at_most(Self::WAITS);
         if !is_allowed {
             drop(self.slots.cancel(armed));
         }

@@ -19,6 +19,9 @@ use rustix::fs::{FileType, FsWord, Mode, OFlags, Stat, fstat, fstatfs};
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 const HUGETLBFS_MAGIC: FsWord = 0x9584_58f6;
 
+/// Maximum number of apps of one user, who can have any number of descriptors that look like one.
+const MAX_APPS_OF_USER: usize = 256;
+
 /// An app that exports its figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
@@ -81,11 +84,15 @@ impl Apps {
         for path in files.flatten().map(|entry| entry.path()) {
             let Some(app) = app_of(&path) else { continue };
             let Ok((_, stat)) = anonymous(&path) else { continue };
-            let id = id(&stat);
-            // The child of a fork has it, too, until it executes another program.
-            if self.found.iter().all(|found| found.id != id) {
-                self.found.push(Found { process, app, user: stat.st_uid, path, id });
-            }
+            self.add(Found { process, app, user: stat.st_uid, path, id: id(&stat) });
+        }
+    }
+
+    fn add(&mut self, app: Found) {
+        // The child of a fork has it, too, until it executes another program.
+        let is_known = self.found.iter().any(|found| found.id == app.id);
+        if !is_known && self.found.iter().filter(|found| found.user == app.user).count() < MAX_APPS_OF_USER {
+            self.found.push(app);
         }
     }
 
@@ -170,4 +177,26 @@ fn app_of(link: &Path) -> Option<String> {
     let target = fs::read_link(link).ok()?;
     let name = target.to_str()?.strip_prefix("/memfd:")?.strip_prefix(NAME)?;
     Some(Printable(name.strip_suffix(" (deleted)").unwrap_or(name)).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_apps_of_each_user() {
+        let app = |user, number| Found {
+            process: 7,
+            app: "app".into(),
+            user,
+            path: PathBuf::new(),
+            id: (0, number),
+        };
+        let mut apps = Apps::default();
+        (0..1000).for_each(|number| apps.add(app(1, number)));
+        (1000..1003).for_each(|number| apps.add(app(2, number)));
+        apps.add(app(2, 1000));
+        let of = |user| apps.found.iter().filter(|found| found.user == user).count();
+        assert_eq!((of(1), of(2)), (MAX_APPS_OF_USER, 3));
+    }
 }

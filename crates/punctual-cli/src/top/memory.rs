@@ -24,7 +24,10 @@ use super::find::Found;
 /// More than any app has.
 const MAX_TASKS: usize = 4096;
 const MAX_TEXT: usize = 4 << 20;
-const MAX_STRIDE: usize = 1 << 20;
+/// Maximum length of a name that occurs in every line about a task, in bytes.
+const MAX_NAME: usize = 255;
+/// The distance from one task's figures to the next, which the version determines.
+const STRIDE: usize = size_of::<TaskFigures>();
 
 /// Reason why an app cannot be shown.
 #[derive(Debug)]
@@ -119,7 +122,17 @@ impl About {
         let mut about: Self = serde_json::from_slice(bytes)
             .map_err(|error| Unreadable::Invalid(format!("its description: {error}")))?;
         about.texts().for_each(|text| *text = Printable(text).to_string());
+        if about.names().any(|name| name.len() > MAX_NAME) {
+            return Err(Unreadable::Invalid("the length of a name".to_owned()));
+        }
         Ok(about)
+    }
+
+    /// Returns the names of the app, its program, its partitions and its tasks.
+    fn names(&self) -> impl Iterator<Item = &String> {
+        let partitions = self.partitions.iter().map(|partition| &partition.name);
+        let tasks = self.tasks.iter().flat_map(|task| [&task.name, &task.partition]);
+        [&self.app].into_iter().chain(&self.program).chain(partitions).chain(tasks)
     }
 
     /// Returns all texts that are shown verbatim.
@@ -209,7 +222,6 @@ pub(crate) struct Memory {
     found: Found,
     file: File,
     tasks_at: u64,
-    stride: usize,
     traffic_at: u64,
     pub(crate) about: About,
     /// The memory of all tasks.
@@ -253,7 +265,7 @@ impl Memory {
         let traffic_at = word(&head, offset_of!(Header, traffic_at));
         let text_at = word(&head, offset_of!(Header, text_at));
         let text_len = word(&head, offset_of!(Header, text_len));
-        if tasks > MAX_TASKS || !(size_of::<TaskFigures>() as u64..=MAX_STRIDE as u64).contains(&stride) {
+        if tasks > MAX_TASKS || stride != STRIDE as u64 {
             return invalid("the size or the number of its tasks");
         }
         let fits = |at: u64, len: u64| at.checked_add(len).is_some_and(|end| end <= size);
@@ -271,8 +283,7 @@ impl Memory {
         if about.tasks.len() != tasks {
             return invalid("its description has a different number of tasks");
         }
-        let (stride, bytes) = (stride as usize, vec![0; tasks * stride as usize]);
-        Ok(Self { found, file, tasks_at, stride, traffic_at, about, bytes })
+        Ok(Self { found, file, tasks_at, traffic_at, about, bytes: vec![0; tasks * STRIDE] })
     }
 
     /// Returns the app of the memory.
@@ -305,7 +316,7 @@ impl Memory {
             dropped: word(&head, offset_of!(Header, dropped)),
             helper_starts: word(&head, offset_of!(Header, helper_starts)),
             helper_ends: word(&head, offset_of!(Header, helper_ends)),
-            tasks: self.bytes.chunks_exact(self.stride).map(figures).collect(),
+            tasks: self.bytes.chunks_exact(STRIDE).map(figures).collect(),
             traffic: traffic.chunks_exact(size_of::<TrafficFigures>()).map(of_traffic).collect(),
         })
     }

@@ -121,6 +121,7 @@ fn rejects_values_that_do_not_fit() {
         (offset_of!(Header, magic), 1),
         (offset_of!(Header, stride), 0),
         (offset_of!(Header, stride), u64::MAX),
+        (offset_of!(Header, stride), size_of::<TaskFigures>() as u64 + 64),
         (offset_of!(Header, tasks_at), u64::MAX),
         (offset_of!(Header, traffic_at), u64::MAX - 7),
         (offset_of!(Header, text_at), u64::MAX - 1),
@@ -133,6 +134,21 @@ fn rejects_values_that_do_not_fit() {
     assert!(many.contains("number of its tasks"), "{many}");
     assert!(refused(|bytes| bytes.truncate(40)).contains("too short"));
     assert!(refused(|bytes| bytes.truncate(9000)).contains("exceed it"));
+}
+
+#[test]
+fn rejects_long_names() {
+    let with_name = |length: usize| {
+        let text = TEXT.replace(r#""app": "app""#, &format!(r#""app": "{}""#, "x".repeat(length)));
+        let mut bytes = region();
+        bytes.truncate(bytes.len() - TEXT.len());
+        bytes.extend(text.bytes());
+        let at = offset_of!(Header, text_len);
+        bytes[at..at + 8].copy_from_slice(&(text.len() as u64).to_ne_bytes());
+        open(&bytes).map(|memory| memory.about.app.len()).map_err(|error| error.to_string())
+    };
+    assert_eq!(with_name(MAX_NAME), Ok(MAX_NAME));
+    assert!(with_name(MAX_NAME + 1).is_err_and(|error| error.contains("length of a name")));
 }
 
 #[test]

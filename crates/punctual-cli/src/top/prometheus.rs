@@ -1,11 +1,12 @@
 //! Serving the metrics of running apps to Prometheus, in its text format over HTTP.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use punctual_core::metrics::{Figure, FigureRow, Term, TermRow, bucket_of};
+use punctual_core::metrics::{Figure, FigureRow, MAX_TRAFFIC, Term, TermRow, bucket_of};
 
 use super::find::{Apps, Found};
 use super::http;
@@ -15,6 +16,14 @@ use crate::output::message;
 /// Minimum time between two updates of the apps: requests in between get the same page, so their
 /// number does not matter.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Maximum length of the text about the apps of one user, in bytes. The figures of any user are
+/// served, and a user can invent some.
+const MAX_USER_TEXT: usize = 32 << 20;
+
+/// Maximum length of a line without the labels of the app and the task, in bytes: the longest name
+/// of a metric, a bound, and a value.
+const MAX_LINE: usize = 128;
 
 /// Serves until the process ends.
 ///
@@ -51,15 +60,36 @@ fn metrics(apps: &Apps, wanted: Option<&str>) -> String {
         Some(wanted) => apps.named(wanted),
         None => apps.found.iter().collect(),
     };
-    let mut shown = Vec::new();
+    let (mut shown, mut room) = (Vec::new(), HashMap::new());
     for found in found {
         // An app that cannot be read is missing, like one that does not run.
         let Ok(mut memory) = Memory::open(found) else { continue };
+        if !takes_room(&mut room, found, &memory.about) {
+            continue;
+        }
         let Ok(snapshot) = memory.snapshot() else { continue };
         shown.push((memory, snapshot));
     }
     let apps = shown.iter().map(|(memory, snapshot)| App::new(&memory.about, memory.found(), snapshot));
     text(&apps.collect::<Vec<_>>())
+}
+
+/// Takes the room for an app from that of its user. Returns `false` if there is too little left.
+fn takes_room(room: &mut HashMap<u32, usize>, found: &Found, about: &About) -> bool {
+    let room = room.entry(found.user).or_insert(MAX_USER_TEXT);
+    let left = room.checked_sub(longest_text(about, &labels(about, found)));
+    *room = left.unwrap_or(*room);
+    left.is_some()
+}
+
+/// Returns the maximum length of the text about an app with these labels, without the descriptions
+/// of the metrics, in bytes.
+fn longest_text(about: &About, labels: &str) -> usize {
+    let of_task = Figure::ALL.len() + Term::ALL.len() * (bounds().count() + 4);
+    let tasks = about.tasks.iter().map(|task| of_task * (task_labels(labels, task).len() + MAX_LINE));
+    // Names of traffic are escaped, and 64 bytes without that.
+    let of_app = OF_TRAFFIC.len() * MAX_TRAFFIC + OF_APPS.len();
+    tasks.sum::<usize>() + of_app * (labels.len() + 1024 + MAX_LINE)
 }
 
 /// An app at one moment.
@@ -71,18 +101,49 @@ struct App<'a> {
 
 impl<'a> App<'a> {
     fn new(about: &'a About, found: &Found, snapshot: &'a Snapshot) -> Self {
-        // An empty label is the same as none.
-        let program = about.program.as_deref().unwrap_or_default();
-        let [app, program, user] = [&*about.app, program, &*found.user_name()].map(escaped);
-        let labels = format!(r#"app="{app}",program="{program}",user="{user}",process="{}""#, found.process);
-        Self { labels, about, snapshot }
+        Self { labels: labels(about, found), about, snapshot }
     }
+}
+
+fn labels(about: &About, found: &Found) -> String {
+    // An empty label is the same as none.
+    let program = about.program.as_deref().unwrap_or_default();
+    let [app, program, user] = [&*about.app, program, &*found.user_name()].map(escaped);
+    format!(r#"app="{app}",program="{program}",user="{user}",process="{}""#, found.process)
+}
+
+/// Returns the labels of a task, after those of its app.
+fn task_labels(of_app: &str, task: &Task) -> String {
+    let (partition, name) = (escaped(&task.partition), escaped(&task.name));
+    format!(r#"{of_app},partition="{partition}",task="{name}""#)
 }
 
 /// A figure of an app.
 type AppMetric = fn(&App<'_>) -> u64;
 /// A count of messages.
 type TrafficMetric = fn(&Traffic) -> u64;
+
+/// Name, description and value of each count of messages.
+const OF_TRAFFIC: [(&str, &str, TrafficMetric); 3] = [
+    ("carried", "Messages carried in or out.", |traffic| traffic.carried),
+    ("lost", "Messages lost on the way in or out.", |traffic| traffic.lost),
+    ("refused", "Messages that arrived and were rejected.", |traffic| traffic.refused),
+];
+
+/// Name, kind, description and value of each figure of an app.
+const OF_APPS: [(&str, &str, &str, AppMetric); 5] = [
+    ("dropped_jobs_total", "counter", "Jobs that were released and never ran.", |app| app.snapshot.dropped),
+    ("helper_starts_total", "counter", "Starts of helper processes.", |app| app.snapshot.helper_starts),
+    ("helper_ends_total", "counter", "Ends of helper processes that the app had not requested.", |app| {
+        app.snapshot.helper_ends
+    }),
+    ("missing_settings", "gauge", "Real-time settings that the kernel did not grant.", |app| {
+        app.about.missing.len() as u64
+    }),
+    ("stale", "gauge", "1 if the app has not updated its figures for two periods.", |app| {
+        app.snapshot.is_stale().into()
+    }),
+];
 
 fn text(apps: &[App<'_>]) -> String {
     let mut text = String::new();
@@ -116,12 +177,7 @@ fn text(apps: &[App<'_>]) -> String {
             line(&mut text, format_args!("{max}{{{labels}}} {}", seconds(figures.number(figure))));
         }
     }
-    let of_traffic: [(&str, &str, TrafficMetric); 3] = [
-        ("carried", "Messages carried in or out.", |traffic| traffic.carried),
-        ("lost", "Messages lost on the way in or out.", |traffic| traffic.lost),
-        ("refused", "Messages that arrived and were rejected.", |traffic| traffic.refused),
-    ];
-    for (name, help, count) in of_traffic {
+    for (name, help, count) in OF_TRAFFIC {
         let name = format!("punctual_messages_{name}_total");
         head(&mut text, &name, help, "counter");
         for (app, traffic) in apps.iter().flat_map(|app| app.snapshot.traffic.iter().map(move |of| (app, of)))
@@ -130,22 +186,7 @@ fn text(apps: &[App<'_>]) -> String {
             line(&mut text, format_args!("{name}{{{labels}}} {}", count(traffic)));
         }
     }
-    let of_apps: [(&str, &str, &str, AppMetric); 5] = [
-        ("dropped_jobs_total", "counter", "Jobs that were released and never ran.", |app| {
-            app.snapshot.dropped
-        }),
-        ("helper_starts_total", "counter", "Starts of helper processes.", |app| app.snapshot.helper_starts),
-        ("helper_ends_total", "counter", "Ends of helper processes that the app had not requested.", |app| {
-            app.snapshot.helper_ends
-        }),
-        ("missing_settings", "gauge", "Real-time settings that the kernel did not grant.", |app| {
-            app.about.missing.len() as u64
-        }),
-        ("stale", "gauge", "1 if the app has not updated its figures for two periods.", |app| {
-            app.snapshot.is_stale().into()
-        }),
-    ];
-    for (name, kind, help, of) in of_apps {
+    for (name, kind, help, of) in OF_APPS {
         let name = format!("punctual_{name}");
         head(&mut text, &name, help, kind);
         apps.iter().for_each(|app| line(&mut text, format_args!("{name}{{{}}} {}", app.labels, of(app))));
@@ -164,10 +205,8 @@ fn head(text: &mut String, name: &str, help: &str, kind: &str) {
 /// Returns labels, declaration and figures of each task of each app.
 fn tasks<'a>(apps: &'a [App<'_>]) -> impl Iterator<Item = (String, &'a Task, &'a Figures)> {
     let of = |app: &'a App<'_>| {
-        app.about.tasks.iter().zip(&app.snapshot.tasks).map(|(task, figures)| {
-            let (partition, name) = (escaped(&task.partition), escaped(&task.name));
-            (format!(r#"{},partition="{partition}",task="{name}""#, app.labels), task, figures)
-        })
+        let tasks = app.about.tasks.iter().zip(&app.snapshot.tasks);
+        tasks.map(|(task, figures)| (task_labels(&app.labels, task), task, figures))
     };
     apps.iter().flat_map(of)
 }
@@ -208,7 +247,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use punctual_core::metrics::bucket_end;
+    use punctual_core::metrics::{BUCKETS, bucket_end};
 
     use super::*;
     use crate::top::figures::tests::{about, snapshot};
@@ -277,6 +316,33 @@ mod tests {
         let bounds: Vec<u64> = bounds().collect();
         assert!(bounds.is_sorted_by(|a, b| a < b) && bounds.len() == 49);
         assert!(bounds.iter().all(|&bound| bucket_end(bucket_of(bound)) == bound), "{bounds:?}");
+    }
+
+    #[test]
+    fn limits_text_about_apps_of_each_user() {
+        const MAX: u64 = u64::MAX;
+        let quantity = |_| Quantity { last: MAX, max: MAX, sum: MAX, counts: vec![u32::MAX; BUCKETS] };
+        let figures = |_| Figures { numbers: [MAX; Figure::ALL.len()], terms: Term::ALL.map(quantity) };
+        let name = "\"".repeat(60);
+        let traffic = |_| Traffic { name: name.clone(), carried: MAX, lost: MAX, refused: MAX };
+        let snapshot = Snapshot {
+            tasks: (0..4).map(figures).collect(),
+            traffic: (0..MAX_TRAFFIC).map(traffic).collect(),
+            dropped: MAX,
+            helper_starts: MAX,
+            helper_ends: MAX,
+            ..snapshot(Instant::now(), &[])
+        };
+        let about = about(&[&*name; 4]);
+        let app = App::new(&about, &found(), &snapshot);
+        let (longest, none) = (longest_text(&about, &app.labels), text(&[]).len());
+        let length = text(&[app]).len() - none;
+        assert!(length <= longest && longest < 3 * length, "{length} {longest}");
+
+        let (mut room, other) = (HashMap::new(), Found { user: 7, ..found() });
+        let served = (0..MAX_USER_TEXT).take_while(|_| takes_room(&mut room, &found(), &about)).count();
+        assert_eq!(served, MAX_USER_TEXT / longest);
+        assert!(takes_room(&mut room, &other, &about), "the room of another user");
     }
 
     #[test]

@@ -68,9 +68,13 @@ thread_local! {
     static HAS_RING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lets the calling thread store its records for the writer, until dropped on it.
-#[derive(Debug)]
-pub(crate) struct Logging(PhantomData<*mut ()>);
+/// Lets the calling thread store its records for the writer, until [ended](Self::end) or dropped on
+/// it.
+pub(crate) struct Logging {
+    /// The thread's previous ring: an app may run another app.
+    before: Option<Mine>,
+    _not_send: PhantomData<*mut ()>,
+}
 
 impl Logging {
     /// Called before the first job, because it may allocate.
@@ -84,17 +88,25 @@ impl Logging {
             of(records)
         });
         drop(all);
-        HAS_RING.set(mine.is_some());
-        MINE.set(mine);
-        Self(PhantomData)
+        Self { before: replace(mine), _not_send: PhantomData }
+    }
+
+    /// Makes the calling thread log at once, until this is dropped.
+    pub(crate) fn end(&mut self) {
+        drop(replace(None));
     }
 }
 
 impl Drop for Logging {
     fn drop(&mut self) {
-        HAS_RING.set(false);
-        MINE.take();
+        drop(replace(self.before.take()));
     }
+}
+
+/// Sets the ring of the calling thread, and returns the previous one.
+fn replace(mine: Option<Mine>) -> Option<Mine> {
+    HAS_RING.set(mine.is_some());
+    MINE.replace(mine)
 }
 
 impl Mine {
@@ -217,4 +229,28 @@ fn take_all() -> (Vec<Record>, u64) {
     }
     taken.sort_by_key(|record| record.at());
     (taken, lost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stores_records() -> bool {
+        static SITE: Site = Site::new(Level::Trace, "", "", 0);
+        keep(|| Record::new(&SITE, 0, |_: &mut std::fmt::Formatter<'_>| Ok(())))
+    }
+
+    #[test]
+    fn thread_stores_records_after_run_of_another_app() {
+        let outer = Logging::begin();
+        assert!(stores_records());
+        let mut inner = Logging::begin();
+        assert!(stores_records());
+        inner.end();
+        assert!(!stores_records(), "hooks log at once");
+        drop(inner);
+        assert!(stores_records());
+        drop(outer);
+        assert!(!stores_records());
+    }
 }

@@ -103,7 +103,7 @@ pub(super) fn run(
     // Until the end: the hook is part of the app, with its clock.
     let _member = Member::join(home, me);
     let _watched = WatchedThread::begin(runtime);
-    let logging = Logging::begin();
+    let mut logging = Logging::begin();
 
     let mut threads = Threads::start(runtime, &plan, supervisor.progress())?;
     let mut granted =
@@ -197,7 +197,7 @@ pub(super) fn run(
     note_stacks(&mut granted, threads.join());
     granted.notes.append(&mut supervisor.progress().hits.lock().unwrap_or_else(PoisonError::into_inner));
     drop(writer);
-    drop(logging);
+    logging.end();
     logging::write_out();
     drop(caller);
     drop(supervised);

@@ -276,6 +276,47 @@ fn program_that_looks() {
     }
 }
 
+/// A thread that lost its policy in the middle of a run is reported.
+mod changed {
+    use punctual::Config;
+
+    #[punctual::app(main = false)]
+    mod app {
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {}
+
+        #[init]
+        fn init(_: init::Context) -> (Shared, Local) {
+            (Shared {}, Local {})
+        }
+
+        /// Periodic: its own thread runs it, also without privileges.
+        #[task(priority = 2, period = 1.millis())]
+        fn demoted(_: demoted::Context) {
+            // As another process does by `chrt`; the flag, once set, can be reset by root only.
+            punctual_process::scheduling::set_policy(libc::SCHED_BATCH | libc::SCHED_RESET_ON_FORK, 0)
+                .expect("it needs no privileges");
+            punctual::shutdown();
+        }
+
+        /// Declared for its thread, which keeps its policy.
+        #[task(priority = 1)]
+        fn unchanged(_: unchanged::Context) {}
+    }
+
+    #[test]
+    fn reports_settings_that_changed_during_run() {
+        let report = app::run(Config::new()).expect("nothing can be missing");
+        let changed: Vec<_> =
+            report.settings.notes.iter().filter(|note| note.contains("changed during the run")).collect();
+        let [note] = changed[..] else { panic!("{report}") };
+        assert!(note.contains("level 2 ") && note.contains(" to SCHED_BATCH 0 on CPUs "), "{note}");
+    }
+}
+
 /// A program without the guard's allocator gets a warning that allocations are not detected.
 #[cfg(feature = "guard")]
 mod guard_without_allocator {

@@ -16,7 +16,7 @@ use super::grid_start;
 use super::plan::Plan;
 use super::supervised::Supervised;
 use super::supervisor::Supervisor;
-use super::threads::{Alive, Threads};
+use super::threads::{Alive, AtEnd, Threads};
 use crate::config::Config;
 use crate::logging::{self, Logging};
 use crate::observe::guard::{Guarded, WatchedThread};
@@ -194,7 +194,7 @@ pub(super) fn run(
     });
     forked::check(runtime);
     runtime.wait_for_stop();
-    note_stacks(&mut granted, threads.join());
+    note_ends(&mut granted, threads.join());
     granted.notes.append(&mut supervisor.progress().hits.lock().unwrap_or_else(PoisonError::into_inner));
     drop(writer);
     logging.end();
@@ -256,11 +256,13 @@ fn report_settings(
     }
 }
 
-/// Records the stack usage of each thread, with a note on those that had little left.
-fn note_stacks(settings: &mut Settings, used: Vec<Option<usize>>) {
-    for (thread, used) in settings.threads.iter_mut().zip(used) {
-        thread.stack_used = used;
-        if let (Some(size), Some(used)) = (thread.stack, used)
+/// Records the stack usage of each thread, with notes on those that had little left and on those
+/// whose settings have changed.
+fn note_ends(settings: &mut Settings, ends: Vec<Option<AtEnd>>) {
+    for (thread, end) in settings.threads.iter_mut().zip(ends) {
+        thread.stack_used = end.as_ref().and_then(|end| end.stack_used);
+        settings.notes.extend(end.and_then(|end| thread.change(&end.settings)));
+        if let (Some(size), Some(used)) = (thread.stack, thread.stack_used)
             && used > size / 10 * 9
         {
             settings.notes.push(format!(

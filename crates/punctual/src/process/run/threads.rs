@@ -15,7 +15,7 @@ use crate::config::Marks;
 use crate::logging::Logging;
 use crate::observe::guard::WatchedThread;
 use crate::port::linux::polled::{Begun, Hits};
-use crate::port::linux::settings::{self, Place, Wanted};
+use crate::port::linux::settings::{self, Effective, Place, Wanted};
 use crate::port::linux::stack::Bounds;
 use crate::port::linux::{self, futex, polling, suspension};
 use crate::report::ThreadSettings;
@@ -34,14 +34,21 @@ pub(super) struct Threads<'a> {
     runtime: &'static Runtime,
     plan: &'a Plan,
     progress: &'a Arc<Progress>,
-    /// Each returns its stack usage, if known.
-    handles: Vec<JoinHandle<Option<usize>>>,
+    handles: Vec<JoinHandle<AtEnd>>,
     /// The granted settings, in order of starting.
     pub(super) settings: Vec<ThreadSettings>,
     real_time: Vec<&'static Worker>,
     /// For the polling threads: they take over from this one when these are dropped.
     begin: Vec<Sender<()>>,
     polling: Polling,
+}
+
+/// State of a thread when it ends.
+#[derive(Debug)]
+pub(super) struct AtEnd {
+    /// Peak stack usage, in bytes, if known.
+    pub(super) stack_used: Option<usize>,
+    pub(super) settings: Effective,
 }
 
 /// The threads that poll.
@@ -207,7 +214,7 @@ impl<'a> Threads<'a> {
             prepare(&name, me, wanted, polls, stack, &report);
             // Jobs' panics are caught in the job; one that arrives here is the executor's own.
             fault::contained(partition.runtime, Culprit::Executor, || body(me));
-            stack.map(|stack| stack.used())
+            AtEnd { stack_used: stack.map(|stack| stack.used()), settings: Effective::read() }
         })?;
         self.handles.push(handle);
         let settings: ThreadSettings = settings.recv().map_err(std::io::Error::other)?;
@@ -259,11 +266,11 @@ impl<'a> Threads<'a> {
         self.join();
     }
 
-    /// Waits until all have ended; returns the stack usage of each, if known.
-    pub(super) fn join(mut self) -> Vec<Option<usize>> {
+    /// Waits until all have ended; returns the last state of each, if known.
+    pub(super) fn join(mut self) -> Vec<Option<AtEnd>> {
         self.hand_over();
         // They do not unwind.
-        self.handles.into_iter().map(|handle| handle.join().ok().flatten()).collect()
+        self.handles.into_iter().map(|handle| handle.join().ok()).collect()
     }
 }
 

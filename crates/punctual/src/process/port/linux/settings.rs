@@ -4,6 +4,7 @@
 //! SCHED_FIFO to root in a new group, a container may hide capabilities, and an administrator may
 //! change an affinity. The report shows the settings as read back.
 
+use std::fmt;
 use std::io::Error;
 use std::num::NonZeroU64;
 
@@ -59,6 +60,54 @@ pub struct ThreadSettings {
     pub missing: Vec<String>,
 }
 
+impl ThreadSettings {
+    /// Returns what differs from these settings in those `at_end`, if anything does: only another
+    /// process, or a task, can have changed them since the start.
+    pub(crate) fn change(&self, at_end: &Effective) -> Option<String> {
+        let at_start = Effective::of(self);
+        (at_start != *at_end).then(|| {
+            format!(
+                "thread {} was changed during the run, from {at_start} to {at_end}: jobs after that may have been late; \
+                 use no chrt, taskset or cpuset on its process, and do not take its CPU offline",
+                self.thread
+            )
+        })
+    }
+}
+
+/// Policy, priority and CPUs of a thread, as read back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Effective {
+    policy: String,
+    priority: i32,
+    cpus: String,
+}
+
+impl Effective {
+    /// Reads those of the calling thread.
+    pub(crate) fn read() -> Self {
+        let (policy, priority) = policy();
+        let cpus = cpu::Allowed::of_this_thread();
+        Self {
+            policy: policy.into(),
+            priority,
+            cpus: cpus.map_or_else(|error| error.to_string(), |cpus| cpus.to_string()),
+        }
+    }
+
+    fn of(settings: &ThreadSettings) -> Self {
+        let ThreadSettings { policy, priority, cpus, .. } = settings;
+        Self { policy: policy.clone(), priority: *priority, cpus: cpus.clone() }
+    }
+}
+
+impl fmt::Display for Effective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { policy, priority, cpus } = self;
+        write!(f, "{policy} {priority} on CPUs {cpus}")
+    }
+}
+
 /// Applies `wanted` to the calling thread, whose stack is `stack`, and reads back the effective
 /// settings.
 pub(crate) fn apply(thread: &str, wanted: Wanted, stack: Option<Bounds>) -> ThreadSettings {
@@ -84,9 +133,9 @@ pub(crate) fn apply(thread: &str, wanted: Wanted, stack: Option<Bounds>) -> Thre
         missing.push("timer slack is not 1 ns: prctl(PR_SET_TIMERSLACK) was refused".into());
     }
 
-    let (policy, priority) = policy();
+    let Effective { policy, priority, cpus } = Effective::read();
     if let Some(wanted) = wanted.priority
-        && (policy, priority) != ("SCHED_FIFO", i32::from(wanted))
+        && (&*policy, priority) != ("SCHED_FIFO", i32::from(wanted))
     {
         let why = refused.map_or_else(
             || format!("the kernel accepted priority {wanted} and did not apply it"),
@@ -94,11 +143,10 @@ pub(crate) fn apply(thread: &str, wanted: Wanted, stack: Option<Bounds>) -> Thre
         );
         missing.push(format!("{NO_FIFO}: {why}"));
     }
-    let cpus = cpu::Allowed::of_this_thread().map_or_else(|error| error.to_string(), |cpus| cpus.to_string());
     ThreadSettings {
         thread: thread.into(),
         kernel_thread: super::kernel_thread(),
-        policy: policy.into(),
+        policy,
         priority,
         cpus,
         stack: stack.map(|stack| stack.size()),
@@ -110,13 +158,13 @@ pub(crate) fn apply(thread: &str, wanted: Wanted, stack: Option<Bounds>) -> Thre
 
 /// Describes the calling thread, which needs no settings.
 pub(crate) fn ordinary(thread: &str) -> ThreadSettings {
-    let (policy, priority) = policy();
+    let Effective { policy, priority, cpus } = Effective::read();
     ThreadSettings {
         thread: thread.into(),
         kernel_thread: super::kernel_thread(),
-        policy: policy.into(),
+        policy,
         priority,
-        cpus: cpu::Allowed::of_this_thread().map_or_else(|error| error.to_string(), |cpus| cpus.to_string()),
+        cpus,
         stack: None,
         stack_used: None,
         missing: Vec::new(),
@@ -198,5 +246,22 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn names_changed_settings() {
+        let start = ThreadSettings { thread: "level 2".into(), ..ordinary("level 2") };
+        assert_eq!(start.change(&Effective::of(&start)), None);
+        let moved = Effective { policy: "SCHED_BATCH".into(), priority: 0, cpus: "0,7".into() };
+        let change = start.change(&moved).expect("the policy differs");
+        assert!(change.starts_with("thread level 2 was changed during the run, from SCHED_"), "{change}");
+        assert!(change.contains(" to SCHED_BATCH 0 on CPUs 0,7: "), "{change}");
+        for other in [
+            Effective { policy: "SCHED_RR".into(), ..Effective::of(&start) },
+            Effective { priority: 99, ..Effective::of(&start) },
+            Effective { cpus: "none".into(), ..Effective::of(&start) },
+        ] {
+            assert!(start.change(&other).is_some(), "{other:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::port::SystemError;
+use crate::port::{SystemError, remedy};
 use crate::report::Text;
 
 /// True if the app is a Linux process.
@@ -305,7 +305,7 @@ impl fmt::Display for StartError {
                     "the kernel refuses futex({operation}), without which threads cannot wait: {error}; {advice}"
                 )
             }
-            Self::System { attempt, error } => write!(f, "{attempt}: {error}"),
+            Self::System { attempt, error } => write!(f, "{attempt}: {error}{}", remedy(error)),
         }
     }
 }
@@ -332,5 +332,23 @@ mod tests {
         assert!(cpu.to_string().contains("PUNCTUAL_CPU"));
         let priority = StartError::Priority { base: 90, highest: 20 };
         assert!(priority.to_string().ends_with("at most 79"), "{priority}");
+    }
+
+    #[cfg(feature = "std")]
+    #[test]
+    fn exhausted_limits_name_remedy() {
+        let message = |error| {
+            let error = SystemError::from_raw_os_error(error);
+            StartError::System { attempt: "starting a thread", error }.to_string()
+        };
+        for (error, remedy) in [
+            (libc::EAGAIN, "PUNCTUAL_STACK"),
+            (libc::ENOMEM, "PUNCTUAL_STACK"),
+            (libc::EMFILE, "`ulimit -n`"),
+        ] {
+            let text = message(error);
+            assert!(text.starts_with("starting a thread: ") && text.contains(remedy), "{text}");
+        }
+        assert!(message(libc::EPERM).ends_with("(os error 1)"));
     }
 }

@@ -16,6 +16,11 @@ pub(crate) use self::per_core::{PerCore, per_thread};
 /// Error of an operating system, which a board does not have.
 pub(crate) type SystemError = Infallible;
 
+/// Returns the remedy for an error, as the end of a message.
+pub(crate) fn remedy(error: &SystemError) -> &'static str {
+    match *error {}
+}
+
 /// Interrupt number that requests a shutdown of the app.
 pub(crate) const STOP: u32 = u32::MAX;
 

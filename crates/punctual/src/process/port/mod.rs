@@ -14,6 +14,18 @@ use punctual_core::{Duration, Instant, Port, Stamp, Worker};
 /// Error of the operating system.
 pub(crate) type SystemError = std::io::Error;
 
+/// Returns the remedy for an error, as the end of a message; empty if it is unknown.
+pub(crate) fn remedy(error: &SystemError) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::ENOMEM) => {
+            "; raise the limits of processes (`ulimit -u`, pids.max of the control group) and memory (`ulimit -v`), or set smaller \
+             stacks with PUNCTUAL_STACK, in KiB"
+        }
+        Some(libc::EMFILE) => "; raise the limit of open files (`ulimit -n`)",
+        _ => "",
+    }
+}
+
 /// Declares statics with a value for each thread.
 #[allow(unused_macros, reason = "async tasks alone use it")]
 macro_rules! per_thread {

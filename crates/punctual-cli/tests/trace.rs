@@ -373,7 +373,9 @@ fn keeps_recording_readable_when_disk_is_full() {
     let (program, place) = (program(), scratch.0.display());
     let program = program.display();
     let script = format!(
-        "mount -t tmpfs -o size=900k none {place} && cd {place} || exit 99
+        "mount -t tmpfs -o size=40k none {place} && cd {place} || exit 99
+         {program} trace record -o s.dat -- true; echo started $? $(ls)
+         mount -o remount,size=900k {place}
          {program} trace record -o t.dat -- sh -c 'for i in $(seq 3000); do (:); done'; echo recorded $?
          {program} trace report t.dat.raw --task '*' --worst 0 2>&1; echo reported $?"
     );
@@ -382,6 +384,8 @@ fn keeps_recording_readable_when_disk_is_full() {
         other => return skip(Need::MountNamespace, format_args!("a full disk: {other:?}")),
     };
     let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(out.starts_with("started 1\n"), "{out}{err}");
+    assert!(err.starts_with("error: s.dat.raw: no storage space; choose a writable directory"), "{err}");
     assert!(out.contains("recorded 1\n"), "{out}{err}");
     assert!(
         err.contains("the disk is full; what was recorded before is in t.dat.raw and can be read"),

@@ -90,7 +90,7 @@ pub enum RecordError {
         directory: PathBuf,
     },
     /// The directory cannot be written.
-    #[error("{path}: {error}; choose a writable directory")]
+    #[error("{path}: {error}; choose a writable directory with enough space")]
     Output {
         /// The file that could not be written.
         path: PathBuf,
@@ -147,6 +147,16 @@ impl RecordError {
                 Self::DiskFull { directory: directory.to_owned() }
             }
             _ => Self::Output { path: path.to_owned(), error },
+        }
+    }
+
+    /// Converts an error that precedes the first event: the directory contains none to read.
+    pub(super) fn without_events(self) -> Self {
+        match self {
+            Self::DiskFull { directory: path } => {
+                Self::Output { path, error: io::ErrorKind::StorageFull.into() }
+            }
+            other => other,
         }
     }
 }

@@ -168,12 +168,12 @@ impl Recording {
     /// Starts to record into `directory`, which must not exist. It is created with mode 0700, and
     /// accessed through its descriptor.
     pub fn start(config: Config, directory: &Path) -> Result<Self, RecordError> {
-        setup::start(&config, None, directory)
+        setup::start(&config, None, directory).map_err(RecordError::without_events)
     }
 
     /// Like [`start`](Self::start), with existing buffers.
     pub fn start_in(buffers: Buffers, config: Config, directory: &Path) -> Result<Self, RecordError> {
-        setup::start(&config, Some(buffers), directory)
+        setup::start(&config, Some(buffers), directory).map_err(RecordError::without_events)
     }
 
     /// Returns the requested events that the kernel does not have.

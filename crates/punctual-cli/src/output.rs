@@ -160,6 +160,11 @@ pub(crate) fn write_message(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
+/// Returns a path for standard output, on one line and without commands to the terminal.
+pub(crate) fn printable(path: &Path) -> String {
+    Printable(&path.to_string_lossy()).to_string()
+}
+
 /// Prints to standard output, for callers that handle errors themselves.
 pub(crate) fn try_print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();

@@ -10,6 +10,7 @@ mod verdict;
 use std::process::ExitCode;
 
 use punctual_isolate::doctor::{self, Scene, examine};
+use punctual_report::escape::Printable;
 use punctual_report::format::format_nanos;
 use serde_json::{Value, json};
 
@@ -58,7 +59,7 @@ struct Lines {
 impl Lines {
     fn new(verdict: &Verdict, scene: Option<&Scene>) -> Self {
         let subject = &verdict.subject;
-        let mut about = vec![subject.name.clone()];
+        let mut about = vec![Printable(&subject.name).to_string()];
         if let Some(length) = subject.length {
             about.push(format_nanos(length as f64));
         }

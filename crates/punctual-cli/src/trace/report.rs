@@ -20,7 +20,7 @@ use super::outputs::Outputs;
 use super::reading::{Batch, Reading};
 use super::window::Window;
 use super::{FAILED, Failure, open, text};
-use crate::output::{message, print};
+use crate::output::{message, print, printable};
 
 pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
     let trace = open(&arguments.trace)?;
@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
         print(&chains::text(analyzer.chains(), analyzer.names()));
         if !written.is_empty() {
             let written: String =
-                written.iter().map(|path| format!("written: {}\n", path.display())).collect();
+                written.iter().map(|path| format!("written: {}\n", printable(path))).collect();
             print(&format!("\n{written}"));
         }
     }
@@ -201,7 +201,7 @@ fn head(path: &Path, trace: &Trace, counters: &Counters, span: Span) -> String {
     let span = format_nanos(span.map_or(0.0, |(start, end)| (end - start) as f64));
     let mut out = format!(
         "{}: {} of {} in {span}",
-        path.display(),
+        printable(path),
         format_counted(counters.events, "event"),
         format_counted(trace.cpus() as u64, "CPU")
     );

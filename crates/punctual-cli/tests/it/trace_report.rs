@@ -444,6 +444,26 @@ fn prints_no_terminal_escapes_and_no_line_breaks_of_names() {
     }
 }
 
+/// A recording may come from another machine, in a file with any name.
+#[test]
+fn prints_no_terminal_escapes_of_file_names() {
+    let scratch = Scratch::new("file-escapes");
+    let name = "\x1b[31ma\nb.dat";
+    let threads = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/threads.dat");
+    fs::copy(threads, scratch.file(name)).unwrap();
+    let commands: [&[&str]; 3] = [
+        &["trace", "report", name, "--csv", "\x1b[32m.csv"],
+        &["rta", "--trace", name],
+        &["check", "--trace", name],
+    ];
+    for arguments in commands {
+        let output = punctual(arguments).current_dir(&scratch.0).output_within(TEST_LIMIT).unwrap();
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert!(out.contains("\\u{1b}[31ma\\nb.dat"), "{arguments:?}: {out}{err}");
+        assert!(!out.contains(|c: char| c.is_control() && c != '\n'), "{arguments:?}: {out:?}");
+    }
+}
+
 /// Names change at the event that shows them: of an ID that is reused, and of a thread that renames
 /// itself.
 #[test]

@@ -9,7 +9,7 @@ use punctual_trace::read::Trace;
 use punctual_trace::recorded::Source;
 
 use super::observe::{Lacks, Observer};
-use crate::output::message;
+use crate::output::{self, message};
 use crate::trace::args::Futex;
 use crate::trace::names::NameWatch;
 use crate::trace::report::losses;
@@ -82,7 +82,7 @@ pub(crate) fn read(path: &Path, keeps_jobs: bool, futex: Futex) -> Result<Record
     let length = span.map_or(0, |(first, last)| last - first);
     let mut head = format!(
         "{}: {} of {} in {}\n",
-        path.display(),
+        output::printable(path),
         format_counted(counters.events, "event"),
         format_counted(trace.cpus() as u64, "CPU"),
         format_nanos(length as f64)

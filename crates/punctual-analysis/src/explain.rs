@@ -166,6 +166,8 @@ pub fn why_none(system: &System, at: usize, reason: &NoBound) -> String {
             };
             let supplied = if utilization == supply {
                 "which leaves no time to catch up after a late or blocked job".to_owned()
+            } else if format!("{need:.1}") == format!("{there:.1}") {
+                "slightly more than there is".to_owned()
             } else {
                 format!("and there are {there:.1} %")
             };

@@ -265,6 +265,22 @@ fn names_overloaded_tasks() {
     assert_eq!((tasks.as_slice(), utilization.as_f64()), ([0, 1, 2].as_slice(), 1.1));
 }
 
+/// Percentages that are equal after rounding do not explain an overload.
+#[test]
+fn explains_overload_below_precision() {
+    let why = |tasks: &[(u64, u64)]| {
+        let system = periodic(tasks);
+        let Err(reason) = punctual_analysis::analyze(&system).tasks.pop().expect("there are tasks") else {
+            panic!("{system:?}")
+        };
+        punctual_analysis::explain::why_none(&system, tasks.len() - 1, &reason)
+    };
+    let slight = why(&[(10_000, 1), (10_000, 10_000)]);
+    assert!(slight.ends_with("need 100.0 % of the CPU, slightly more than there is."), "{slight}");
+    let clear = why(&[(10_000, 10), (10_000, 10_000)]);
+    assert!(clear.ends_with("need 100.1 % of the CPU, and there are 100.0 %."), "{clear}");
+}
+
 /// `position` overloads the CPU, and all others depend on it in the end. `position` must not be
 /// reported as depending on them.
 #[test]

@@ -60,11 +60,12 @@ fn preemption(scene: &Scene, report: &mut Report) {
     if mode == "full" {
         return;
     }
+    let mount = if current.is_some() { "" } else { "mount -t debugfs none /sys/kernel/debug; " };
     report.add(
         Finding::new(Severity::Medium, format!("the kernel preempts its own code in the mode `{mode}` only"))
             .why("A real-time thread waits until the running system call reaches a preemption point or ends.")
             .costs(Cost::typical(500_000, "for a long system call"))
-            .fix(Lasts::UntilReboot, format!("echo full > {MODE}"))
+            .fix(Lasts::UntilReboot, format!("{mount}echo full > {MODE}"))
             .advise(Lasts::FromReboot, "boot with preempt=full"),
     );
 }
@@ -85,7 +86,10 @@ mod tests {
         assert_eq!(found(PREEMPTION, &[(MODE, "none (voluntary) full")]), ["medium"]);
         assert_eq!(found(PREEMPTION, &[(MODE, "none voluntary (full)")]), NOTHING);
         assert_eq!(found(PREEMPTION, &[("/proc/cmdline", "preempt=none")]), ["medium"]);
-        assert!(text(PREEMPTION, &[("/proc/cmdline", "preempt=none")]).contains("boot with preempt=full"));
+        let unmounted = text(PREEMPTION, &[("/proc/cmdline", "preempt=none")]);
+        assert!(unmounted.contains("boot with preempt=full"));
+        assert!(unmounted.contains("mount -t debugfs none /sys/kernel/debug; echo full >"), "{unmounted}");
+        assert!(!text(PREEMPTION, &[(MODE, "none (voluntary) full")]).contains("mount"));
         assert_eq!(found(PREEMPTION, &[]), ["unknown"]);
     }
 

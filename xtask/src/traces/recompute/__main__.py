@@ -72,7 +72,7 @@ def recompute(trace, job, carried):
         raise Mistake("it does not start there")
     carried.at = at
     known_windows = carried.knows_windows()
-    walk = Walk(trace, thread, runs, at, end, carried)
+    walk = Walk(trace, thread, runs, at, end, carried, trace.after_lock.get((thread, start), (None, False)))
     if walk.end != end:
         raise Mistake("it does not end there")
     known_calls = trace.knows_calls(thread, job["name"], end)

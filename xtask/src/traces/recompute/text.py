@@ -69,7 +69,6 @@ class Recorded:
         def all_of(*kinds):
             return all(events[kind] for kind in kinds)
 
-        self.wakings, self.wakeups = bool(events["sched_waking"]), bool(events["sched_wakeup"])
         self.interrupts = all_of("irq_handler_entry", "irq_handler_exit")
         vectors = [kind for kind in events if VECTORS.match(kind)]
         ends = [any(kind.endswith(end) for kind in vectors) for end in ("_entry", "_exit")]
@@ -100,9 +99,9 @@ class Trace:
         self.conditions = set()
         self.cpu = defaultdict(Cpu)
         self.early, self.pending, self.awake = {}, {}, set()
-        self.in_futex, self.contends = set(), set()  # threads that wait for a lock in a call, or for one of the kernel
-        self.asleep_for_lock = set()
-        self.after_lock = set()  # by thread and the beginning of a run: before it, it slept for a lock
+        self.in_futex, self.contends = set(), {}  # threads that wait for a lock in a call, or for this one of the kernel
+        self.asleep_for_lock = {}
+        self.after_lock = {}  # by thread and the beginning of a run: the lock of the kernel that it slept for before, and whether in a call
         for thread in recorded.calls_of or ():
             self.has_calls[thread] = 0
         for line in lines:
@@ -161,9 +160,12 @@ class Trace:
                 flags = FLAGS.search(rest)
                 spinning = flags and spins(flags[1])
                 marks.append(Mark(time, event, (LOCK.match(rest)[1], spinning)))
-                update(self.contends, thread, event.endswith("begin") and not spinning)
+                self.contends.pop(thread, None)
+                if event.endswith("begin") and not spinning:
+                    self.contends[thread] = LOCK.match(rest)[1]
         elif event.startswith("sys_"):
             self.has_calls.setdefault(thread, time)
+            self.contends.pop(thread, None)
             if "futex" in event and recorded.futexes:
                 waits = None if "exit" in event else self.futex(rest)
                 marks.append(Mark(time, "futex_exit") if "exit" in event else Mark(time, "futex_enter", waits))
@@ -203,11 +205,12 @@ class Trace:
         if state == "R":
             self.early.pop(before, None)
         if state != "R":
-            waits = state == "D" or before in self.in_futex or before in self.contends
-            update(self.asleep_for_lock, before, waits and state != "X")
+            wait = self.contends.get(before), before in self.in_futex
+            self.asleep_for_lock.pop(before, None)
+            if state != "X" and (state == "D" or wait != (None, False)):
+                self.asleep_for_lock[before] = wait
         if after in self.asleep_for_lock:
-            self.asleep_for_lock.remove(after)
-            self.after_lock.add((after, time))
+            self.after_lock[after, time] = self.asleep_for_lock.pop(after)
         cpu.left = before
         cpu.running, cpu.since, cpu.frames, cpu.firing = after, time, [], None
         if after in self.parked:
@@ -228,7 +231,9 @@ class Trace:
     def wakeup(self, woken, wake):
         early = self.early.pop(woken, None)
         if woken not in self.awake:
-            self.pending.setdefault(woken, early._replace(ready=wake.time) if early else wake)
+            # Without its start, the wake-up began earlier.
+            unseen = wake._replace(late=wake.by != "new" and not wake.due)
+            self.pending.setdefault(woken, early._replace(ready=wake.time) if early else unseen)
 
     def wake(self, cpu, thread, time, by):
         recorded = self.recorded
@@ -238,7 +243,7 @@ class Trace:
         else:
             may_be_timer = not recorded.handlers or bool(SOFTIRQ_THREAD.match(self.comm.get(thread, "")))
         timer = cpu.firing or (not recorded.timers and may_be_timer)
-        late = by != "new" and (not recorded.wakings or bool(timer))
+        late = by != "new" and bool(timer)
         by_thread = not cpu.frames and thread != 0
         from_wait = by != "new" and (by_thread or bool(timer))
         return Wake(time, by, due, late and not due, from_wait, cpu.number)

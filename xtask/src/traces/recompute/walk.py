@@ -56,13 +56,19 @@ class Mistake(Exception):
 
 
 class Walk:
-    def __init__(self, trace, thread, runs, at, end, carried):
+    def __init__(self, trace, thread, runs, at, end, carried, resumed=(None, False)):
         self.carried = carried
         self.sums, self.window, self.side = Sums(), 0, "entering"
         self.wait = self.futex = None
         self.in_handler = self.spun = self.slept = self.unsure = False
         self.preemptions, self.waits, self.ready = 0, [], []
         self.settled = runs[at].start
+        lock, calls = resumed
+        if calls:
+            self.futex = (self.settled, True, self.sums.copy(), 0)
+        if lock or calls:
+            # It begins in the middle of a wait.
+            self.wait, self.side = ["lock" if lock else "futex", self.settled, lock, True], "out"
         self.own = []
         marks = trace.marks[thread]
         mark = first_mark(marks, runs[at].start)

@@ -119,7 +119,7 @@ impl Frames {
     /// were no nested ones; `None` if there is no such handler.
     #[inline]
     fn pop(&mut self, actor: Actor) -> Option<bool> {
-        let index = self.stack.iter().take(self.depth).rposition(|frame| frame.actor == actor)?;
+        let index = self.stack.get(..self.depth)?.iter().rposition(|frame| frame.actor == actor)?;
         let clean = index + 1 == self.depth;
         self.depth = index;
         Some(clean)

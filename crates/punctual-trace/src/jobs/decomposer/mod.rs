@@ -161,29 +161,32 @@ impl Decomposer {
     /// Processes the next event; passes the jobs that it ends to `sink`.
     // Without `#[inline]`, which would optimize it as little as a caller that has to compile fast.
     pub fn feed(&mut self, event: &Event, sink: &mut dyn FnMut(&Job)) {
+        if event.time < self.time
+            || matches!(event.kind, Kind::Named { .. } | Kind::Lost { .. } | Kind::Other { .. })
+        {
+            return self.feed_unusual(event, sink);
+        }
+        self.counters.events += 1;
+        self.take(event, sink);
+    }
+
+    /// Processes an event that is older than its predecessor, or not one of the kernel's.
+    #[cold]
+    fn feed_unusual(&mut self, event: &Event, sink: Sink<'_>) {
         match event.kind {
             Kind::Named { .. } => return self.named(event),
             Kind::Lost { .. } | Kind::Other { .. } => {}
             _ => self.counters.events += 1,
         }
-        if event.time >= self.time {
-            self.time = event.time;
-            self.take(event, sink);
-        } else {
-            self.take_late(event, sink);
-        }
-    }
-
-    /// Processes an event that is older than its predecessor.
-    #[cold]
-    fn take_late(&mut self, event: &Event, sink: Sink<'_>) {
-        self.counters.disordered += 1;
-        self.take(&Event { time: self.time, ..*event }, sink);
+        self.counters.disordered += u64::from(event.time < self.time);
+        self.take(&Event { time: event.time.max(self.time), ..*event }, sink);
     }
 
     // `feed` and this one only jump to what processes the event: a call would save registers that
     // most events do not need.
+    #[inline(always)]
     fn take(&mut self, event: &Event, sink: Sink<'_>) {
+        self.time = event.time;
         let Some(cpu) = self.cpus.get_mut(event.cpu) else { return self.take_first(event, sink) };
         cpu.before = std::mem::replace(&mut cpu.last, event.time);
         let idle_until = cpu.idle_until;
@@ -191,7 +194,7 @@ impl Decomposer {
             // Switches and gaps change it once more.
             cpu.idle_until = (event.by == 0).then_some(event.time);
         }
-        if self.gaps > 0 || (idle_until.is_some() && event.by != 0) {
+        if self.gaps > 0 || (event.by != 0 && idle_until.is_some()) {
             return self.take_after(event, idle_until, sink);
         }
         self.route(event, sink);

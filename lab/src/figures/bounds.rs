@@ -156,7 +156,7 @@ enum Kind {
 
 impl Kind {
     fn of(id: &str) -> Self {
-        let waits = ["eventfd", "timerfd", "instant", "inversion"];
+        let waits = ["eventfd", "timerfd", "instant", "inversion", "period"];
         match id.ends_with("/load") {
             true => Self::Loaded,
             false if is_of(id, &waits) => Self::Event,
@@ -266,6 +266,16 @@ mod tests {
         let few = "latency/inversion/punctual/load";
         assert!(printed(&with_p99(few, 1000.0), &with_p99(few, 21_999.0)).is_empty());
         assert_eq!(printed(&with_p99(LOCK, 1000.0), &with_p99(LOCK, 1035.0)).len(), 1);
+    }
+
+    #[test]
+    fn lets_clock_of_guest_determine_p99_of_periods() {
+        let (period, path) = ("latency/period/monitored/idle", LOCK);
+        let grown = |row, mean, p99| {
+            printed(&[(row, [1000.0; 5])], &[(row, [1000.0, 1000.0, p99, mean, 1000.0])]).len()
+        };
+        assert_eq!((grown(period, 1000.0, 1220.0), grown(path, 1000.0, 1220.0)), (0, 1));
+        assert_eq!((grown(period, 1000.0, 1360.0), grown(period, 1040.0, 1000.0)), (1, 1));
     }
 
     #[test]

@@ -167,6 +167,9 @@ fn warn_about_missing(analyzer: &Analyzer, recorded: &Recorded, arguments: &Repo
                 "",
                 "there are no context switches in it, so record again with at least sched_switch and sched_waking",
             ),
+            _ if readable && arguments.from.or(arguments.to).is_some() => {
+                (" between --from and --to", "choose other times, or select others with --task NAME")
+            }
             true if !readable => (
                 "",
                 "some of its events cannot be read, see the warnings; record it again, or with \

@@ -557,6 +557,12 @@ fn reports_part_of_recording() {
     let (out, err, code) = report(&scratch.0, &["t.dat", "--from", "2.5s", "--to", "+3.5s"]);
     assert_eq!((err.as_str(), code), ("", 0));
     assert!(out.contains("2 jobs") && out.contains("jobs that end from 2.5"), "{out}");
+    let (_, err, code) = report(&scratch.0, &["t.dat", "--from", "+60s"]);
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("has no job between --from and --to that") && err.contains("; choose other times"),
+        "{err}"
+    );
     for wrong in [&["--from", "soon"][..], &["--from", "1"], &["--from", "+3s", "--to", "+2s"]] {
         assert_eq!(report(&scratch.0, &[&["t.dat"], wrong].concat()).2, 2, "{wrong:?}");
     }

@@ -68,7 +68,7 @@ impl ThreadSettings {
         (at_start != *at_end).then(|| {
             format!(
                 "thread {} was changed during the run, from {at_start} to {at_end}: jobs after that may have been late; \
-                 use no chrt, taskset or cpuset on its process, and do not take its CPU offline",
+                 do not change its policy or CPUs, nor take its CPU offline",
                 self.thread
             )
         })

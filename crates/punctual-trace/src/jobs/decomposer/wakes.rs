@@ -96,7 +96,11 @@ impl Decomposer {
         let thread = self.threads.at(slot);
         match thread.state {
             State::Running => return,
-            State::Ready => thread.history.push(time, (State::Ready, to)),
+            State::Ready => {
+                thread.history.push(time, (State::Ready, to));
+                // Awake for longer than ready, it was displaced, and so has always been in a queue.
+                thread.queued |= thread.awake_since < thread.since;
+            }
             State::Asleep | State::Unknown => {}
         }
         thread.cpu = to;

@@ -36,7 +36,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 /// # Errors
 /// See [`read`]. [`InvalidInput`](io::ErrorKind::InvalidInput) if it is not a regular file.
 pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    // Opening a device has effects: a watchdog starts, and resets the machine. `O_PATH` has none.
+    // Without `O_PATH`, the driver of a device sees the opening: that of a watchdog starts it.
     let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::RegularFile {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));

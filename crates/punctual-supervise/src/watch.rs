@@ -225,13 +225,12 @@ enum Failed {
 impl Ending {
     /// Returns the step that has failed by now. Requests have the limit `grace`.
     fn failed(self, grace: Duration, now: Instant) -> Option<Failed> {
-        let is_over = |since: Option<Instant>, limit| {
-            since.is_some_and(|since| now.saturating_duration_since(since) > limit)
+        let (since, limit, step) = match self {
+            Self { killed: Some(killed), .. } => (killed, KILL_TIMEOUT, Failed::Kill),
+            Self { asked: Some(asked), .. } => (asked, grace, Failed::Request),
+            Self { asked: None, killed: None } => return None,
         };
-        match self.killed {
-            Some(_) => is_over(self.killed, KILL_TIMEOUT).then_some(Failed::Kill),
-            None => is_over(self.asked, grace).then_some(Failed::Request),
-        }
+        (now.saturating_duration_since(since) > limit).then_some(step)
     }
 }
 

@@ -84,10 +84,8 @@ fn manifest(metadata: &Value, workspace: &Table, sources: &str) -> Result<String
         package["edition"],
         json!(home),
     );
-    let used = |dependency: &&Value| {
-        let name = dependency["rename"].as_str().or(dependency["name"].as_str()).unwrap_or_default();
-        sources.contains(&format!("{}::", name.replace('-', "_")))
-    };
+    let used =
+        |dependency: &&Value| sources.contains(&format!("{}::", name_of(dependency).replace('-', "_")));
     text.push_str(&dependencies(package["dependencies"].as_array().into_iter().flatten().filter(used))?);
     Ok(text)
 }
@@ -104,7 +102,7 @@ pub(crate) fn dependencies<'a>(of: impl Iterator<Item = &'a Value>) -> Result<St
             target = dependency["target"].as_str();
             write!(text, "\n[target.{:?}.dependencies]\n", target.unwrap_or_default())?;
         }
-        let name = dependency["rename"].as_str().or(dependency["name"].as_str()).unwrap_or_default();
+        let name = name_of(dependency);
         write!(
             text,
             "{name} = {{ package = {}, version = {}, features = {}, default-features = {}",
@@ -119,6 +117,11 @@ pub(crate) fn dependencies<'a>(of: impl Iterator<Item = &'a Value>) -> Result<St
         text.push_str(" }\n");
     }
     Ok(text)
+}
+
+/// Returns the name of a dependency in the package that has it.
+fn name_of(dependency: &Value) -> &str {
+    dependency["rename"].as_str().or(dependency["name"].as_str()).unwrap_or_default()
 }
 
 /// Writes a file, unless it has that content: cargo rebuilds after a file's modification.

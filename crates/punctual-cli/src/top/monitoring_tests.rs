@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::{App, text};
+use super::tests::text_of;
 use crate::top::figures::tests::{about, snapshot};
 
 /// Functions and operators of PromQL that the files use.
@@ -40,7 +40,7 @@ type Metrics = BTreeMap<String, BTreeSet<String>>;
 /// Returns the exported metrics, buckets of histograms included.
 fn exported() -> Metrics {
     let (snapshot, about) = (snapshot(Instant::now(), &[&[1_000]]), about(&["task"]));
-    let text = text(&[App::new(&about, &super::tests::found(), &snapshot)]);
+    let text = text_of(&about, &snapshot);
     let mut metrics = Metrics::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (name, rest) = line.split_once('{').unwrap();

@@ -64,20 +64,22 @@ fn metrics(apps: &Apps, wanted: Option<&str>) -> String {
     for found in found {
         // An app that cannot be read is missing, like one that does not run.
         let Ok(mut memory) = Memory::open(found) else { continue };
-        if !takes_room(&mut room, found, &memory.about) {
+        let labels = labels(&memory.about, found);
+        if !takes_room(&mut room, found.user, longest_text(&memory.about, &labels)) {
             continue;
         }
         let Ok(snapshot) = memory.snapshot() else { continue };
-        shown.push((memory, snapshot));
+        shown.push((labels, memory, snapshot));
     }
-    let apps = shown.iter().map(|(memory, snapshot)| App::new(&memory.about, memory.found(), snapshot));
+    let apps = shown.iter().map(|(labels, memory, snapshot)| App { labels, about: &memory.about, snapshot });
     text(&apps.collect::<Vec<_>>())
 }
 
-/// Takes the room for an app from that of its user. Returns `false` if there is too little left.
-fn takes_room(room: &mut HashMap<u32, usize>, found: &Found, about: &About) -> bool {
-    let room = room.entry(found.user).or_insert(MAX_USER_TEXT);
-    let left = room.checked_sub(longest_text(about, &labels(about, found)));
+/// Takes the room for the text about an app from that of its user. Returns `false` if there is too
+/// little left.
+fn takes_room(room: &mut HashMap<u32, usize>, user: u32, length: usize) -> bool {
+    let room = room.entry(user).or_insert(MAX_USER_TEXT);
+    let left = room.checked_sub(length);
     *room = left.unwrap_or(*room);
     left.is_some()
 }
@@ -94,17 +96,12 @@ fn longest_text(about: &About, labels: &str) -> usize {
 
 /// An app at one moment.
 struct App<'a> {
-    labels: String,
+    labels: &'a str,
     about: &'a About,
     snapshot: &'a Snapshot,
 }
 
-impl<'a> App<'a> {
-    fn new(about: &'a About, found: &Found, snapshot: &'a Snapshot) -> Self {
-        Self { labels: labels(about, found), about, snapshot }
-    }
-}
-
+/// Returns the labels of an app.
 fn labels(about: &About, found: &Found) -> String {
     // An empty label is the same as none.
     let program = about.program.as_deref().unwrap_or_default();
@@ -206,7 +203,7 @@ fn head(text: &mut String, name: &str, help: &str, kind: &str) {
 fn tasks<'a>(apps: &'a [App<'_>]) -> impl Iterator<Item = (String, &'a Task, &'a Figures)> {
     let of = |app: &'a App<'_>| {
         let tasks = app.about.tasks.iter().zip(&app.snapshot.tasks);
-        tasks.map(|(task, figures)| (task_labels(&app.labels, task), task, figures))
+        tasks.map(|(task, figures)| (task_labels(app.labels, task), task, figures))
     };
     apps.iter().flat_map(of)
 }
@@ -262,11 +259,16 @@ mod tests {
         Found { process: 7, app: "app".into(), user: u32::MAX - 1, path: "".into(), id: (0, 0) }
     }
 
+    /// Returns the text about this one app.
+    pub(super) fn text_of(about: &About, snapshot: &Snapshot) -> String {
+        text(&[App { labels: &labels(about, &found()), about, snapshot }])
+    }
+
     #[test]
     fn labels_each_sample_and_gives_each_name_one_type() {
         let snapshot = snapshot(Instant::now(), &[&[1_000, 3_000], &[]]);
         let about = about(&["a\"b", "c"]);
-        let text = text(&[App::new(&about, &found(), &snapshot)]);
+        let text = text_of(&about, &snapshot);
         let app = r#"app="app",program="program",user="4294967294",process="7""#;
         let task = format!(r#"{app},partition="main",task="a\"b""#);
         for (name, value) in [
@@ -295,7 +297,7 @@ mod tests {
     fn counts_every_job_in_the_buckets_above_it() {
         let snapshot = snapshot(Instant::now(), &[&[0, 511, 512, 1_000, 50_000_000_000]]);
         let about = about(&["a"]);
-        let text = text(&[App::new(&about, &found(), &snapshot)]);
+        let text = text_of(&about, &snapshot);
         let labels = r#"app="app",program="program",user="4294967294",process="7",partition="main",task="a""#;
         let below = |le: &str| {
             let name = format!(r#"punctual_response_time_seconds_bucket{{{labels},le="{le}"}}"#);
@@ -334,22 +336,21 @@ mod tests {
             ..snapshot(Instant::now(), &[])
         };
         let about = about(&[&*name; 4]);
-        let app = App::new(&about, &found(), &snapshot);
-        let (longest, none) = (longest_text(&about, &app.labels), text(&[]).len());
-        let length = text(&[app]).len() - none;
+        let longest = longest_text(&about, &labels(&about, &found()));
+        let length = text_of(&about, &snapshot).len() - text(&[]).len();
         assert!(length <= longest && longest < 3 * length, "{length} {longest}");
 
-        let (mut room, other) = (HashMap::new(), Found { user: 7, ..found() });
-        let served = (0..MAX_USER_TEXT).take_while(|_| takes_room(&mut room, &found(), &about)).count();
+        let mut room = HashMap::new();
+        let served = (0..MAX_USER_TEXT).take_while(|_| takes_room(&mut room, 1, longest)).count();
         assert_eq!(served, MAX_USER_TEXT / longest);
-        assert!(takes_room(&mut room, &other, &about), "the room of another user");
+        assert!(takes_room(&mut room, 7, longest), "the room of another user");
     }
 
     #[test]
     fn omits_job_metrics_of_unmeasured_tasks() {
         let snapshot = snapshot(Instant::now(), &[&[1_000]]);
         let about = about_unmeasured(&["a"]);
-        let text = text(&[App::new(&about, &found(), &snapshot)]);
+        let text = text_of(&about, &snapshot);
         assert!(!text.contains("punctual_jobs_total{") && !text.contains("_bucket{"), "{text}");
         assert!(text.contains("punctual_overruns_total{"), "{text}");
     }

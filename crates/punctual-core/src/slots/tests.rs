@@ -171,7 +171,7 @@ fn limit_counts_armed_jobs_in_any_slots() {
     let armed = [arm(30), arm(30)];
     assert_eq!(armed.map(|armed| slots.slot_of(armed)), [2, 3]);
     assert!(slots.has_at_most(2) && !slots.has_at_most(1));
-    // SAFETY: there is one thread. The job is one of these slots', and is taken once.
+    // SAFETY: a single thread takes the job, which is in one of these slots, once.
     unsafe { slots.take(slots.level().waiting().pop().unwrap()) };
     let third = arm(40);
     assert_eq!(slots.slot_of(third), 0);

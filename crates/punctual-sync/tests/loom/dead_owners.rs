@@ -111,17 +111,22 @@ fn recovers_semaphore_unit_of_dead_process_once() {
     });
 }
 
+/// Process 1 arrives at the barrier, and dies.
+fn die_at(barrier: &'static Barrier) {
+    let dead = spawn(|| {
+        processes::begin(1);
+        assert_eq!(barrier.spin_while(polls(0)), Err(BarrierError::TimedOut));
+        processes::die();
+    });
+    dead.join().unwrap();
+}
+
 /// No thread considers a phase complete in which a process died.
 #[test]
 fn barrier_breaks_once_for_all() {
     check(2, || {
         lend(Barrier::new(2), |barrier| {
-            let dead = spawn(|| {
-                processes::begin(1);
-                assert_eq!(barrier.spin_while(polls(0)), Err(BarrierError::TimedOut));
-                processes::die();
-            });
-            dead.join().unwrap();
+            die_at(barrier);
             let arrive = |process| {
                 processes::begin(process);
                 let first = barrier.spin_while(polls(0));
@@ -144,12 +149,7 @@ fn barrier_breaks_once_for_all() {
 fn detected_death_breaks_no_repaired_barrier() {
     check(2, || {
         lend(Barrier::new(2), |barrier| {
-            let dead = spawn(|| {
-                processes::begin(1);
-                assert_eq!(barrier.spin_while(polls(0)), Err(BarrierError::TimedOut));
-                processes::die();
-            });
-            dead.join().unwrap();
+            die_at(barrier);
             let other = spawn(|| {
                 processes::begin(2);
                 let _ = barrier.spin_while(polls(0));

@@ -257,7 +257,7 @@ fn missing_events_lose_but_never_falsify_terms() {
         for (what, start, gone, source) in kinds.chain(starts) {
             let retained = source.map_or(recorded.clone(), |source| recorded.clone().without(source));
             let locks = retained.has(Source::Futexes) && retained.has(Source::Contention);
-            // What precedes the first job of a thread is assumed to be no part of it.
+            // The first job of a thread counts as a whole one, and may be the rest of a job.
             let mut seen: BTreeSet<Actor> = BTreeSet::new();
             for job in jobs_of((&events[start..], &listed), config(&retained), gone) {
                 if seen.insert(job.actor) && start > 0 {

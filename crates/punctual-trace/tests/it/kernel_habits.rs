@@ -384,25 +384,19 @@ fn names_lock_that_handler_waited_for() {
 #[test]
 fn bounds_switch_to_pulled_thread_that_contends() {
     let (low, high) = (task(10, 80), task(11, 60));
-    let lock = Kind::ContentionBegin { lock: 0xffff_8800_1234, flags: 8 };
+    let lock = 0xffff_8800_1234;
     let mut trace = Script::new();
     trace.switch(50, 1, Sleeping, IDLE);
     trace.waking(100, 0, low, 0).wakeup(110, 0, low, 0).switch(120, 0, Runnable, low);
     trace.waking(200, 0, high, 0).wakeup(210, 0, high, 0).switch(220, 0, Runnable, high);
     trace.at(300, 1, Kind::Migrate { task: low, from: 0, to: 1 });
-    trace.events.push(Event { time: 320, cpu: 1, by: 10, kind: lock });
-    trace.events.push(Event {
-        time: 350,
-        cpu: 1,
-        by: 10,
-        kind: Kind::ContentionEnd { lock: 0xffff_8800_1234 },
-    });
-    trace.events.push(Event {
-        time: 400,
-        cpu: 1,
-        by: 10,
-        kind: Kind::Switch { from: low, reason: Sleeping, to: IDLE },
-    });
+    for (time, kind) in [
+        (320, Kind::ContentionBegin { lock, flags: 8 }),
+        (350, Kind::ContentionEnd { lock }),
+        (400, Kind::Switch { from: low, reason: Sleeping, to: IDLE }),
+    ] {
+        trace.events.push(Event { time, cpu: 1, by: low.id, kind });
+    }
     let jobs = trace.jobs(Config { monotonic: true, ..Config::default() });
     let job = of(&jobs, 10)[0];
     assert!(job.complete(), "{job:#?}");

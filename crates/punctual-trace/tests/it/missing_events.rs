@@ -129,7 +129,7 @@ fn survey_from(tenths: usize, missing: &[&str]) -> (u64, BTreeMap<&'static str, 
         let mut decomposer = Decomposer::new(config);
         let mut found = Vec::new();
         events.iter().for_each(|event| decomposer.feed(event, &mut |job| found.push(job.clone())));
-        // What precedes the first job of a thread is assumed to be no part of it.
+        // The first job of a thread counts as a whole one, and may be the rest of a job.
         let mut seen = BTreeSet::new();
         found.retain(|job| !seen.insert(job.actor) || tenths == 0);
         for job in found.iter().filter(|job| job.complete()) {

@@ -61,8 +61,9 @@ pub(super) fn scene(captured: &CapturedJob, must_observe: impl Fn(Tid) -> bool) 
         actors.into_iter().map(|actor| Row { actor, stretches: Vec::new(), holds: Vec::new() }).collect();
     occupy(captured, &mut rows);
     // A job that starts in the middle of a wait has the lock already, and was woken for it.
-    let whole = |wait: &Blocking| wait.woken.is_none_or(|woken| wait.start <= woken);
-    for (index, wait) in job.blockings.iter().enumerate().filter(|(_, wait)| whole(wait)) {
+    let whole = |(_, wait): &(usize, &Blocking)| wait.woken.is_none_or(|woken| wait.start <= woken);
+    let waits = job.blockings.iter().enumerate().filter(whole);
+    for (index, wait) in waits.clone() {
         for owner in &wait.owners {
             let row = rows.iter_mut().find(|row| row.actor == Actor::Thread(*owner));
             if let Some(row) = row {
@@ -72,9 +73,7 @@ pub(super) fn scene(captured: &CapturedJob, must_observe: impl Fn(Tid) -> bool) 
     }
     let row = |actor| rows.iter().position(|row| row.actor == actor);
     let first = job.waker.map(|waker| (waker.time, waker.actor));
-    let waits = job.blockings.iter().filter(|wait| whole(wait));
-    let waits = waits.filter_map(|wait| wait.woken.zip(wait.waker));
-    let wakes = first.into_iter().chain(waits);
+    let wakes = first.into_iter().chain(waits.filter_map(|(_, wait)| wait.woken.zip(wait.waker)));
     let wakes = wakes.map(|(time, actor)| Wake { time, actor, row: row(actor) }).collect();
     Scene { rows, wakes, left_out }
 }

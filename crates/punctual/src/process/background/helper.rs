@@ -28,9 +28,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// type is for any task, of any executor, and for threads outside of tasks: create one in `init`
 /// and give it to a task as a local resource.
 ///
-/// When it is dropped, by `#[shutdown]` or at the end of the run, the waiting calls are made first,
-/// for at most 5 s. If a call blocks for longer, a warning names the helper, and the thread makes
-/// the remaining calls until the process ends.
+/// Dropping it, by `#[shutdown]` or at the end of the run, first makes the waiting calls, for at
+/// most 5 s. If a call blocks for longer, a warning names the helper, and the thread makes the
+/// remaining calls until the process ends.
 ///
 /// ```
 /// use std::sync::mpsc;

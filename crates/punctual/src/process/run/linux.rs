@@ -256,8 +256,8 @@ fn report_settings(
     }
 }
 
-/// Records the stack usage of each thread, with notes on those that had little left and on those
-/// whose settings have changed.
+/// Records the stack usage of each thread, with notes on threads that had little left, and on
+/// changed settings.
 fn note_ends(settings: &mut Settings, ends: Vec<Option<AtEnd>>) {
     for (thread, end) in settings.threads.iter_mut().zip(ends) {
         thread.stack_used = end.as_ref().and_then(|end| end.stack_used);

@@ -13,7 +13,7 @@ use punctual_report::escape::{Code, Escaped};
 use punctual_report::format::{format_part, format_significant};
 use punctual_report::page::{Figure, Frame, Page, legend, note};
 use punctual_report::scale::Linear;
-use punctual_report::svg::{Anchor, Mark, fitted};
+use punctual_report::svg::{Anchor, Mark, fitted, width};
 
 use super::text;
 
@@ -38,6 +38,8 @@ const ROW: f64 = 24.0;
 /// The class and the width of a drawing, and the left end of its bars, right of the names. The
 /// style sheet shows one of the two.
 const LAYOUTS: [(&str, f64, f64); 2] = [("wide", 1080.0, 150.0), ("narrow", 352.0, 100.0)];
+/// The end of the axis of bounds, in percent of the deadline.
+const AXIS_END: f64 = 150.0;
 /// Maximum number of parts that are drawn: more would be indistinguishable.
 const MAX_PARTS: usize = 4_000;
 
@@ -87,31 +89,47 @@ fn figures(system: &System, analysis: &Analysis, margins: &Margins) -> Vec<Figur
         Err(_) => task.deadline.is_some(),
     });
     let misses = misses.count();
-    let first =
-        margins.all.first.map_or(String::new(), |at| format!("then `{}` misses", system.tasks[at].name));
-    let growth = format!("{} %", format_significant((margins.all.percent() * 10.0).floor() / 10.0));
+    let all = margins.all;
+    let first = all.first.map_or(String::new(), |at| format!("then `{}` misses", system.tasks[at].name));
+    let change = match all.permille {
+        0 => Figure::new("Every C would have to shrink to", "–", "no shorter C would do"),
+        1..1_000 => Figure::new("Every C would have to shrink to", text::share(all), ""),
+        _ => Figure::new("Every C may grow by", text::growth(all), first),
+    };
     vec![
         Figure::new("Tasks that can miss", misses.to_string(), format!("of {}", system.tasks.len()))
             .fault_if(misses > 0),
-        Figure::new("Every C may grow by", growth, first).fault_if(margins.all.percent() < 0.0),
+        change.fault_if(all.permille < 1_000),
     ]
 }
 
-/// Draws bound, deadline and the longest observed response, as fractions of the deadline.
+/// Draws bound, deadline and the longest observed response, as fractions of the deadline. What ends
+/// beyond the axis is written next to it.
 fn bars(system: &System, analysis: &Analysis) -> String {
     let with_deadline: Vec<(usize, u64)> =
         (0..system.tasks.len()).filter_map(|at| Some((at, system.tasks[at].deadline?))).collect();
     if with_deadline.is_empty() {
         return String::new();
     }
+    let percent = |ns: u64, deadline: u64| ns as f64 / deadline.max(1) as f64 * 100.0;
+    // The larger of two, for which a phone has room.
+    let beyond = |&(at, deadline): &(usize, u64)| {
+        let bound = analysis.tasks[at].as_ref().ok().map(|bound| ("bound", bound.response));
+        let seen = system.tasks[at].observed.response.map(|seen| ("seen", seen));
+        let (what, ns) = bound.into_iter().chain(seen).max_by_key(|&(_, ns)| ns)?;
+        let share = percent(ns, deadline);
+        (share > AXIS_END).then(|| format!("{what} {} %", format_significant(share)))
+    };
+    let beyond: Vec<Option<String>> = with_deadline.iter().map(beyond).collect();
+    let room = beyond.iter().flatten().map(|label| width(label)).fold(0.0, f64::max);
     let drawings = LAYOUTS.map(|(class, width, left)| {
         let height = ROW * with_deadline.len() as f64 + 60.0;
         let mut plot = Plot::new(Size { class, width, height });
-        plot.left = left;
-        let scale = Linear::new(0.0, 150.0, left, plot.right);
+        (plot.left, plot.right) = (left, plot.right - room);
+        let scale = Linear::new(0.0, AXIS_END, left, plot.right);
         for (row, &(at, deadline)) in with_deadline.iter().enumerate() {
             let (task, top) = (&system.tasks[at], plot.top + row as f64 * ROW);
-            let share = |ns: u64| (ns as f64 / deadline.max(1) as f64 * 100.0).min(150.0);
+            let share = |ns: u64| percent(ns, deadline).min(AXIS_END);
             plot.svg.text("tick", (left - 8.0, top + 15.0), Anchor::End, &fitted(&task.name, left - 12.0));
             if let Ok(bound) = &analysis.tasks[at] {
                 let title =
@@ -123,6 +141,9 @@ fn bars(system: &System, analysis: &Analysis) -> String {
             if let Some(seen) = task.observed.response {
                 let x = scale.at(share(seen));
                 plot.svg.line("seen", (x, top + 2.0), (x, top + ROW - 2.0));
+            }
+            if let Some(label) = &beyond[row] {
+                plot.svg.text("tick", (plot.right + 6.0, top + 15.0), Anchor::Start, label);
             }
         }
         let end = scale.at(100.0);

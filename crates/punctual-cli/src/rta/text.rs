@@ -221,6 +221,16 @@ pub(super) fn limits(system: &System, margins: &Margins) -> Table {
     table
 }
 
+/// Returns the common growth of all execution times with which every deadline is met.
+pub(super) fn growth(all: AllExecutions) -> String {
+    format!("{} %", format_significant((all.percent() * 10.0).floor() / 10.0))
+}
+
+/// Returns the common share of all execution times with which every deadline is met.
+pub(super) fn share(all: AllExecutions) -> String {
+    format!("{} %", format_significant(all.permille as f64 / 10.0))
+}
+
 /// Returns one line for the whole system.
 pub(super) fn verdict(system: &System, analysis: &Analysis, all: AllExecutions) -> String {
     let name = |at: usize| format!("`{}`", system.tasks[at].name);
@@ -230,8 +240,7 @@ pub(super) fn verdict(system: &System, analysis: &Analysis, all: AllExecutions) 
         if analysis.tasks.iter().zip(&system.tasks).all(|(_, task)| task.deadline.is_none()) {
             return "no task has a deadline: nothing can be missed".into();
         }
-        let growth = format_significant((all.percent() * 10.0).floor() / 10.0);
-        return format!("schedulable; every C may grow by {growth} %{}", first(all.first));
+        return format!("schedulable; every C may grow by {}{}", growth(all), first(all.first));
     }
     let misses = |at: &usize| match &analysis.tasks[*at] {
         Ok(bound) => !bound.meets(system.tasks[*at].deadline),
@@ -240,9 +249,7 @@ pub(super) fn verdict(system: &System, analysis: &Analysis, all: AllExecutions) 
     let missing: Vec<String> = (0..system.tasks.len()).filter(misses).map(name).collect();
     let shrink = match all.permille {
         0 => "no shorter C would do".to_owned(),
-        permille => {
-            format!("every C would have to shrink to {} %", format_significant(permille as f64 / 10.0))
-        }
+        _ => format!("every C would have to shrink to {}", share(all)),
     };
     if missing.is_empty() {
         return "every task meets its deadline, and a chain does not: its reaction may take too long".into();

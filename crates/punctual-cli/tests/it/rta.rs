@@ -145,6 +145,21 @@ fn writes_page() {
 }
 
 #[test]
+fn page_writes_bound_beyond_its_axis_and_how_far_c_has_to_shrink() {
+    let shows = |change: &str, parts: &[&str]| {
+        let file = File::new("late.toml", &SET.replace("deadline = \"4ms\"", change));
+        let page = file.path.with_extension("html");
+        assert_eq!(rta(&file, &["--html", page.to_str().unwrap()]).status.code(), Some(1));
+        let html = fs::read_to_string(page).unwrap();
+        for part in parts {
+            assert!(html.contains(part), "{part}");
+        }
+    };
+    shows("deadline = \"1ms\"", &[">bound 260 %</text>", "shrink to</", "45.4\u{202F}%"]);
+    shows("deadline = \"4ms\"\njitter = \"5ms\"", &["shrink to</", "no shorter C would do"]);
+}
+
+#[test]
 fn bounds_chains() {
     let chain = |deadline: &str| {
         let set = format!(

@@ -20,7 +20,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::budget::{self, FirstReadings, Job, Level};
-use crate::child::{self, Process};
+use crate::child::{self, Ending, Failed, Process, Waited};
 use crate::event::{Action, Event, SuperviseError, signal_name};
 use crate::memory::{App, Fault, Memory};
 use crate::snapshot::{self, Scene, Snapshots};
@@ -86,9 +86,9 @@ impl Default for Settings {
 ///
 /// # Errors
 /// The command cannot be started, or memory cannot be shared with it. The app is still there 10 s
-/// after SIGKILL, because it is in a system call that the kernel cannot interrupt; this call
-/// returns after another 10 s, and the app is no longer supervised. Any other failure is reported
-/// as [`Event::Lacks`].
+/// after SIGKILL, because it is in a system call that the kernel cannot interrupt, or another process
+/// traces it and has not collected its status 10 s after its end; this call returns after another
+/// 10 s, and the app is no longer supervised. Any other failure is reported as [`Event::Lacks`].
 pub fn supervise(
     make: &dyn Fn() -> io::Result<Command>,
     settings: &Settings,
@@ -206,34 +206,6 @@ fn now() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// The steps by which an app ends.
-#[derive(Debug, Clone, Copy, Default)]
-struct Ending {
-    /// The time at which it was asked to stop.
-    asked: Option<Instant>,
-    /// The time at which it was first killed.
-    killed: Option<Instant>,
-}
-
-/// A step that has not ended the app within its time limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Failed {
-    Request,
-    Kill,
-}
-
-impl Ending {
-    /// Returns the step that has failed by now. Requests have the limit `grace`.
-    fn failed(self, grace: Duration, now: Instant) -> Option<Failed> {
-        let (since, limit, step) = match self {
-            Self { killed: Some(killed), .. } => (killed, KILL_TIMEOUT, Failed::Kill),
-            Self { asked: Some(asked), .. } => (asked, grace, Failed::Request),
-            Self { asked: None, killed: None } => return None,
-        };
-        (now.saturating_duration_since(since) > limit).then_some(step)
-    }
-}
-
 /// One run of the app.
 struct Run<'a> {
     settings: &'a Settings,
@@ -317,20 +289,17 @@ impl<'a> Run<'a> {
     fn watch(mut self, stop: &AtomicI32) -> Result<ExitStatus, SuperviseError> {
         let failed = |error| SuperviseError::System { attempt: "waiting for the app", error };
         let status = loop {
-            if let Some(status) = self.process.wait(self.interval).map_err(failed)? {
-                break status;
+            match self.process.wait(self.interval).map_err(failed)? {
+                Waited::Ended(status) => break status,
+                Waited::Held => {
+                    self.ending.held.get_or_insert_with(Instant::now);
+                }
+                Waited::Running => self.check(stop),
             }
-            if stop.load(Ordering::Relaxed) != 0 && self.ending.asked.is_none() {
-                self.ask_to_stop();
-            }
-            self.meet();
-            self.check_for_fault();
-            self.check_jobs();
-            self.check_if_stopped();
-            stack::release();
             match self.ending.failed(self.settings.grace, Instant::now()) {
                 Some(Failed::Request) => self.kill("it did not end after a request to stop".into()),
                 Some(Failed::Kill) => return Err(failed(self.unkillable())),
+                Some(Failed::Release) => return Err(failed(self.held())),
                 None => {}
             }
         };
@@ -346,6 +315,18 @@ impl<'a> Run<'a> {
         let out_of_memory = status.signal() == Some(libc::SIGKILL) && self.ending.killed.is_none() && more;
         (self.on_event)(Event::Ended { status, out_of_memory });
         Ok(status)
+    }
+
+    /// Checks the running process, and asks it to stop if this process was asked to.
+    fn check(&mut self, stop: &AtomicI32) {
+        if stop.load(Ordering::Relaxed) != 0 && self.ending.asked.is_none() {
+            self.ask_to_stop();
+        }
+        self.meet();
+        self.check_for_fault();
+        self.check_jobs();
+        self.check_if_stopped();
+        stack::release();
     }
 
     /// Detects a new app.
@@ -574,25 +555,13 @@ impl<'a> Run<'a> {
         );
         io::Error::new(io::ErrorKind::TimedOut, text)
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_step_to_end_app_has_limit() {
-        let (start, grace) = (Instant::now(), Duration::from_secs(8));
-        let after = |seconds| start + Duration::from_secs(seconds);
-        let mut ending = Ending::default();
-        assert_eq!(ending.failed(grace, after(100_000)), None);
-        ending.asked = Some(start);
-        assert_eq!([8, 9].map(|now| ending.failed(grace, after(now))), [None, Some(Failed::Request)]);
-        // After SIGKILL, the request no longer counts.
-        ending.killed = Some(after(9));
-        let expected = [None, None, Some(Failed::Kill)];
-        assert_eq!([9, 19, 20].map(|now| ending.failed(grace, after(now))), expected);
-        ending.asked = None;
-        assert_eq!([9, 19, 20].map(|now| ending.failed(grace, after(now))), expected);
+    fn held(&self) -> io::Error {
+        let (process, limit) = (self.process.id(), KILL_TIMEOUT.as_secs());
+        let text = format!(
+            "process {process} ended {limit} s ago, and another process that traces it has not collected its \
+             status: end the process that /proc/{process}/status names as TracerPid"
+        );
+        io::Error::new(io::ErrorKind::TimedOut, text)
     }
 }

@@ -6,6 +6,9 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use punctual_report::escape::Printable;
 use punctual_report::format::format_nanos;
@@ -44,6 +47,47 @@ impl Snapshots {
             }
         }
         Ok(None)
+    }
+}
+
+/// The ordinary threads that write snapshots.
+#[derive(Debug, Default)]
+pub(crate) struct Writers(Vec<(PathBuf, Receiver<io::Result<()>>)>);
+
+impl Writers {
+    /// Runs `write`, which writes the file at `path`.
+    pub(crate) fn start(
+        &mut self,
+        path: PathBuf,
+        write: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
+        let (sender, receiver) = mpsc::channel();
+        // The receiver is gone after `finish`.
+        thread::Builder::new().spawn(move || drop(sender.send(write())))?;
+        self.0.push((path, receiver));
+        Ok(())
+    }
+
+    /// Waits until all files are written, for at most `limit`; returns the failures.
+    pub(crate) fn finish(&mut self, limit: Duration) -> Vec<String> {
+        let until = Instant::now() + limit;
+        let mut failures = Vec::new();
+        for (path, receiver) in self.0.drain(..) {
+            let why = match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => error.to_string(),
+                Err(RecvTimeoutError::Disconnected) => {
+                    "its thread panicked, since it cannot read the files of the app".into()
+                }
+                Err(RecvTimeoutError::Timeout) => format!(
+                    "looking up its names took more than {} s: put the app and its libraries on a faster file \
+                     system, or strip their debug information",
+                    limit.as_secs_f64()
+                ),
+            };
+            failures.push(format!("a stack could not be written to {}: {why}", path.display()));
+        }
+        failures
     }
 }
 
@@ -184,6 +228,32 @@ mod tests {
         let process = std::process::id() as i32;
         assert!(whereabouts(process, own).contains("preempted"));
         assert_eq!(whereabouts(process, 0), "its thread has ended");
+    }
+
+    #[test]
+    fn waits_for_writers_within_limit() {
+        let mut writers = Writers::default();
+        let (release, block) = mpsc::channel::<()>();
+        writers.start("late".into(), move || block.recv().map_err(io::Error::other)).unwrap();
+        let late = writers.finish(Duration::from_millis(1)).remove(0);
+        assert!(
+            late.starts_with("a stack could not be written to late: ") && late.contains("0.001 s"),
+            "{late}"
+        );
+        drop(release);
+        assert!(writers.finish(Duration::ZERO).is_empty());
+    }
+
+    #[test]
+    fn reports_writers_that_fail() {
+        let mut writers = Writers::default();
+        writers.start("done".into(), || Ok(())).unwrap();
+        writers.start("full".into(), || Err(io::ErrorKind::StorageFull.into())).unwrap();
+        writers.start("damaged".into(), || panic!("expected by the test")).unwrap();
+        let failures = writers.finish(Duration::from_secs(300));
+        let [full, damaged] = &*failures else { panic!("{failures:?}") };
+        assert!(full.contains("to full: no storage space"), "{full}");
+        assert!(damaged.contains("to damaged: its thread panicked"), "{damaged}");
     }
 
     #[test]

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use punctual_core::heartbeat;
@@ -23,7 +22,7 @@ use crate::budget::{self, FirstReadings, Job, Level};
 use crate::child::{self, Ending, Failed, Process, Waited};
 use crate::event::{Action, Event, SuperviseError, signal_name};
 use crate::memory::{App, Fault, Memory};
-use crate::snapshot::{self, Scene, Snapshots};
+use crate::snapshot::{self, Scene, Snapshots, Writers};
 use crate::stack;
 use crate::state_directory::StateDirectory;
 
@@ -32,6 +31,9 @@ const MIN_INTERVAL: Duration = Duration::from_micros(500);
 const MAX_INTERVAL: Duration = Duration::from_millis(10);
 /// The shortest interval between two reports of preempted jobs of a task.
 const DISPLACED_INTERVAL: Duration = Duration::from_secs(1);
+/// The time limit for stacks to be written after the end of the app. Looking up names in the debug
+/// information of a large program takes seconds.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The interval between checks for a stopped process.
 const STOPPED: Duration = Duration::from_millis(50);
 
@@ -214,7 +216,7 @@ struct Run<'a> {
     memory: Memory,
     process: Process,
     snapshots: Snapshots,
-    writers: Vec<JoinHandle<io::Result<()>>>,
+    writers: Writers,
     app: Option<Arc<App>>,
     /// `true` if the running process is not the one that it claims to be.
     impostor: bool,
@@ -268,7 +270,7 @@ impl<'a> Run<'a> {
             snapshots: Snapshots::new(&settings.snapshots, process.id()),
             memory,
             process,
-            writers: Vec::new(),
+            writers: Writers::default(),
             app: None,
             impostor: false,
             interval: MAX_INTERVAL,
@@ -303,13 +305,8 @@ impl<'a> Run<'a> {
                 None => {}
             }
         };
-        for writer in std::mem::take(&mut self.writers) {
-            let why = match writer.join() {
-                Ok(Ok(())) => continue,
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => "its thread panicked, since it cannot read the files of the app".into(),
-            };
-            (self.on_event)(Event::Lacks { what: format!("a stack could not be written: {why}") });
+        for what in self.writers.finish(WRITE_TIMEOUT) {
+            (self.on_event)(Event::Lacks { what });
         }
         let more = child::killed_for_memory() > self.memory_kills;
         let out_of_memory = status.signal() == Some(libc::SIGKILL) && self.ending.killed.is_none() && more;
@@ -489,12 +486,13 @@ impl<'a> Run<'a> {
 
     /// Writes the snapshot on an ordinary thread, since looking up names is slow.
     fn write(&mut self, scene: Scene) -> Option<PathBuf> {
-        match self.snapshots.next() {
-            Ok(Some((file, path))) => {
-                self.writers.push(std::thread::spawn(move || scene.write(file)));
-                Some(path)
-            }
-            Ok(None) => None,
+        let file = self.snapshots.next().transpose()?;
+        let path = file.and_then(|(file, path)| {
+            self.writers.start(path.clone(), move || scene.write(file))?;
+            Ok(path)
+        });
+        match path {
+            Ok(path) => Some(path),
             Err(error) => {
                 let directory = self.settings.snapshots.display();
                 (self.on_event)(Event::Lacks {

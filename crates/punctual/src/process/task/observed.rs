@@ -59,10 +59,8 @@ impl JobObserver for Observed<'_> {
         guard::users_code(f);
     }
 
-    fn stop(&mut self) {
-        if let Some(profiled) = &mut self.profiled {
-            profiled.stop();
-        }
+    fn stop(&mut self) -> Option<Instant> {
+        self.profiled.as_mut().map(ProfiledJob::stop)
     }
 
     unsafe fn end(self, deadline: Option<Duration>, suspensions: Suspensions) {

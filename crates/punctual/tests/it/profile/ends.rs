@@ -153,7 +153,7 @@ fn unwritable_file_fails_before_start() {
 fn sleep_is_not_execution() {
     let _alone = crate::alone();
     let file = File::new("sleeper");
-    sleeper::run(Config::new().profile(file.path())).expect("nothing is asked for");
+    let report = sleeper::run(Config::new().profile(file.path())).expect("nothing is asked for");
     let text = file.task("sleeps");
     let number = |name: &str| -> u64 {
         let (_, rest) = text.split_once(&format!("\"{name}\": ")).expect("the figure is there");
@@ -164,6 +164,9 @@ fn sleep_is_not_execution() {
     assert!(number("suspensions_most_per_job") >= 1 && suspended > executed, "{text}");
     // The sleep includes the time in which the thread enters and leaves the kernel.
     assert!((30_000_000..=number("response_max_ns")).contains(&(executed + suspended)), "{text}");
+    // Report and profile name the same end, so they count the same misses.
+    let reported = &report.task("sleeps").expect("every task is in the report").response;
+    assert_eq!(reported.max, number("response_max_ns"), "{text}");
     // The machine's costs are known, too.
     assert!(!file.text().contains("\"lock_ns\": null"), "{}", file.text());
 }

@@ -112,10 +112,11 @@ impl ProfiledJob {
         }
     }
 
-    /// Reads the clock at the end of the job.
-    pub(crate) fn stop(&mut self) {
+    /// Reads the clock at the end of the job, and returns its time.
+    pub(crate) fn stop(&mut self) -> Instant {
         self.end = Reading::now(self.task.partition);
         self.thread_time = self.thread_time.map(|before| clock::thread_cpu_time().saturating_sub(before));
+        self.end.time
     }
 
     /// Records the job after [`stop`](Self::stop). It suspended itself `suspensions` times.

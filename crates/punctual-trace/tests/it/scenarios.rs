@@ -348,3 +348,25 @@ fn decomposes_nested_and_queued_marked_jobs() {
     assert_eq!(jobs[1].interference_causes, [cause(Actor::Task(2), 60, 1)]);
     assert_eq!(jobs[1].released_by, ReleasedBy::Mark);
 }
+
+/// The thread is woken at a real-time priority, or at an ordinary one, which selects no job.
+#[test]
+fn ends_nested_jobs_once_if_thread_slept_in_gap() {
+    let select = Select { marked: false, ..Select::real_time() };
+    let start = |task, released| Kind::JobStart { task, released };
+    for priority in [HIGH.priority, 120] {
+        let woken = task(HIGH.id, priority);
+        let mut s = Script::new();
+        s.waking(100, 0, HIGH, 0).switch(110, 0, Runnable, HIGH).at(120, 0, start(1, 90));
+        s.at(150, 0, start(2, 140)).at(160, 0, Kind::Lost { count: 3 });
+        s.waking(200, 1, woken, 1).switch(210, 1, Runnable, woken).at(220, 1, Kind::JobEnd { task: 1 });
+        for due in [300, 400] {
+            s.at(due + 5, 1, start(1, due)).at(due + 20, 1, Kind::JobEnd { task: 1 });
+        }
+        let jobs = s.jobs(Config { select: select.clone(), monotonic: true, ..Config::default() });
+        let ends: Vec<_> = jobs.iter().map(|job| (job.task, job.end, job.complete())).collect();
+        let expected =
+            [(Some(2), 200, false), (Some(1), 200, false), (Some(1), 320, false), (Some(1), 420, true)];
+        assert_eq!(ends, expected);
+    }
+}

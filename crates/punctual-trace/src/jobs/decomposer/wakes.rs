@@ -183,15 +183,12 @@ impl Decomposer {
         }
         let wake = earlier.unwrap_or_else(|| self.wake_of(event));
         let wanted = self.want_release(slot);
+        if was == State::Unknown {
+            self.end_unobserved(time, slot, sink);
+        }
         let thread = self.threads.at(slot);
         let priority = thread.priority.own;
         let Some(open) = thread.open.as_mut() else { return };
-        if open.is_active() && was == State::Unknown {
-            // It slept while its state was unknown.
-            open.flaw(Flaw::Lost);
-            let cpu = open.last_cpu();
-            self.counters.hand_out(open, time, cpu, sink);
-        }
         // A job that continues is woken; a new one only if it is selected.
         if wanted || open.is_active() {
             open.woken(time, &wake, priority, self.config.release);
@@ -201,6 +198,19 @@ impl Decomposer {
         }
         if self.gaps > 0 {
             open.flaw(Flaw::Lost);
+        }
+    }
+
+    /// A woken thread slept while its state was unknown: its jobs end here, including the callers of
+    /// the innermost one, whose marks may have been lost.
+    #[cold]
+    fn end_unobserved(&mut self, time: u64, slot: u32, sink: Sink<'_>) {
+        let open = self.threads.at(slot).open.as_mut();
+        if let Some(open) = open.filter(|open| open.is_active()) {
+            open.flaw(Flaw::Lost);
+            let cpu = open.last_cpu();
+            self.counters.hand_out(open, time, cpu, sink);
+            self.cut_callers(slot, time, Flaw::Lost, sink);
         }
     }
 

@@ -488,8 +488,9 @@ impl OpenJob {
         &self.job
     }
 
-    /// Ends the job and computes its terms.
+    /// Ends the job and computes its terms. Call it once per job: the sums are not reset.
     pub(super) fn finish(&mut self, number: u64, time: u64, cpu: u16) -> &Job {
+        debug_assert!(self.is_active(), "a job ends once, after its start");
         self.settle(time);
         // A mark ends a job outside the scheduler. A switch has emptied the window, which then
         // shows nothing of an entry.

@@ -300,8 +300,8 @@ mod tests {
 
     #[test]
     fn counts_messages_since_the_last_flush() {
-        let path = std::env::temp_dir().join(format!("punctual-pending-{}.mcap", std::process::id()));
-        let mut recording = Recording::create(&path).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let mut recording = Recording::create(place.path().join("pending.mcap")).unwrap();
         let description = Vector3::DESCRIPTION;
         let qos = crate::Qos::DEFAULT;
         let channel = Channel { topic: "/angles", hz: None, capacity: 4, qos, description, is_input: false };
@@ -315,6 +315,5 @@ mod tests {
             assert_eq!(recording.pending, 0);
         }
         recording.end(&[]).unwrap();
-        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -6,13 +6,13 @@ mod counted;
 mod tuning;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use counted::{calls, counted};
 use mcap::MessageStream;
 use punctual_bridge::parameters::{FileError, Remote, Remotes, RequestError, list};
 use punctual_bridge::{Bridge, Parameters, Recording, Topic, Tunable, Tuning};
+use tempfile::NamedTempFile;
 
 #[derive(Debug, Clone, Copy, PartialEq, Parameters)]
 #[message(name = "demo_msgs/msg/Limits")]
@@ -28,21 +28,11 @@ fn name(of: &str) -> String {
     format!("{of}.{}", std::process::id())
 }
 
-/// A file, or a path for one, that is removed after the test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str, text: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("parameters-{}-{name}", std::process::id()));
-        std::fs::write(&path, text).expect("there is room for a file");
-        Self(path)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+/// Creates a file with this text.
+fn file(text: &str) -> NamedTempFile {
+    let mut file = NamedTempFile::new().expect("there is room for a file");
+    file.write_all(text.as_bytes()).expect("there is room for it");
+    file
 }
 
 fn remote(name: &str) -> Remote {
@@ -74,12 +64,12 @@ fn example_prints_its_expected_output() {
 fn is_changed_from_outside_and_recorded() {
     static LIMITS: Tunable<Limits, 2> = Tunable::new();
     static CHANGES: Topic<Limits, 16> = Topic::new("/limits");
-    let place = Scratch::new("run.mcap", "");
-    std::fs::remove_file(&place.0).unwrap();
-    let file = Scratch::new("good.toml", "low = 0.5 # rad\n");
-    let bridge = Bridge::new().topic(&CHANGES).sink(Recording::create(&place.0).unwrap()).start().unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("run.mcap");
+    let file = file("low = 0.5 # rad\n");
+    let bridge = Bridge::new().topic(&CHANGES).sink(Recording::create(&path).unwrap()).start().unwrap();
     let name = name("whole");
-    let tuning = Tuning::new(&LIMITS).file(&file.0).unwrap().record(&CHANGES);
+    let tuning = Tuning::new(&LIMITS).file(file.path()).unwrap().record(&CHANGES);
     let ordered = |limits: &Limits| match limits.low < limits.high {
         true => Ok(()),
         false => Err("low has to be below high".to_owned()),
@@ -110,7 +100,7 @@ fn is_changed_from_outside_and_recorded() {
     ));
 
     assert!(bridge.finish().is_complete());
-    let bytes = std::fs::read(&place.0).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
     let messages: Vec<_> = MessageStream::new(&bytes).unwrap().map(Result::unwrap).collect();
     let number = |bytes: &[u8], at: usize| f64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     let recorded: Vec<_> = messages.iter().map(|it| (number(&it.data, 4), number(&it.data, 12))).collect();
@@ -137,20 +127,20 @@ fn distinguishes_apps_of_one_name_by_process() {
 #[test]
 fn rejects_whole_file_for_one_error() {
     static LIMITS: Tunable<Limits> = Tunable::new();
-    for (name, text, why) in [
-        ("range.toml", "low = 0.5\nhigh = 10.5\n", "high: 10.5 rad is out of range"),
-        ("nan.toml", "high = nan\n", "high: \"NaN\" is not a number"),
-        ("unknown.toml", "[limit]\nhigh = 1\n", "there is no parameter limit.high; there are low, high"),
-        ("text.toml", "high = \"1\"\n", "high is of type string"),
+    for (text, why) in [
+        ("low = 0.5\nhigh = 10.5\n", "high: 10.5 rad is out of range"),
+        ("high = nan\n", "high: \"NaN\" is not a number"),
+        ("[limit]\nhigh = 1\n", "there is no parameter limit.high; there are low, high"),
+        ("high = \"1\"\n", "high is of type string"),
     ] {
-        let file = Scratch::new(name, text);
-        let error = Tuning::new(&LIMITS).file(&file.0).unwrap_err();
+        let file = file(text);
+        let error = Tuning::new(&LIMITS).file(file.path()).unwrap_err();
         assert!(matches!(error, FileError::Refused { .. }), "{error}");
         let error = error.to_string();
-        assert!(error.starts_with(&format!("{}: ", file.0.display())) && error.contains(why), "{error}");
+        assert!(error.starts_with(&format!("{}: ", file.path().display())) && error.contains(why), "{error}");
     }
-    let empty = Scratch::new("empty.toml", "# nothing\n");
-    let _ = Tuning::new(&LIMITS).file(&empty.0).expect("the defaults are right");
+    let empty = file("# nothing\n");
+    let _ = Tuning::new(&LIMITS).file(empty.path()).expect("the defaults are right");
 }
 
 #[test]

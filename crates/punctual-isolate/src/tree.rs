@@ -375,11 +375,9 @@ mod tests {
 
     #[test]
     fn does_not_block_on_pipe() {
-        let root = std::env::temp_dir().join(format!("punctual-tree-{}", std::process::id()));
-        fs::create_dir_all(&root).unwrap();
-        let pipe = root.join("pipe");
+        let root = tempfile::tempdir().unwrap();
+        let pipe = root.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
-        assert_eq!(Tree::directory(&root).text("/pipe").unwrap_or_default(), "");
-        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(Tree::directory(root.path()).text("/pipe").unwrap_or_default(), "");
     }
 }

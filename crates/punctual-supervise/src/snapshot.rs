@@ -258,15 +258,14 @@ mod tests {
 
     #[test]
     fn never_overwrites_and_limits_crash_files() {
-        let directory = std::env::temp_dir().join(format!("punctual-snapshots-{}", std::process::id()));
-        fs::create_dir(&directory).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path();
         let taken = directory.join("punctual-supervise-7-1.txt");
         std::os::unix::fs::symlink(directory.join("elsewhere"), &taken).unwrap();
-        let mut snapshots = Snapshots::new(&directory, 7);
+        let mut snapshots = Snapshots::new(directory, 7);
         let (_, path) = snapshots.next().unwrap().expect("there is room");
         assert_eq!(path, directory.join("punctual-supervise-7-2.txt"));
         let more = std::iter::from_fn(|| snapshots.next().unwrap()).count();
-        fs::remove_dir_all(&directory).unwrap();
         assert_eq!(more, MAX_SNAPSHOTS as usize - 2);
     }
 }

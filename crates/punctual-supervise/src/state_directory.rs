@@ -45,23 +45,22 @@ mod tests {
 
     #[test]
     fn removes_directories_of_dead_supervisors_only() {
-        let place = std::env::temp_dir().join(format!("punctual-state-place-{}", std::process::id()));
-        fs::create_dir(&place).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
         // Neither process runs: the number of one does not exist, nor does the start time of the
         // other.
         for left in ["punctual-state-1-99999999999", "punctual-state-4194305-7"] {
             fs::create_dir(place.join(left)).unwrap();
             fs::write(place.join(left).join("axis"), "x").unwrap();
         }
-        let state = StateDirectory::new_in(&place).unwrap();
+        let state = StateDirectory::new_in(place).unwrap();
         fs::write(state.path().join("axis"), "x").unwrap();
-        let count = || fs::read_dir(&place).unwrap().count();
+        let count = || fs::read_dir(place).unwrap().count();
         assert_eq!(count(), 1, "directories of dead supervisors are removed");
-        let second = StateDirectory::new_in(&place).unwrap();
+        let second = StateDirectory::new_in(place).unwrap();
         assert!(state.path().join("axis").exists(), "the directory of a running supervisor");
         drop(second);
         drop(state);
         assert_eq!(count(), 0);
-        fs::remove_dir_all(&place).unwrap();
     }
 }

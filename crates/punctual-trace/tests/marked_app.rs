@@ -10,7 +10,6 @@ use punctual::Config as AppConfig;
 use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, Job, ReleasedBy, Select};
 use punctual_trace::read::Trace;
 use punctual_trace::record;
-use recording::Place;
 use test_skip::{Need, skip};
 
 /// In ns.
@@ -94,8 +93,8 @@ fn agrees_with_report_of_app() {
 
 /// Returns true if no job is flawed; then they have been compared.
 fn recorded_and_compared() -> bool {
-    let place = Place::new("marked");
-    let directory = place.0.join("raw");
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("raw");
     let Some(recording) = recording::start(record::Config::default(), &directory) else { return true };
     // SAFETY: this test is the only one of its process, and no other thread reads the environment
     // yet.

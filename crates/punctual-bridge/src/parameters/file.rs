@@ -89,17 +89,15 @@ mod tests {
 
     use super::*;
 
-    fn of(name: &str, text: &str) -> Result<Vec<(String, String)>, String> {
-        let path = std::env::temp_dir().join(format!("punctual-parameters-{name}-{}", std::process::id()));
-        fs::write(&path, text).unwrap();
-        let read = assignments(&path).map_err(|error| error.to_string());
-        fs::remove_file(&path).unwrap();
-        read
+    fn of(text: &str) -> Result<Vec<(String, String)>, String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, text).unwrap();
+        assignments(file.path()).map_err(|error| error.to_string())
     }
 
     #[test]
     fn finds_assignments_in_tables_and_dotted_names() {
-        let found = of("good", "on = true\npan.kp = 1.2\n[tilt]\nkp = 2 # whole\ngain = nan\n").unwrap();
+        let found = of("on = true\npan.kp = 1.2\n[tilt]\nkp = 2 # whole\ngain = nan\n").unwrap();
         let expected = [("on", "true"), ("pan.kp", "1.2"), ("tilt.gain", "NaN"), ("tilt.kp", "2")];
         let mut found: Vec<_> = found.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         found.sort_unstable();
@@ -108,15 +106,15 @@ mod tests {
 
     #[test]
     fn error_names_line_of_the_file() {
-        let error = of("other", "a = \"1\"\nb = [1, 2]\n").unwrap_err();
+        let error = of("a = \"1\"\nb = [1, 2]\n").unwrap_err();
         assert!(error.ends_with("a is of type string: a number, true or false is needed; b is of type array: a number, true or false is needed"), "{error}");
-        let error = of("syntax", "on = true\nkp = \n").unwrap_err();
+        let error = of("on = true\nkp = \n").unwrap_err();
         assert!(error.contains("line 2"), "{error}");
-        let error = of("twice", "kp = 1\nkp = 2\n").unwrap_err();
+        let error = of("kp = 1\nkp = 2\n").unwrap_err();
         assert!(error.contains("duplicate key"), "{error}");
-        let error = of("long", &"# 34567\n".repeat((1 << 17) + 1)).unwrap_err();
+        let error = of(&"# 34567\n".repeat((1 << 17) + 1)).unwrap_err();
         assert!(error.ends_with("the file is larger than 1 MiB; give a parameter file in TOML"), "{error}");
-        assert_eq!(of("exact", &"# 34567\n".repeat(1 << 17)), Ok(vec![]), "1 MiB is allowed");
+        assert_eq!(of(&"# 34567\n".repeat(1 << 17)), Ok(vec![]), "1 MiB is allowed");
         let error = assignments("/no/such/file").unwrap_err().to_string();
         assert!(error.starts_with("/no/such/file: No such file"), "{error}");
     }

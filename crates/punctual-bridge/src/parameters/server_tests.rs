@@ -232,13 +232,11 @@ fn rejects_invalid_assignments_without_locking_store() {
 fn second_file_keeps_values_of_the_first() {
     static GAINS: Tunable<Gains> = Tunable::new();
     let mut tuning = Tuning::new(&GAINS);
-    let name = format!("punctual-second-file-{}", std::process::id());
-    let path = std::env::temp_dir().join(name);
+    let file = tempfile::NamedTempFile::new().unwrap();
     for text in ["pan.kp = 2.5\n", "on = true\n"] {
-        std::fs::write(&path, text).unwrap();
-        tuning = tuning.file(&path).unwrap();
+        std::fs::write(&file, text).unwrap();
+        tuning = tuning.file(file.path()).unwrap();
     }
-    std::fs::remove_file(&path).unwrap();
     let given = tuning.start("unit-test").unwrap().parameters();
     assert_eq!((given.pan.kp, given.on), (2.5, true));
 }

@@ -224,17 +224,16 @@ mod tests {
 
     #[test]
     fn rejects_recording_with_topics_without_end() {
-        let path = std::env::temp_dir().join(format!("punctual-topics-{}.mcap", std::process::id()));
         let write = |topics: usize| {
+            let place = tempfile::tempdir().unwrap();
+            let path = place.path().join("topics.mcap");
             let mut writer = writer(BufWriter::new(new_file(&path).unwrap())).unwrap();
             let schema = writer.add_schema("a/msg/B", "ros2msg", b"").unwrap();
             for topic in 0..topics {
                 writer.add_channel(schema, &format!("/{topic}"), "cdr", &BTreeMap::new()).unwrap();
             }
             writer.finish().unwrap();
-            let read = Messages::open(&path).unwrap().next().map(|message| message.is_none());
-            std::fs::remove_file(&path).unwrap();
-            read
+            Messages::open(&path).unwrap().next().map(|message| message.is_none())
         };
         assert!(write(MAX_TOPICS).unwrap());
         let error = write(MAX_TOPICS + 1).unwrap_err();

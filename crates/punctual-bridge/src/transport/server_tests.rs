@@ -386,9 +386,8 @@ fn rejects_a_name_that_two_apps_have() {
 
 #[test]
 fn listens_at_a_path_and_replaces_the_socket_of_a_killed_app() {
-    let directory = std::env::temp_dir().join(format!("punctual-unit-{}", std::process::id()));
-    fs::create_dir(&directory).unwrap();
-    let path = directory.join("topics");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("topics");
     let start = || TransportServer::new("unit-path").path(&path).start(&[angles(16)]);
     let server = start().unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
@@ -403,14 +402,12 @@ fn listens_at_a_path_and_replaces_the_socket_of_a_killed_app() {
     drop(server);
     fs::write(&path, "a file").unwrap();
     assert!(start().is_err(), "other files are not replaced");
-    fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]
 fn removes_only_its_own_socket() {
-    let directory = std::env::temp_dir().join(format!("punctual-unit-removed-{}", std::process::id()));
-    fs::create_dir(&directory).unwrap();
-    let path = directory.join("topics");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("topics");
     let start = || TransportServer::new("unit-removed").path(&path).start(&[angles(16)]).unwrap();
     let first = start();
     fs::remove_file(&path).unwrap();
@@ -419,14 +416,12 @@ fn removes_only_its_own_socket() {
     UnixStream::connect(&path).unwrap();
     drop(second);
     assert!(!path.exists());
-    fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]
 fn changes_no_file_that_has_replaced_its_socket() {
-    let directory = std::env::temp_dir().join(format!("punctual-unit-replaced-{}", std::process::id()));
-    fs::create_dir(&directory).unwrap();
-    let place = |name: &str| directory.join(name);
+    let directory = tempfile::tempdir().unwrap();
+    let place = |name: &str| directory.path().join(name);
     let mode = |name: &str| fs::metadata(place(name)).unwrap().permissions().mode() & 0o777;
     fs::write(place("victim"), "a secret").unwrap();
     fs::set_permissions(place("victim"), fs::Permissions::from_mode(0o600)).unwrap();
@@ -445,7 +440,6 @@ fn changes_no_file_that_has_replaced_its_socket() {
     assert_eq!((mode("victim"), mode("socket")), (0o600, 0o600));
     admit_group(&place("socket")).unwrap();
     assert_eq!(mode("socket"), 0o660);
-    fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]

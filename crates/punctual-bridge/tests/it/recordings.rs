@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use mcap::{MessageStream, Summary};
 use punctual::Instant;
 use punctual_bridge::{Bridge, Message, ReadError, Recording, Topic, recover};
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
+use tempfile::TempDir;
 use test_skip::{Need, skip};
 
 #[path = "../../examples/recording.rs"]
@@ -21,27 +22,6 @@ mod recording;
 #[derive(Clone, Copy, Message)]
 struct Number {
     number: u64,
-}
-
-/// A directory that is removed after the test.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("bridge-{name}-{}", std::process::id()));
-        fs::create_dir(&path).expect("there is room for a directory");
-        Self(path)
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Stores written data.
@@ -79,8 +59,8 @@ fn numbers(path: &Path) -> Vec<u64> {
 
 #[test]
 fn records_messages_of_the_example() {
-    let place = Place::new("example");
-    let (path, table) = (place.file("run.mcap"), Shared::default());
+    let place = tempfile::tempdir().expect("there is room for a directory");
+    let (path, table) = (place.path().join("run.mcap"), Shared::default());
     let report = recording::record(&path, Box::new(table.clone())).expect("there is room for it");
     assert!(report.is_complete(), "{report}");
     assert_eq!(report.sinks.iter().map(|sink| sink.written).collect::<Vec<_>>(), [40, 20]);
@@ -124,11 +104,11 @@ fn records_messages_of_the_example() {
 fn splits_recordings_into_complete_files() {
     static BY_SIZE: Topic<Number, 1024> = Topic::new("/by_size");
     static BY_TIME: Topic<Number, 1024> = Topic::new("/by_time");
-    let place = Place::new("rotation");
+    let place = tempfile::tempdir().expect("there is room for a directory");
     // Each takes 47 bytes in addition to its 12 bytes: 16 per file.
-    let by_size = Recording::create(place.file("size.mcap")).unwrap().rotate_at(1000);
+    let by_size = Recording::create(place.path().join("size.mcap")).unwrap().rotate_at(1000);
     let by_time =
-        Recording::create(place.file("time.mcap")).unwrap().rotate_every(Duration::from_micros(300));
+        Recording::create(place.path().join("time.mcap")).unwrap().rotate_every(Duration::from_micros(300));
     let sizes = Bridge::new().topic(&BY_SIZE).sink(by_size).start().expect("it can start");
     let times = Bridge::new().topic(&BY_TIME).sink(by_time).start().expect("it can start");
     let (mut size, mut time) = (BY_SIZE.publisher().unwrap(), BY_TIME.publisher().unwrap());
@@ -144,14 +124,14 @@ fn splits_recordings_into_complete_files() {
         let mut seen = Vec::new();
         for part in 1..=parts {
             let name = if part == 1 { format!("{stem}.mcap") } else { format!("{stem}-{part}.mcap") };
-            let bytes = fs::read(place.file(&name)).expect("there are so many parts");
+            let bytes = fs::read(place.path().join(&name)).expect("there are so many parts");
             let summary = Summary::read(&bytes).expect("it is whole").expect("it has a summary");
             assert_eq!((summary.channels.len(), summary.schemas.len()), (1, 1), "{name}");
-            let numbers = numbers(&place.file(&name));
+            let numbers = numbers(&place.path().join(&name));
             assert!(numbers.len() == length || part == parts, "{name}: {}", numbers.len());
             seen.extend(numbers);
         }
-        assert!(!place.file(&format!("{stem}-{}.mcap", parts + 1)).exists());
+        assert!(!place.path().join(format!("{stem}-{}.mcap", parts + 1)).exists());
         assert_eq!(seen, (0..1000).collect::<Vec<_>>());
     }
 }
@@ -171,8 +151,8 @@ fn recording_is_readable_up_to_last_chunk_after_kill() {
         }
         return;
     }
-    let place = Place::new("killed");
-    let path = place.file("killed.mcap");
+    let place = tempfile::tempdir().expect("there is room for a directory");
+    let path = place.path().join("killed.mcap");
     let mut child = Command::new("/proc/self/exe");
     child
         .args(["--exact", "recordings::recording_is_readable_up_to_last_chunk_after_kill"])
@@ -196,19 +176,19 @@ fn recording_is_readable_up_to_last_chunk_after_kill() {
     assert!(left.windows(2).all(|pair| pair[0] < pair[1]));
     python(&path, "killed", left.len());
 
-    let whole = place.file("whole.mcap");
+    let whole = place.path().join("whole.mcap");
     let recovered = recover(&path, &whole).expect("it has complete chunks");
     assert_eq!(recovered.messages, left.len() as u64);
     assert_eq!(numbers(&whole), left);
     python(&whole, "whole", left.len());
-    let again = recover(&whole, place.file("again.mcap")).unwrap_err();
+    let again = recover(&whole, place.path().join("again.mcap")).unwrap_err();
     assert!(matches!(again, ReadError::Complete(_)), "{again}");
-    assert!(!place.file("again.mcap").exists());
+    assert!(!place.path().join("again.mcap").exists());
 }
 
 /// Writes a complete recording with several chunks; returns its bytes.
-fn recorded(place: &Place, topic: &'static Topic<Number, 8192>) -> Vec<u8> {
-    let path = place.file("complete.mcap");
+fn recorded(place: &TempDir, topic: &'static Topic<Number, 8192>) -> Vec<u8> {
+    let path = place.path().join("complete.mcap");
     let bridge = Bridge::new().topic(topic).sink(Recording::create(&path).unwrap()).start().unwrap();
     let mut publisher = topic.publisher().unwrap();
     (0..8000).for_each(|number| publisher.publish(Instant::from_ticks(number * 1000), Number { number }));
@@ -219,7 +199,7 @@ fn recorded(place: &Place, topic: &'static Topic<Number, 8192>) -> Vec<u8> {
 #[test]
 fn records_wall_time_and_monotonic_time() {
     static TIMES: Topic<Number, 8192> = Topic::new("/times");
-    let place = Place::new("times");
+    let place = tempfile::tempdir().expect("there is room for a directory");
     let bytes = recorded(&place, &TIMES);
     let summary = Summary::read(&bytes).unwrap().unwrap();
     let index = summary.metadata_indexes.iter().find(|it| it.name == "punctual.clock").unwrap();
@@ -234,9 +214,9 @@ fn records_wall_time_and_monotonic_time() {
 #[test]
 fn recovers_complete_chunks_of_recording_cut_anywhere() {
     static CUT: Topic<Number, 8192> = Topic::new("/cut");
-    let place = Place::new("cut");
+    let place = tempfile::tempdir().expect("there is room for a directory");
     let bytes = recorded(&place, &CUT);
-    let (path, whole) = (place.file("cut.mcap"), place.file("recovered.mcap"));
+    let (path, whole) = (place.path().join("cut.mcap"), place.path().join("recovered.mcap"));
     let mut counts = BTreeSet::new();
     let repeats = env::var("PUNCTUAL_REPEATS");
     let repeats = repeats.map_or(1, |times| times.parse().expect("PUNCTUAL_REPEATS is a number"));
@@ -262,9 +242,9 @@ fn recovers_complete_chunks_of_recording_cut_anywhere() {
 #[test]
 fn recovery_ends_at_damage_and_rejects_foreign_files() {
     static DAMAGED: Topic<Number, 8192> = Topic::new("/damaged");
-    let place = Place::new("damaged");
+    let place = tempfile::tempdir().expect("there is room for a directory");
     let bytes = recorded(&place, &DAMAGED);
-    let (path, whole) = (place.file("bad.mcap"), place.file("good.mcap"));
+    let (path, whole) = (place.path().join("bad.mcap"), place.path().join("good.mcap"));
     let recovered = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
         let _ = fs::remove_file(&whole);
@@ -287,14 +267,14 @@ fn recovery_ends_at_damage_and_rejects_foreign_files() {
     for foreign in [&b""[..], b"text", &[0; 4096]] {
         assert!(matches!(recovered(foreign), Err(ReadError::Foreign(_))), "{foreign:?}");
     }
-    assert!(matches!(recover(place.file("none.mcap"), "new"), Err(ReadError::Io { .. })));
-    assert!(matches!(recover(&place.0, "new"), Err(ReadError::Io { .. })), "a directory");
+    assert!(matches!(recover(place.path().join("none.mcap"), "new"), Err(ReadError::Io { .. })));
+    assert!(matches!(recover(place.path(), "new"), Err(ReadError::Io { .. })), "a directory");
 }
 
 #[test]
 fn overwrites_no_recording() {
-    let place = Place::new("existing");
-    let path = place.file("run.mcap");
+    let place = tempfile::tempdir().expect("there is room for a directory");
+    let path = place.path().join("run.mcap");
     fs::write(&path, "valuable").unwrap();
     let error = Recording::create(&path).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
@@ -304,7 +284,7 @@ fn overwrites_no_recording() {
     );
     assert_eq!(error.to_string(), expected);
     assert_eq!(fs::read_to_string(&path).unwrap(), "valuable");
-    let error = Recording::create(place.file("none/run.mcap")).unwrap_err();
+    let error = Recording::create(place.path().join("none/run.mcap")).unwrap_err();
     assert!(error.to_string().contains("none/run.mcap: No such file"), "{error}");
 }
 

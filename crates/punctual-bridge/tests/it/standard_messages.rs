@@ -56,7 +56,8 @@ fn publish() {
 
 #[test]
 fn parameters_are_readable_by_others() {
-    let path = std::env::temp_dir().join(format!("punctual-standard-{}.mcap", std::process::id()));
+    let place = tempfile::tempdir().expect("there is room");
+    let path = place.path().join("standard.mcap");
     let recording = Recording::create(&path).expect("there is room");
     let bridge = Bridge::new().topic(&JOINTS).topic(&NUMBERS).topic(&DIAGNOSTICS).sink(recording).start();
     let bridge = bridge.expect("it can start");
@@ -68,7 +69,6 @@ fn parameters_are_readable_by_others() {
         Command::new("python3").args(["-c", "import mcap_ros2.reader"]).output_within(TEST_LIMIT);
     let is_read = has_reader.is_ok_and(|output| output.status.success());
     let output = Command::new("python3").args(["-c", READER]).arg(&path).output_within(TEST_LIMIT);
-    std::fs::remove_file(&path).expect("it was written");
     if !is_read {
         return skip(Need::PythonModule("mcap_ros2"), "recordings read by their schemas");
     }

@@ -258,11 +258,11 @@ mod tests {
 
     #[test]
     fn names_missing_file() {
-        let directory = std::env::temp_dir().join(format!("punctual-next-miss-{}", std::process::id()));
-        std::fs::create_dir_all(directory.join("a_b-miss-2.dat.raw")).unwrap();
-        assert_eq!(free_name(&directory, "a/b"), directory.join("a_b-miss.dat"));
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path();
+        std::fs::create_dir(directory.join("a_b-miss-2.dat.raw")).unwrap();
+        assert_eq!(free_name(directory, "a/b"), directory.join("a_b-miss.dat"));
         std::fs::write(directory.join("a_b-miss.dat"), "").unwrap();
-        assert_eq!(free_name(&directory, "a/b"), directory.join("a_b-miss-3.dat"));
-        std::fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(free_name(directory, "a/b"), directory.join("a_b-miss-3.dat"));
     }
 }

@@ -107,8 +107,9 @@ mod tests {
     const EVENTS: u64 = 3 * BATCH as u64;
 
     /// A thread runs every other time, and has another name in the second half.
-    fn events(name: &str) -> Events {
-        let directory = std::env::temp_dir().join(format!("punctual-reading-{name}-{}", std::process::id()));
+    fn events() -> Events {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("raw");
         let mut synthetic = Synthetic::create(&directory).unwrap();
         let (idle, worker) = (Task { id: 0, priority: 120 }, Task { id: 7, priority: 10 });
         for time in 0..EVENTS {
@@ -118,9 +119,7 @@ mod tests {
             synthetic.push(&punctual_trace::event::Event { time, cpu: 0, by: from.id, kind }).unwrap();
         }
         synthetic.finish().unwrap();
-        let events = Trace::open(&directory).unwrap().events().unwrap();
-        std::fs::remove_dir_all(&directory).unwrap();
-        events
+        Trace::open(&directory).unwrap().events().unwrap()
     }
 
     #[test]
@@ -149,9 +148,7 @@ mod tests {
     }
 
     fn thread_scope(use_it: impl FnOnce(&Reading<'_>)) {
-        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let events = events(&number.to_string());
+        let events = events();
         std::thread::scope(|scope| {
             let reading = Reading::start(scope, events).unwrap();
             use_it(&reading);

@@ -1,30 +1,14 @@
 //! `punctual trace report --html` as a user calls it, on a capture of synthetic events.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 use punctual_trace::event::{Event, Kind, SwitchOut, Task};
 use punctual_trace::write::synthetic::Synthetic;
 
-/// A directory that is removed with the test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("punctual-cli-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).expect("there is room for a directory");
-        Self(path)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use crate::support::Scratch;
 
 /// Twenty jobs of a thread, which take 100 µs to 119 µs.
 fn capture(directory: &Path) {
@@ -55,7 +39,7 @@ fn report(arguments: &[&Path]) -> Output {
 #[test]
 fn writes_page_with_jobs_of_trace() {
     let scratch = Scratch::new("page");
-    let (trace, page) = (scratch.0.join("capture"), scratch.0.join("page.html"));
+    let (trace, page) = (scratch.file("capture"), scratch.file("page.html"));
     capture(&trace);
     let output = report(&[&trace, "--html".as_ref(), &page]);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -77,9 +61,9 @@ fn writes_page_with_jobs_of_trace() {
 #[test]
 fn rejects_overwriting_trace() {
     let scratch = Scratch::new("page-over");
-    let trace = scratch.0.join("capture");
+    let trace = scratch.file("capture");
     capture(&trace);
-    let page = scratch.0.join("no/such/directory");
+    let page = scratch.file("no/such/directory");
     for (path, message) in [(trace.as_path(), "error: --html "), (&page, "error: --html ")] {
         let output = report(&[&trace, "--html".as_ref(), path]);
         assert_eq!(output.status.code(), Some(2));

@@ -306,15 +306,14 @@ mod tests {
 
     #[test]
     fn never_creates_missing_file() {
-        let root = std::env::temp_dir().join(format!("punctual-settings-{}", std::process::id()));
-        fs::create_dir_all(&root).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
         fs::write(root.join("a"), "long old text\n").unwrap();
-        let mut live = Live::at(&root);
+        let mut live = Live::at(root);
         live.set(&Setting::File("/a".into()), "1").unwrap();
         assert_eq!(fs::read_to_string(root.join("a")).unwrap(), "1\n");
         let error = live.set(&Setting::File("/b".into()), "1").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
-        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

@@ -3,6 +3,8 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use tempfile::TempDir;
+
 use super::*;
 use crate::change::{Change, Setting};
 use crate::cpus::Cpus;
@@ -98,10 +100,9 @@ impl Settings for Fake {
     }
 }
 
-fn scratch(name: &str) -> (Store, std::path::PathBuf) {
-    let path = std::env::temp_dir().join(format!("punctual-isolate-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&path);
-    (Store::at(&path), path)
+fn scratch() -> (Store, TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    (Store::at(directory.path()), directory)
 }
 
 #[test]
@@ -183,14 +184,12 @@ fn plan_uses_cgroup_v1_if_it_has_controller() {
 
 #[test]
 fn restores_everything_after_kill_at_any_write() {
-    for (number, (machine, cpus)) in
+    for (machine, cpus) in
         [(Machine::read(small()), "3"), (machine("debian"), "2-3"), (machine("guest"), "1")]
-            .into_iter()
-            .enumerate()
     {
         let plan = Plan::new(&machine, &Cpus::of_list(cpus)).unwrap();
         let before = Fake::of(&plan, &machine);
-        let (store, path) = scratch(&format!("kill-{number}"));
+        let (store, _directory) = scratch();
         let mut at = 0;
         loop {
             let mut fake = Fake { dies_at: Some(at), ..before.clone() };
@@ -207,7 +206,6 @@ fn restores_everything_after_kill_at_any_write() {
             at += 1;
         }
         assert!(at >= 8, "only {at} writes");
-        std::fs::remove_dir_all(path).unwrap();
     }
 }
 
@@ -216,7 +214,7 @@ fn undoes_everything_if_required_setting_is_refused() {
     let machine = Machine::read(small());
     let plan = Plan::new(&machine, &Cpus::of_list("3")).unwrap();
     let before = Fake::of(&plan, &machine);
-    let (store, path) = scratch("refused");
+    let (store, _directory) = scratch();
     let partition = Setting::File(format!("{GROUP}/cpuset.cpus.partition"));
     let mut fake = Fake { refuses: Some(partition), ..before.clone() };
     let error = take(&plan, &store, true, &mut fake).unwrap_err().to_string();
@@ -229,7 +227,6 @@ fn undoes_everything_if_required_setting_is_refused() {
     let (_, refused) = take(&plan, &store, true, &mut fake).unwrap();
     assert_eq!(refused.len(), 1);
     assert!(refused[0].starts_with("/proc/irq/25/smp_affinity_list was not set to `0-2`"), "{refused:?}");
-    std::fs::remove_dir_all(path).unwrap();
 }
 
 #[test]

@@ -203,18 +203,18 @@ mod tests {
 
     #[test]
     fn names_functions_of_file_truncated_meanwhile() {
-        let place = std::env::temp_dir().join(format!("punctual-names-{}", std::process::id()));
-        std::fs::copy(std::env::current_exe().unwrap(), &place).unwrap();
-        let content = std::fs::read(&place).unwrap();
+        let place = tempfile::NamedTempFile::new().unwrap();
+        let place = place.path();
+        std::fs::copy(std::env::current_exe().unwrap(), place).unwrap();
+        let content = std::fs::read(place).unwrap();
         let file = object::File::parse(&*content).unwrap();
         let is_this = |name: &str| name.contains("names_functions_of_file_truncated_meanwhile");
         let symbol = file.symbols().find(|symbol| symbol.name().is_ok_and(is_this) && symbol.size() > 0);
         let loader = load(place.to_str().unwrap()).unwrap();
         // It truncates the file.
-        File::create(&place).unwrap();
+        File::create(place).unwrap();
         let found = functions(&loader, symbol.expect("the program has symbols").address());
         assert!(found.iter().any(|function| is_this(&function.name)), "{found:?}");
-        std::fs::remove_file(&place).unwrap();
     }
 
     fn own_program(maps: &str) -> Line<'_> {
@@ -249,11 +249,10 @@ mod tests {
             let at = first + header * HEADER_BYTES + FILE_SIZE;
             content[at..at + 8].fill(0xff);
         }
-        let place = std::env::temp_dir().join(format!("punctual-segments-{}", std::process::id()));
+        let place = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&place, content).unwrap();
-        let mapped = Mapped::new(&Line { path: place.to_str().unwrap(), ..line }, &mut { SECTIONS_LIMIT });
-        std::fs::remove_file(&place).unwrap();
-        assert!(mapped.is_some());
+        let line = Line { path: place.path().to_str().unwrap(), ..line };
+        assert!(Mapped::new(&line, &mut { SECTIONS_LIMIT }).is_some());
     }
 
     #[test]

@@ -152,9 +152,8 @@ mod tests {
     /// Two threads instead of two machines, and files instead of recordings.
     #[test]
     fn marks_each_message_on_both_sides() {
-        let place = std::env::temp_dir().join(format!("punctual-exchange-{}", std::process::id()));
-        std::fs::create_dir_all(&place).unwrap();
-        let [one, other] = ["one", "other"].map(|name| place.join(name));
+        let place = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| place.path().join(name));
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();
         let file = File::create(&other).unwrap();
@@ -175,19 +174,18 @@ mod tests {
         assert_eq!(answers(&mine, false), answered);
         assert!(answers(&theirs, true) >= answered);
         assert!(theirs.iter().filter(|(_, sent)| !sent).all(|(number, _)| mine.contains(&(*number, true))));
-        std::fs::remove_dir_all(place).unwrap();
     }
 
     #[test]
     fn accepts_only_first_sender() {
-        let place = std::env::temp_dir().join(format!("punctual-exchange-peer-{}", std::process::id()));
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let [peer, stranger] = [(), ()].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         for client in [&peer, &stranger] {
             client.connect(socket.local_addr().unwrap()).unwrap();
             client.set_read_timeout(Some(Duration::from_secs(600))).unwrap();
         }
-        let file = File::create(&place).unwrap();
+        let marker = tempfile::NamedTempFile::new().unwrap();
+        let file = marker.reopen().unwrap();
         let listener = std::thread::spawn(move || listen(&socket, &file).unwrap());
         // There is nothing to end yet.
         stranger.send(&datagram(Purpose::End, 0)).unwrap();
@@ -203,8 +201,7 @@ mod tests {
         assert_eq!(listener.join().unwrap(), 2);
         let expected: Vec<u8> =
             [(2, false), (3, true), (4, false), (5, true)].iter().flat_map(|&(n, s)| mark(n, s)).collect();
-        assert_eq!(std::fs::read(&place).unwrap(), expected);
-        std::fs::remove_file(place).unwrap();
+        assert_eq!(std::fs::read(marker).unwrap(), expected);
     }
 
     #[test]

@@ -137,8 +137,8 @@ mod tests {
     fn replaces_equal_kernel_pointers_by_equal_numbers() {
         const TIMER: u64 = 0xffff_8881_0123_4567;
         const USER: u64 = 0x7fff_1234_5678;
-        let path = std::env::temp_dir().join(format!("punctual-addresses-{}", std::process::id()));
-        let directory = Directory::create(&path).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::open(place.path()).unwrap();
         let layout = PageLayout::usual(4096);
         let mut pages = PageWriter::new(layout, directory.create_file(Path::new("pages")).unwrap());
         let error = u64::MAX - 10;
@@ -152,7 +152,6 @@ mod tests {
         hide(&["pages".into()], &[format], &layout, &directory).unwrap();
 
         let bytes = directory.read(Path::new("pages")).unwrap();
-        directory.remove().unwrap();
         let mut page = Page::open(&layout, &bytes).unwrap();
         let mut records = Vec::new();
         while let Some(record) = page.next_record().unwrap() {

@@ -159,8 +159,8 @@ mod tests {
 
     #[test]
     fn starts_where_all_cpus_have_events() {
-        let directory = std::env::temp_dir().join(format!("punctual-newest-{}", std::process::id()));
-        let directory = Directory::create(&directory).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::open(place.path()).unwrap();
         let files = [
             file(&directory, "long", &[100, 200, 300, 400], Some(7)),
             file(&directory, "short", &[320, 500], Some(9)),
@@ -171,7 +171,6 @@ mod tests {
         ];
         align(&files, &PageLayout::usual(4096), &directory).unwrap();
         let left = files.each_ref().map(|name| read(&directory, name));
-        directory.remove().unwrap();
         let expected: [&[u64]; 6] =
             [&[330, 400, 430], &[320, 350, 500, 530], &[600, 630], &[550, 580], &[], &[]];
         assert_eq!(left, expected.map(|times| (times.to_vec(), None)));
@@ -179,12 +178,11 @@ mod tests {
 
     #[test]
     fn keeps_intervals_with_start() {
-        let directory = std::env::temp_dir().join(format!("punctual-newest-whole-{}", std::process::id()));
-        let directory = Directory::create(&directory).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::open(place.path()).unwrap();
         let files = [file(&directory, "a", &[1, 2], None), file(&directory, "b", &[5], None)];
         align(&files, &PageLayout::usual(4096), &directory).unwrap();
         let left = files.each_ref().map(|name| read(&directory, name));
-        directory.remove().unwrap();
         assert_eq!(left, [(vec![1, 31, 2, 32], None), (vec![5, 35], None)]);
     }
 }

@@ -217,19 +217,19 @@ mod tests {
 
     #[test]
     fn avoids_top_level_buffer_that_is_off() {
-        let tracefs = std::env::temp_dir().join(format!("punctual-tracefs-{}", std::process::id()));
-        fs::create_dir_all(tracefs.join("instances")).unwrap();
-        let instance = Instance::create(&tracefs).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let tracefs = place.path();
+        fs::create_dir(tracefs.join("instances")).unwrap();
+        let instance = Instance::create(tracefs).unwrap();
         let own = instance.path().join("trace_marker_raw").to_string_lossy().into_owned();
         fs::write(tracefs.join(ON), "1\n").unwrap();
         assert_eq!(instance.for_apps(), own, "the kernel copies no marks");
         fs::create_dir(instance.path().join("options")).unwrap();
         fs::write(instance.path().join("options").join(COPY), "0\n").unwrap();
-        assert_eq!((instance.for_apps(), refused_marks_in(&tracefs)), ("1".to_owned(), None));
+        assert_eq!((instance.for_apps(), refused_marks_in(tracefs)), ("1".to_owned(), None));
         fs::write(tracefs.join(ON), "0\n").unwrap();
         assert_eq!(instance.for_apps(), own);
-        let warning = refused_marks_in(&tracefs).unwrap();
+        let warning = refused_marks_in(tracefs).unwrap();
         assert!(warning.contains("tracing_on is 0; write 1 to it"), "{warning}");
-        fs::remove_dir_all(&tracefs).unwrap();
     }
 }

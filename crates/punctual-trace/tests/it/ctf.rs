@@ -18,6 +18,7 @@ use punctual_trace::recorded::Source;
 use crate::small_ctf as small;
 
 use small::START;
+use tempfile::TempDir;
 use test_skip::{Need, skip};
 
 fn open(metadata: &str, streams: &[Vec<u8>]) -> Result<Trace, ReadError> {
@@ -93,26 +94,16 @@ fn reports_names_and_unknowns() {
     assert!(!recorded.has(Source::Vectors) && !recorded.has(Source::Wakings));
 }
 
-/// A trace directory, removed on drop.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str, big: bool) -> Self {
-        let path = std::env::temp_dir().join(format!("punctual-ctf-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(path.join("kernel/index")).unwrap();
-        let (metadata, [first, second]) = small::trace(big);
-        fs::write(path.join("kernel/metadata"), metadata).unwrap();
-        fs::write(path.join("kernel/channel0_0"), first).unwrap();
-        fs::write(path.join("kernel/channel0_1"), second).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// Creates a trace directory.
+fn directory(big: bool) -> TempDir {
+    let place = tempfile::tempdir().unwrap();
+    let kernel = place.path().join("kernel");
+    fs::create_dir_all(kernel.join("index")).unwrap();
+    let (metadata, [first, second]) = small::trace(big);
+    fs::write(kernel.join("metadata"), metadata).unwrap();
+    fs::write(kernel.join("channel0_0"), first).unwrap();
+    fs::write(kernel.join("channel0_1"), second).unwrap();
+    place
 }
 
 /// Time and CPU of an event, and for a switch both threads with their priorities.
@@ -170,23 +161,23 @@ fn compare(directory: &Path) -> Option<usize> {
 #[test]
 fn reads_same_events_as_babeltrace2() {
     for big in [false, true] {
-        let place = Place::new(if big { "big" } else { "little" }, big);
-        match compare(&place.0.join("kernel")) {
+        let place = directory(big);
+        match compare(&place.path().join("kernel")) {
             Some(count) => assert_eq!(count, 15),
             None => {
                 return skip(Need::Tool("babeltrace2"), "comparison with what it reads");
             }
         }
-        assert_eq!(Trace::open(&place.0).unwrap().cpus(), 2, "the directory above will do");
+        assert_eq!(Trace::open(place.path()).unwrap().cpus(), 2, "the directory above will do");
     }
 }
 
 /// Its pages are larger than the kernel's, and some of its events have no specific fields.
 #[test]
 fn trace_cmd_reads_merged_recording() {
-    let place = Place::new("merged", false);
-    let traces = [(); 2].map(|()| Trace::open(&place.0).unwrap());
-    let file = place.0.join("merged.dat");
+    let place = directory(false);
+    let traces = [(); 2].map(|()| Trace::open(place.path()).unwrap());
+    let file = place.path().join("merged.dat");
     merge(&traces, Relation::Shared(0), &file).unwrap();
     let Some(printed) = trace_cmd::printed(&file) else { return };
     let events = events(&traces[0]).into_iter().filter(|event| !matches!(event.kind, Kind::Lost { .. }));

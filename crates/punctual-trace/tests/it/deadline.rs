@@ -275,8 +275,8 @@ fn perform() -> Option<Tid> {
 #[test]
 fn records_jobs_reservation_and_throttling_of_deadline_thread() {
     recording::enter();
-    let place = recording::Place::new("deadline");
-    let directory = place.join("raw");
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("raw");
     let filter = Filter { processes: vec![std::process::id()], ..Filter::default() };
     let config = record::Config { filter, ..record::Config::default() };
     let Some(recording) = recording::start(config, &directory) else { return };

@@ -215,11 +215,10 @@ fn merges_counts_by_recorded_scale() {
         let bytes = file_of(Order::Little, 8, &events(), "local [x86-tsc]", scale);
         Trace::from_bytes("made.dat", Arc::new(bytes)).unwrap()
     };
-    let file = std::env::temp_dir().join(format!("punctual-merged-counts-{}.dat", std::process::id()));
-    merge(&[open(), open()], Relation::Shared(0), &file).unwrap();
-    let merged = Trace::open(&file).unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    merge(&[open(), open()], Relation::Shared(0), file.path()).unwrap();
+    let merged = Trace::open(file.path()).unwrap();
     let found: Vec<_> = records(&merged).unwrap().map(|event| event.unwrap().time).collect();
-    std::fs::remove_file(&file).unwrap();
     let mut expected: Vec<_> = events().iter().flat_map(|event| [event.time / 2 + 1_000; 2]).collect();
     expected.sort_unstable();
     assert_eq!(found, expected);

@@ -17,7 +17,6 @@ use crate::small_ctf;
 use crate::small_perf;
 
 use crate::random::inputs;
-use crate::recording::Place;
 
 /// Mutations per reader: the same ones on every machine, so that a failure repeats. `cargo xtask
 /// fuzz traces` searches further, guided by coverage.
@@ -162,11 +161,11 @@ fn small(directory: &Path) -> Vec<Event> {
     events
 }
 
-fn small_file(name: &str) -> (Vec<u8>, Vec<Event>) {
-    let place = Place::new(name);
-    let events = small(&place.0.join("raw"));
-    dat::write(&place.0.join("raw"), &place.0.join("trace.dat")).unwrap();
-    (fs::read(place.0.join("trace.dat")).unwrap(), events)
+fn small_file() -> (Vec<u8>, Vec<Event>) {
+    let place = tempfile::tempdir().unwrap();
+    let events = small(&place.path().join("raw"));
+    dat::write(&place.path().join("raw"), &place.path().join("trace.dat")).unwrap();
+    (fs::read(place.path().join("trace.dat")).unwrap(), events)
 }
 
 fn open(bytes: &[u8]) -> Result<Trace, ReadError> {
@@ -206,7 +205,7 @@ fn rejects_files_of_other_kinds() {
 
 #[test]
 fn reports_error_for_every_truncation() {
-    let (bytes, events) = small_file("truncated");
+    let (bytes, events) = small_file();
     let (mut opened, mut most) = (0, 0);
     for length in (0..bytes.len() - 1).step_by(37) {
         match open(&bytes[..length]) {
@@ -228,7 +227,7 @@ fn reports_error_for_every_truncation() {
 
 #[test]
 fn salvages_file_with_circular_options() {
-    let (mut bytes, events) = small_file("circle");
+    let (mut bytes, events) = small_file();
     let first = 24;
     let options = u64::from_le_bytes(bytes[first..first + 8].try_into().unwrap());
     // The last option of the only section contains the offset of the next one.
@@ -242,7 +241,7 @@ fn salvages_file_with_circular_options() {
 
 #[test]
 fn salvages_file_whose_cpus_claim_same_data() {
-    let (mut bytes, events) = small_file("overlap");
+    let (mut bytes, events) = small_file();
     let page = (4096..bytes.len()).step_by(4096).find(|&at| bytes[at..at + 8] == 5u64.to_le_bytes());
     let page = page.expect("the page that begins with the first event") as u64;
     let second = [(page + 4096).to_le_bytes(), 4096u64.to_le_bytes()].concat();
@@ -255,7 +254,7 @@ fn salvages_file_whose_cpus_claim_same_data() {
 
 #[test]
 fn reports_unknown_compression() {
-    let (bytes, _) = small_file("unknown");
+    let (bytes, _) = small_file();
     // The name is that of the compression, and the section of the headers claims to be compressed.
     let mut lie = bytes.clone();
     let section = 32;
@@ -277,7 +276,7 @@ fn reports_unknown_compression() {
 
 #[test]
 fn ends_only_cpu_of_corrupt_page() {
-    let (mut bytes, events) = small_file("page");
+    let (mut bytes, events) = small_file();
     let of_one = events.iter().filter(|event| event.cpu == 1).count();
     // Pages are at multiples of their size; the first one after the formats belongs to CPU 0.
     let page = (4096..bytes.len())
@@ -294,12 +293,12 @@ fn ends_only_cpu_of_corrupt_page() {
 
 #[test]
 fn rejects_time_going_backwards() {
-    let place = Place::new("backwards");
-    small(&place.0.join("raw"));
-    let data = place.0.join("raw/per_cpu/cpu1/trace_pipe_raw");
+    let place = tempfile::tempdir().unwrap();
+    small(&place.path().join("raw"));
+    let data = place.path().join("raw/per_cpu/cpu1/trace_pipe_raw");
     let page = fs::read(&data).unwrap();
     fs::write(&data, [&page[..], &page[..]].concat()).unwrap();
-    let trace = Trace::open(&place.0.join("raw")).unwrap();
+    let trace = Trace::open(&place.path().join("raw")).unwrap();
     let errors: Vec<_> = trace.events().unwrap().filter_map(Result::err).collect();
     let [ReadError::Backwards { place, time: 1005, .. }] = &errors[..] else { panic!("{errors:?}") };
     assert_eq!((place.cpu, place.offset), (1, 4096 + 20));
@@ -309,11 +308,11 @@ fn rejects_time_going_backwards() {
 #[test]
 #[ignore = "it changes files of the repository"]
 fn writes_corpus() {
-    let place = Place::new("corpus");
+    let place = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
-    small(&place.0.join("raw"));
+    small(&place.path().join("raw"));
     // Few formats, so that mutations hit relevant parts.
-    for group in fs::read_dir(place.0.join("raw/events")).unwrap().map(|entry| entry.unwrap().path()) {
+    for group in fs::read_dir(place.path().join("raw/events")).unwrap().map(|entry| entry.unwrap().path()) {
         for event in fs::read_dir(&group).into_iter().flatten().map(|entry| entry.unwrap().path()) {
             let name = event.file_name().unwrap().to_str().unwrap();
             if !["sched_switch", "sched_waking", "local_timer_entry", "raw_data"].contains(&name) {
@@ -327,9 +326,9 @@ fn writes_corpus() {
             fs::copy(&group, root.join("format").join(name)).unwrap();
         }
     }
-    fs::copy(place.0.join("raw/per_cpu/cpu0/trace_pipe_raw"), root.join("page/small")).unwrap();
+    fs::copy(place.path().join("raw/per_cpu/cpu0/trace_pipe_raw"), root.join("page/small")).unwrap();
     let seven = root.join("dat/seven");
-    dat::write(&place.0.join("raw"), &seven).unwrap();
+    dat::write(&place.path().join("raw"), &seven).unwrap();
     for (name, arguments) in
         [("six", &["--file-version", "6"][..]), ("zstd", &["--file-version", "7", "--compression", "zstd"])]
     {

@@ -4,7 +4,7 @@
 use crate::trace_cmd;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::support::records;
 use punctual_trace::event::{Comm, Event, Kind, SwitchOut, Task};
@@ -14,6 +14,7 @@ use punctual_trace::machines::{ClockError, IRQS, MergeError, Merged, Relation, T
 use punctual_trace::read::Trace;
 use punctual_trace::recorded::Source;
 use punctual_trace::write::synthetic::Synthetic;
+use tempfile::TempDir;
 
 const IDLE: Task = Task { id: 0, priority: 120 };
 const TIMER: u64 = 0xffff_8881_0000_4000;
@@ -21,23 +22,6 @@ const PERIOD: u64 = 1_000_000;
 const JOBS: u64 = 400;
 /// Start of the first machine's clock.
 const BEGIN: u64 = 90_000_000_000;
-
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("punctual-machines-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Records a machine with a thread that a timer releases every millisecond, an interrupt that
 /// delays it, and messages, on a clock that converts the first machine's times by `clock`.
@@ -112,9 +96,9 @@ fn jobs(trace: &Trace, thread: u32) -> Vec<Job> {
     jobs
 }
 
-fn merged(place: &Place, relation: Relation) -> Result<(Merged, Trace), MergeError> {
-    let traces = ["one", "other"].map(|name| Trace::open(&place.0.join(name)).unwrap());
-    let file = place.0.join("merged.dat");
+fn merged(place: &TempDir, relation: Relation) -> Result<(Merged, Trace), MergeError> {
+    let traces = ["one", "other"].map(|name| Trace::open(&place.path().join(name)).unwrap());
+    let file = place.path().join("merged.dat");
     let merged = merge(&traces, relation, &file)?;
     Ok((merged, Trace::open(&file).unwrap()))
 }
@@ -123,14 +107,14 @@ fn merged(place: &Place, relation: Relation) -> Result<(Merged, Trace), MergeErr
 fn aligns_times_within_stated_error() {
     // Ahead by days, and behind the start of the first machine's clock; with different rates.
     for (name, ahead, ppm) in [("ahead", 400_000_000_000_000_i128, 25), ("behind", -89_950_000_000, -40)] {
-        let place = Place::new(name);
+        let place = tempfile::tempdir().unwrap();
         let clock = |time: u64| {
             let drift = (i128::from(time) - i128::from(BEGIN)) * ppm / 1_000_000;
             u64::try_from(i128::from(time) + ahead + drift).unwrap()
         };
         let (to, from) = exchanged(clock);
-        record(&place.0.join("one"), "control", |time| time, &to, 0);
-        record(&place.0.join("other"), "motor", clock, &from, 333_000);
+        record(&place.path().join("one"), "control", |time| time, &to, 0);
+        record(&place.path().join("other"), "motor", clock, &from, 333_000);
         let (merged, trace) = merged(&place, Relation::Messages).unwrap();
         let uncertainty = merged.clocks[0].uncertainty();
         assert!(uncertainty < 30_000, "{merged:?}");
@@ -166,13 +150,13 @@ fn aligns_times_within_stated_error() {
 
 #[test]
 fn keeps_terms_of_jobs_of_both_recordings() {
-    let place = Place::new("terms");
+    let place = tempfile::tempdir().unwrap();
     let clock = |time: u64| time + 7_000_000_000;
     let (to, from) = exchanged(clock);
-    record(&place.0.join("one"), "control", |time| time, &to, 0);
-    let own = record(&place.0.join("other"), "motor", clock, &from, 333_000);
+    record(&place.path().join("one"), "control", |time| time, &to, 0);
+    let own = record(&place.path().join("other"), "motor", clock, &from, 333_000);
     let (_, trace) = merged(&place, Relation::Messages).unwrap();
-    let alone = jobs(&Trace::open(&place.0.join("other")).unwrap(), 411);
+    let alone = jobs(&Trace::open(&place.path().join("other")).unwrap(), 411);
     let together = jobs(&trace, THREADS + 411);
     assert_eq!((alone.len(), together.len()), (JOBS as usize, JOBS as usize));
     assert_eq!(jobs(&trace, 411).len(), JOBS as usize);
@@ -203,9 +187,9 @@ fn keeps_terms_of_jobs_of_both_recordings() {
 
 #[test]
 fn keeps_times_of_shared_clock() {
-    let place = Place::new("shared");
-    let one = record(&place.0.join("one"), "control", |time| time, &[], 0);
-    let other = record(&place.0.join("other"), "motor", |time| time, &[], 333_000);
+    let place = tempfile::tempdir().unwrap();
+    let one = record(&place.path().join("one"), "control", |time| time, &[], 0);
+    let other = record(&place.path().join("other"), "motor", |time| time, &[], 333_000);
     let (merged, trace) = merged(&place, Relation::Shared(2_000)).unwrap();
     assert_eq!((merged.clocks[0].uncertainty(), merged.shift), (2_000, 0));
     let mut times: Vec<_> = one.iter().chain(&other).map(|event| event.time).collect();
@@ -216,10 +200,10 @@ fn keeps_times_of_shared_clock() {
 /// An event that one of them does not record must not count as absent.
 #[test]
 fn lists_only_events_recorded_by_both() {
-    let place = Place::new("recorded");
-    record(&place.0.join("one"), "control", |time| time, &[], 0);
-    record(&place.0.join("other"), "motor", |time| time, &[], 333_000);
-    fs::write(place.0.join("other/recorded"), "sched:sched_switch\nsched:sched_waking\n").unwrap();
+    let place = tempfile::tempdir().unwrap();
+    record(&place.path().join("one"), "control", |time| time, &[], 0);
+    record(&place.path().join("other"), "motor", |time| time, &[], 333_000);
+    fs::write(place.path().join("other/recorded"), "sched:sched_switch\nsched:sched_waking\n").unwrap();
     let (_, trace) = merged(&place, Relation::Shared(2_000)).unwrap();
     let recorded = trace.recorded().unwrap();
     assert!(recorded.has(Source::Switches) && recorded.has(Source::Wakings));
@@ -228,9 +212,9 @@ fn lists_only_events_recorded_by_both() {
 
 #[test]
 fn rejects_recordings_without_messages() {
-    let place = Place::new("without");
-    record(&place.0.join("one"), "control", |time| time, &[], 0);
-    record(&place.0.join("other"), "motor", |time| time, &[], 0);
+    let place = tempfile::tempdir().unwrap();
+    record(&place.path().join("one"), "control", |time| time, &[], 0);
+    record(&place.path().join("other"), "motor", |time| time, &[], 0);
     let error = merged(&place, Relation::Messages).err().unwrap();
     assert!(matches!(&error, MergeError::Clocks { error: ClockError::TooFew(0, 0), .. }));
     assert!(error.to_string().contains("punctual trace exchange"), "{error}");
@@ -240,14 +224,14 @@ fn rejects_recordings_without_messages() {
 #[test]
 fn writes_files_that_trace_cmd_reads() {
     for clock in ["[mono]", ""] {
-        let place = Place::new("trace-cmd");
-        record(&place.0.join("one"), "control", |time| time, &[], 0);
-        record(&place.0.join("other"), "motor", |time| time, &[], 333_000);
+        let place = tempfile::tempdir().unwrap();
+        record(&place.path().join("one"), "control", |time| time, &[], 0);
+        record(&place.path().join("other"), "motor", |time| time, &[], 333_000);
         for name in ["one", "other"] {
-            fs::write(place.0.join(name).join("trace_clock"), clock).unwrap();
+            fs::write(place.path().join(name).join("trace_clock"), clock).unwrap();
         }
         let (_, trace) = merged(&place, Relation::Shared(2_000)).unwrap();
-        let Some(printed) = trace_cmd::printed(&place.0.join("merged.dat")) else { return };
+        let Some(printed) = trace_cmd::printed(&place.path().join("merged.dat")) else { return };
         assert_eq!(printed.values().sum::<u64>(), events(&trace).len() as u64, "{clock}: {printed:?}");
     }
 }

@@ -270,8 +270,8 @@ fn reads_compressed_files() {
 fn reads_directories_of_recorders_with_threads() {
     let file = small::perf_data(false);
     let [.., data] = parts(&file);
-    let place = std::env::temp_dir().join(format!("punctual-perf-threads-{}", std::process::id()));
-    std::fs::create_dir_all(&place).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
     let mut head = file.clone();
     let at = number(&file, 40);
     // The header locates no records.
@@ -282,13 +282,12 @@ fn reads_directories_of_recorders_with_threads() {
     head.extend(features);
     std::fs::write(place.join("data"), &head).unwrap();
     std::fs::write(place.join("data.0"), data).unwrap();
-    let found: Vec<_> = records(&Trace::open(&place).unwrap()).unwrap().map(Result::unwrap).collect();
+    let found: Vec<_> = records(&Trace::open(place).unwrap()).unwrap().map(Result::unwrap).collect();
     // A header that locates them beyond the end of the file.
     head[48..56].fill(0xff);
     head[72..104].fill(0);
     std::fs::write(place.join("data"), head).unwrap();
-    let damage = Trace::open(&place).map(|trace| trace.damage().to_vec());
-    std::fs::remove_dir_all(&place).unwrap();
+    let damage = Trace::open(place).map(|trace| trace.damage().to_vec());
     assert_eq!(found, events(file));
     assert!(damage.is_err());
 }

@@ -6,7 +6,6 @@ use std::process::Command;
 
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
 
-use crate::recording::Place;
 use crate::support::{is_record, records};
 use punctual_trace::event::{Comm, Event, Kind, SwitchOut, Task};
 use punctual_trace::read::{ReadError, Trace};
@@ -114,12 +113,12 @@ fn read(path: &std::path::Path) -> Vec<Event> {
 
 #[test]
 fn round_trips_random_events() {
-    let place = Place::new("roundtrip");
+    let place = tempfile::tempdir().unwrap();
     for seed in 1..=30 {
         let mut random = Random(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(seed));
         let (count, cpus) = (random.below(3_000) as usize + 1, random.below(5) + 1);
         let events = random.events(count, cpus);
-        let (directory, file) = (place.join(&format!("{seed}.raw")), place.join("trace.dat"));
+        let (directory, file) = (place.path().join(format!("{seed}.raw")), place.path().join("trace.dat"));
         write(&directory, &events);
         dat::write(&directory, &file).unwrap();
         assert_eq!(read(&directory), events, "seed {seed}");
@@ -129,10 +128,10 @@ fn round_trips_random_events() {
 
 #[test]
 fn reports_lost_events_where_they_occurred() {
-    let place = Place::new("lost");
+    let place = tempfile::tempdir().unwrap();
     let event = |time, cpu| Event { time, cpu, by: 1, kind: Kind::IrqEntry { irq: 1 } };
     let lost = |time, cpu, count| Event { time, cpu, by: 0, kind: Kind::Lost { count } };
-    let mut synthetic = Synthetic::create(&place.join("raw")).unwrap();
+    let mut synthetic = Synthetic::create(&place.path().join("raw")).unwrap();
     let given = [event(1, 0), lost(0, 0, 7), event(5, 0), lost(0, 0, 0), event(9, 0)];
     given.iter().chain(&[event(3, 1), event(7, 1)]).for_each(|event| match event.kind {
         // This event has no time: it is placed before the event that follows.
@@ -142,16 +141,16 @@ fn reports_lost_events_where_they_occurred() {
     synthetic.finish().unwrap();
     let expected =
         [event(1, 0), event(3, 1), lost(5, 0, 7), event(5, 0), event(7, 1), lost(9, 0, 0), event(9, 0)];
-    assert_eq!(read(&place.join("raw")), expected);
+    assert_eq!(read(&place.path().join("raw")), expected);
 }
 
 #[test]
 fn names_threads_and_tasks() {
-    let place = Place::new("names");
+    let place = tempfile::tempdir().unwrap();
     let to = Task { id: 17, priority: 60 };
     let kind = Kind::Switch { from: Task { id: 0, priority: 120 }, reason: SwitchOut::Runnable, to };
-    write(&place.join("raw"), &[Event { time: 1, cpu: 0, by: 0, kind }]);
-    let trace = Trace::open(&place.join("raw")).unwrap();
+    write(&place.path().join("raw"), &[Event { time: 1, cpu: 0, by: 0, kind }]);
+    let trace = Trace::open(&place.path().join("raw")).unwrap();
     assert_eq!((trace.clock(), trace.cpus()), ("mono", 1));
     let mut events = trace.events().unwrap();
     assert_eq!(events.by_ref().map(Result::unwrap).filter(is_record).count(), 1);
@@ -161,9 +160,9 @@ fn names_threads_and_tasks() {
 
 #[test]
 fn reads_truncated_trace_up_to_reported_end() {
-    let place = Place::new("cut");
+    let place = tempfile::tempdir().unwrap();
     let events = Random(5).events(4_000, 2);
-    let (directory, file) = (place.join("raw"), place.join("trace.dat"));
+    let (directory, file) = (place.path().join("raw"), place.path().join("trace.dat"));
     write(&directory, &events);
     dat::write(&directory, &file).unwrap();
     // The options are at the end of this writer's files, so the truncation affects the data of a
@@ -188,42 +187,42 @@ fn reads_truncated_trace_up_to_reported_end() {
     assert!(file.ends_with("cpu1/trace_pipe_raw"));
     assert_eq!(*offset, bytes.len() as u64 / 2 + 100);
     // The writer drops the truncated page, and the file is complete.
-    dat::write(&directory, &place.join("again.dat")).unwrap();
-    assert!(read(&place.join("again.dat")).len() > of_zero);
+    dat::write(&directory, &place.path().join("again.dat")).unwrap();
+    assert!(read(&place.path().join("again.dat")).len() > of_zero);
 }
 
 #[test]
 fn rejects_unwritable_values() {
-    let place = Place::new("refused");
+    let place = tempfile::tempdir().unwrap();
     let event = |time| Event { time, cpu: 3, by: 1, kind: Kind::IrqEntry { irq: 1 } };
-    let mut synthetic = Synthetic::create(&place.join("raw")).unwrap();
+    let mut synthetic = Synthetic::create(&place.path().join("raw")).unwrap();
     synthetic.push(&event(5)).unwrap();
     let error = synthetic.push(&event(4)).unwrap_err();
     assert!(matches!(error, WriteError::Backwards { cpu: 3, time: 4, before: 5 }), "{error}");
-    let error = dat::write(&place.join("nowhere"), &place.join("x.dat")).unwrap_err();
+    let error = dat::write(&place.path().join("nowhere"), &place.path().join("x.dat")).unwrap_err();
     assert!(matches!(&error, WriteError::Source { path, .. } if path.ends_with("nowhere")), "{error}");
-    std::fs::create_dir(place.join("other")).unwrap();
-    let error = dat::write(&place.join("other"), &place.join("x.dat")).unwrap_err();
+    std::fs::create_dir(place.path().join("other")).unwrap();
+    let error = dat::write(&place.path().join("other"), &place.path().join("x.dat")).unwrap_err();
     assert!(
         matches!(&error, WriteError::Source { path, .. } if path.ends_with("other/events/header_page")),
         "{error}"
     );
-    Synthetic::create(&place.join("empty")).unwrap().finish().unwrap();
-    let error = dat::write(&place.join("empty"), &place.join("x.dat")).unwrap_err();
+    Synthetic::create(&place.path().join("empty")).unwrap().finish().unwrap();
+    let error = dat::write(&place.path().join("empty"), &place.path().join("x.dat")).unwrap_err();
     assert!(matches!(error, WriteError::Empty { .. }), "{error}");
-    let files = std::fs::read_dir(place.join("")).unwrap().flatten();
+    let files = std::fs::read_dir(place.path()).unwrap().flatten();
     assert!(!files.map(|file| file.file_name()).any(|name| name.to_string_lossy().contains("x.dat")));
-    assert!(matches!(Trace::open(&place.join("empty")), Err(ReadError::Empty { .. })));
+    assert!(matches!(Trace::open(&place.path().join("empty")), Err(ReadError::Empty { .. })));
 }
 
 /// Runs `survives_full_disk` again in a mount namespace with a file system of 16 KiB at that path.
 #[test]
 fn keeps_raw_recording_when_disk_is_full() {
-    let place = Place::new("full");
-    write(&place.join("raw"), &Random(3).events(100, 1));
-    std::fs::create_dir(place.join("disk")).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    write(&place.path().join("raw"), &Random(3).events(100, 1));
+    std::fs::create_dir(place.path().join("disk")).unwrap();
     let mut shell = Command::new("unshare");
-    shell.args(["--map-root-user", "--mount", "sh", "-c"]).env("PUNCTUAL_TEST_FULL_DISK", place.join(""));
+    shell.args(["--map-root-user", "--mount", "sh", "-c"]).env("PUNCTUAL_TEST_FULL_DISK", place.path());
     shell
         .arg("mount -t tmpfs -o size=16k none \"$PUNCTUAL_TEST_FULL_DISK\"/disk || exit 77; exec \"$@\"")
         .arg("sh");
@@ -260,11 +259,11 @@ fn agrees_with_trace_cmd() {
     if !test_skip::is_installed("trace-cmd") {
         return skip(Need::Tool("trace-cmd"), "what it reads of our files");
     }
-    let place = Place::new("trace-cmd");
+    let place = tempfile::tempdir().unwrap();
     let events = Random(11).events(2_000, 3);
-    let file = place.join("trace.dat");
-    write(&place.join("raw"), &events);
-    dat::write(&place.join("raw"), &file).unwrap();
+    let file = place.path().join("trace.dat");
+    write(&place.path().join("raw"), &events);
+    dat::write(&place.path().join("raw"), &file).unwrap();
     let report = |file: &std::path::Path| {
         let output = Command::new("trace-cmd").arg("report").arg(file).output_within(TEST_LIMIT).unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -276,7 +275,7 @@ fn agrees_with_trace_cmd() {
         ("zstd.dat", &["--file-version", "7", "--compression", "zstd"]),
         ("zlib.dat", &["--file-version", "7", "--compression", "zlib"]),
     ] {
-        let other = place.join(name);
+        let other = place.path().join(name);
         let mut convert = Command::new("trace-cmd");
         convert.arg("convert").arg("-i").arg(&file).arg("-o").arg(&other).args(arguments);
         if convert.output_within(TEST_LIMIT).unwrap().status.success() && other.exists() {

@@ -6,7 +6,6 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::recording::Place;
 use crate::support::records;
 use punctual_trace::convert;
 use punctual_trace::event::{Comm, Event, Kind, SwitchOut, Task};
@@ -90,10 +89,10 @@ fn salvages_compressed_data_with_truncated_index() {
 
 #[test]
 fn reads_truncated_file_to_its_end() {
-    let place = Place::new("cut-off");
-    let events = directory(&place.join("raw"), 2_000);
-    dat::write(&place.join("raw"), &place.join("t.dat")).unwrap();
-    let bytes = fs::read(place.join("t.dat")).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let events = directory(&place.path().join("raw"), 2_000);
+    dat::write(&place.path().join("raw"), &place.path().join("t.dat")).unwrap();
+    let bytes = fs::read(place.path().join("t.dat")).unwrap();
     // A page before the end, which belongs to the second CPU.
     let cut = Trace::from_bytes("cut", Arc::new(bytes[..bytes.len() - 4_096].to_vec())).unwrap();
     assert_eq!(cut.damage(), [""; 0]);
@@ -107,10 +106,10 @@ fn reads_truncated_file_to_its_end() {
 
 #[test]
 fn converts_any_trace_to_complete_one() {
-    let place = Place::new("convert");
+    let place = tempfile::tempdir().unwrap();
     let whole = events_of(&Trace::open(&corpus("seven")).unwrap());
     for name in ["seven", "six", "zstd"] {
-        let out = place.join(name);
+        let out = place.path().join(name);
         assert_eq!(convert(&corpus(name), &out).unwrap(), [""; 0]);
         let (old, new) = (Trace::open(&corpus(name)).unwrap(), Trace::open(&out).unwrap());
         assert_eq!((events_of(&new), new.damage()), (whole.clone(), &[][..]), "{name}");
@@ -119,21 +118,21 @@ fn converts_any_trace_to_complete_one() {
     }
     let bytes = fs::read(corpus("seven")).unwrap();
     let options = u64::from_le_bytes(bytes[24..32].try_into().unwrap()) as usize;
-    fs::write(place.join("cut"), &bytes[..options + 60]).unwrap();
-    let damage = convert(&place.join("cut"), &place.join("repaired")).unwrap();
+    fs::write(place.path().join("cut"), &bytes[..options + 60]).unwrap();
+    let damage = convert(&place.path().join("cut"), &place.path().join("repaired")).unwrap();
     assert!(damage[0].contains("is guessed"), "{damage:?}");
-    let repaired = Trace::open(&place.join("repaired")).unwrap();
+    let repaired = Trace::open(&place.path().join("repaired")).unwrap();
     assert_eq!((events_of(&repaired), repaired.damage()), (whole, &[][..]));
-    fs::write(place.join("text"), "no trace").unwrap();
-    let error = convert(&place.join("text"), &place.join("none")).unwrap_err();
-    assert!(matches!(error, WriteError::Unreadable(_)) && !place.join("none").exists(), "{error}");
+    fs::write(place.path().join("text"), "no trace").unwrap();
+    let error = convert(&place.path().join("text"), &place.path().join("none")).unwrap_err();
+    assert!(matches!(error, WriteError::Unreadable(_)) && !place.path().join("none").exists(), "{error}");
 }
 
 #[test]
 fn replaces_files_and_links_only() {
-    let place = Place::new("replace");
+    let place = tempfile::tempdir().unwrap();
     // As root, a device such as /dev/null would be removed, too.
-    let socket = place.join("socket");
+    let socket = place.path().join("socket");
     let _listener = UnixListener::bind(&socket).unwrap();
     let error = convert(&corpus("seven"), &socket).unwrap_err();
     assert!(
@@ -141,12 +140,12 @@ fn replaces_files_and_links_only() {
         "{error}"
     );
     assert!(fs::metadata(&socket).unwrap().file_type().is_socket());
-    let raw = place.join("raw");
+    let raw = place.path().join("raw");
     directory(&raw, 100);
     assert!(matches!(dat::finish(&raw, &socket), Err(WriteError::Output { .. })));
     assert!(fs::metadata(&socket).unwrap().file_type().is_socket() && raw.exists());
 
-    let (target, link) = (place.join("target"), place.join("link"));
+    let (target, link) = (place.path().join("target"), place.path().join("link"));
     fs::write(&target, "old").unwrap();
     symlink(&target, &link).unwrap();
     dat::finish(&raw, &link).unwrap();
@@ -158,8 +157,9 @@ fn replaces_files_and_links_only() {
 #[test]
 fn finishes_recording_with_half_moved_pages() {
     const MOVED: u64 = 4 << 20;
-    let place = Place::new("half-moved");
-    let (raw, out, part) = (place.join("raw"), place.join("t.dat"), place.join("t.dat.part"));
+    let place = tempfile::tempdir().unwrap();
+    let (raw, out, part) =
+        (place.path().join("raw"), place.path().join("t.dat"), place.path().join("t.dat.part"));
     let events = directory(&raw, 150_000);
     dat::write(&raw, &out).unwrap();
     fs::rename(&out, &part).unwrap();
@@ -178,7 +178,7 @@ fn finishes_recording_with_half_moved_pages() {
     let found = events_of(&Trace::open(&raw).unwrap());
     assert!(matches!(found[0].kind, Kind::Lost { .. }), "what is missing is told");
     assert!(matches!(dat::write(&raw, &out), Err(WriteError::Moved { .. })));
-    assert!(matches!(dat::finish(&raw, &place.join("other.dat")), Err(WriteError::Moved { .. })));
+    assert!(matches!(dat::finish(&raw, &place.path().join("other.dat")), Err(WriteError::Moved { .. })));
 
     dat::finish(&raw, &out).unwrap();
     assert!(!raw.exists() && !part.exists());

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 
-use crate::recording::Place;
 use crate::trace_cmd::{is_recorded, printed};
 use punctual_trace::event::Tid;
 use punctual_trace::jobs::{Actor, Bounds, Config, Decomposer, Job, Release, Select};
@@ -120,12 +119,14 @@ fn timehist(file: &Path, thread: Tid) -> Vec<(u64, u64)> {
 #[test]
 fn agrees_with_perf_on_jitter() {
     let _alone = test_skip::alone();
-    let place = Place::new("perf");
-    let file = place.0.join("perf.data");
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("perf.data");
     if !has_perf() {
         return;
     }
-    let Some(recording) = recording::start(record::Config::default(), &place.0.join("raw")) else { return };
+    let Some(recording) = recording::start(record::Config::default(), &place.path().join("raw")) else {
+        return;
+    };
     let Some(perf) = Perf::start(&file) else {
         return skip(Need::System("perf sched record"), "comparison with its recordings");
     };
@@ -134,7 +135,7 @@ fn agrees_with_perf_on_jitter() {
     recording.stop().unwrap();
     let theirs = timehist(&file, thread);
 
-    let trace = Trace::open(&place.0.join("raw")).unwrap();
+    let trace = Trace::open(&place.path().join("raw")).unwrap();
     // perf ignores timers.
     let config = Config { select: Select::thread(thread), release: Release::Wake, ..Config::default() };
     let (mut decomposer, mut jobs) = (Decomposer::new(config), Vec::<Job>::new());
@@ -173,8 +174,8 @@ fn agrees_with_perf_on_jitter() {
 #[test]
 fn writes_as_many_events_as_trace_cmd_reads() {
     let _alone = test_skip::alone();
-    let place = Place::new("trace-cmd");
-    let (directory, file) = (place.0.join("raw"), place.0.join("trace.dat"));
+    let place = tempfile::tempdir().unwrap();
+    let (directory, file) = (place.path().join("raw"), place.path().join("trace.dat"));
     let Some(recording) = recording::start(record::Config::default(), &directory) else { return };
     play();
     let summary = recording.stop().unwrap();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use punctual_process::child::{BoundedChild, TEST_LIMIT};
 
-use crate::recording::{Place, instances_of, play, whole};
+use crate::recording::{instances_of, play, whole};
 use punctual_trace::event::{Comm, Kind, SwitchOut};
 use punctual_trace::jobs::{self, Actor, Decomposer, Job, Select};
 use punctual_trace::read::{ReadError, Trace, marker};
@@ -37,8 +37,8 @@ fn own_threads() -> BTreeSet<u32> {
 #[test]
 fn records_events_and_leaves_nothing_behind() {
     let _alone = test_skip::alone();
-    let place = Place::new("record");
-    let directory = place.0.join("raw");
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("raw");
     let filter = Filter { processes: vec![std::process::id()], ..Filter::default() };
     let groups = Group::ALL.to_vec();
     let Some(recording) = start(Config { filter, groups, ..Config::default() }, &directory) else { return };
@@ -53,7 +53,7 @@ fn records_events_and_leaves_nothing_behind() {
     eprintln!("{summary:?}");
     assert!(summary.losses.iter().all(|loss| loss.lost == 0), "{:?}", summary.losses);
 
-    let file = place.0.join("trace.dat");
+    let file = place.path().join("trace.dat");
     dat::write(&directory, &file).unwrap();
     for path in [&directory, &file] {
         let trace = Trace::open(path).unwrap();
@@ -98,9 +98,9 @@ fn reads_and_removes_leftovers_of_killed_recorder() {
             play();
         }
     }
-    let place = Place::new("killed");
-    let directory = place.0.join("raw");
-    let Some(probe) = start(Config::default(), &place.0.join("probe")) else { return };
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("raw");
+    let Some(probe) = start(Config::default(), &place.path().join("probe")) else { return };
     drop(probe);
     assert_eq!(instances_of(std::process::id()), [""; 0]);
 
@@ -124,7 +124,7 @@ fn reads_and_removes_leftovers_of_killed_recorder() {
     assert!(bytes() > 100_000, "the victim recorded {} bytes", bytes());
     assert_eq!(instances_of(victim.id()).len(), 1);
 
-    let recording = start(Config::default(), &place.0.join("next")).unwrap();
+    let recording = start(Config::default(), &place.path().join("next")).unwrap();
     assert!(recording.removed().iter().any(|name| name.starts_with(&format!("punctual-{}-", victim.id()))));
     assert_eq!(instances_of(victim.id()), [""; 0]);
     drop(recording);
@@ -139,10 +139,10 @@ fn reads_and_removes_leftovers_of_killed_recorder() {
 #[test]
 fn rejects_unrecordable_events_with_remedy() {
     let _alone = test_skip::alone();
-    let place = Place::new("refused");
-    let Some(recording) = start(Config::default(), &place.0.join("a")) else { return };
+    let place = tempfile::tempdir().unwrap();
+    let Some(recording) = start(Config::default(), &place.path().join("a")) else { return };
     drop(recording);
-    let refused = |config| match Recording::start(config, &place.0.join("b")) {
+    let refused = |config| match Recording::start(config, &place.path().join("b")) {
         Err(error) => error,
         Ok(_) => panic!("it records"),
     };
@@ -196,14 +196,14 @@ fn all_jobs(trace: &Trace) -> Vec<Job> {
 #[test]
 fn records_only_traced_threads_when_narrow() {
     let _alone = test_skip::alone();
-    let place = Place::new("narrow");
+    let place = tempfile::tempdir().unwrap();
     let filter = Filter { names: vec!["partner".into()], priorities: Some(1..=99), ..Filter::default() };
     let groups = vec![Group::Sched, Group::Futex];
     let config = Config { filter, narrow: true, groups, ..Config::default() };
-    let Some(recording) = start(config, &place.0.join("raw")) else { return };
+    let Some(recording) = start(config, &place.path().join("raw")) else { return };
     let partner = play();
     recording.stop().unwrap();
-    let trace = Trace::open(&place.0.join("raw")).unwrap();
+    let trace = Trace::open(&place.path().join("raw")).unwrap();
     let mut events = trace.events().unwrap();
     let all: Vec<_> = events.by_ref().collect::<Result<_, _>>().unwrap();
     // Partners in other tests have had the name too, and the kernel may still remember them.
@@ -244,11 +244,11 @@ fn records_only_traced_threads_when_narrow() {
 #[test]
 fn follows_new_threads_when_narrow() {
     let _alone = test_skip::alone();
-    let place = Place::new("followed");
+    let place = tempfile::tempdir().unwrap();
     let filter = Filter { processes: vec![std::process::id()], ..Filter::default() };
     let groups = vec![Group::Sched];
     let config = Config { filter, narrow: true, groups, ..Config::default() };
-    let Some(recording) = start(config.clone(), &place.0.join("raw")) else { return };
+    let Some(recording) = start(config.clone(), &place.path().join("raw")) else { return };
     // Switches of other threads are not recorded.
     let enabled = |instance: &str| {
         let path = format!("/sys/kernel/tracing/instances/{instance}/events/sched/sched_switch/enable");
@@ -267,7 +267,7 @@ fn follows_new_threads_when_narrow() {
     .unwrap();
     assert_eq!(recording.absent(), []);
     recording.stop().unwrap();
-    let trace = Trace::open(&place.0.join("raw")).unwrap();
+    let trace = Trace::open(&place.path().join("raw")).unwrap();
     let all: Vec<_> = trace.events().unwrap().collect::<Result<_, _>>().unwrap();
     let new = [player, partner];
     let woken = all.iter().filter(|event| {
@@ -295,7 +295,7 @@ fn follows_new_threads_when_narrow() {
         assert!(complete > 3 || omits_starts, "{id}: {complete} jobs, {wakings} wakings, {starts} starts");
     }
     let mixed = Filter { names: vec!["partner".into()], ..config.filter.clone() };
-    let recording = start(Config { filter: mixed, ..config }, &place.0.join("mixed")).unwrap();
+    let recording = start(Config { filter: mixed, ..config }, &place.path().join("mixed")).unwrap();
     assert!(recording.absent()[0].to_string().contains("all are recorded"), "{:?}", recording.absent());
 }
 
@@ -362,8 +362,8 @@ fn delivers_events_live() {
 /// Returns the number of recorded returns from `read` of a thread that waits `rounds` times for
 /// data from a pipe.
 fn returns_recorded(filter: Filter, rounds: usize) -> Option<usize> {
-    let place = Place::new("returns");
-    let recording = start(Config { filter, ..Config::default() }, &place.join("raw"))?;
+    let place = tempfile::tempdir().unwrap();
+    let recording = start(Config { filter, ..Config::default() }, &place.path().join("raw"))?;
     let (from, to) = rustix::pipe::pipe().unwrap();
     let (ready, turn) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || {
@@ -379,7 +379,7 @@ fn returns_recorded(filter: Filter, rounds: usize) -> Option<usize> {
     let reader = reader.join().unwrap();
     let summary = recording.stop().unwrap();
     assert!(summary.losses.iter().all(|loss| loss.lost == 0), "{:?}", summary.losses);
-    let events = Trace::open(&place.join("raw")).unwrap().events().unwrap().map(Result::unwrap);
+    let events = Trace::open(&place.path().join("raw")).unwrap().events().unwrap().map(Result::unwrap);
     let read = Kind::SyscallExit { number: libc::SYS_read as u32 };
     Some(events.filter(|event| event.by == reader && event.kind == read).count())
 }

@@ -13,7 +13,7 @@ use punctual_trace::record::{Config, Filter, Group, Live, LiveError, RecordError
 use punctual_trace::write::dat;
 use test_skip::{Need, skip};
 
-use crate::recording::{self, Place, config, has_programs, play, start_with_programs, without_vain_calls};
+use crate::recording::{self, config, has_programs, play, start_with_programs, without_vain_calls};
 
 /// Runs pairs of threads that wake each other, with one that computes and displaces them. Returns
 /// their IDs.
@@ -85,8 +85,8 @@ fn is_schedule(event: &Event) -> bool {
 #[test]
 fn measures_overhead_within_bounds_known_without_bpf() {
     let _alone = test_skip::alone();
-    let place = Place::new("schedule");
-    let (directory, file) = (place.0.join("raw"), place.0.join("trace.dat"));
+    let place = tempfile::tempdir().unwrap();
+    let (directory, file) = (place.path().join("raw"), place.path().join("trace.dat"));
     let Some(recording) = start_with_programs(config(), &place) else { return };
     let threads = busy_pairs();
     let summary = recording.stop().unwrap();
@@ -155,9 +155,9 @@ fn measures_overhead_within_bounds_known_without_bpf() {
 #[test]
 fn records_only_traced_threads_and_cpus() {
     let _alone = test_skip::alone();
-    let place = Place::new("schedule-filter");
+    let place = tempfile::tempdir().unwrap();
     let callers = |filter: Filter, cpus: Vec<u32>| {
-        let _ = fs::remove_dir_all(place.0.join("raw"));
+        let _ = fs::remove_dir_all(place.path().join("raw"));
         let recording = start_with_programs(Config { filter, cpus, ..config() }, &place)?;
         let partner = play();
         let boosted = std::thread::spawn(|| {
@@ -166,7 +166,7 @@ fn records_only_traced_threads_and_cpus() {
         });
         let boosted = boosted.join().unwrap();
         recording.stop().unwrap();
-        let events = read(&place.0.join("raw"));
+        let events = read(&place.path().join("raw"));
         let calls = events.into_iter().filter(is_schedule).map(|event| (event.by, event.cpu));
         Some((partner, boosted, calls.collect::<BTreeSet<_>>()))
     };
@@ -197,7 +197,7 @@ fn records_only_traced_threads_and_cpus() {
 #[test]
 fn counts_losses_and_flags_jobs() {
     let _alone = test_skip::alone();
-    let place = Place::new("schedule-lost");
+    let place = tempfile::tempdir().unwrap();
     // The rings are read only at the start and at the end, and hold about 2700 records.
     let config = Config { buffer_kib: 64, every: Duration::from_secs(3600), ..config() };
     let groups = vec![Group::Sched, Group::Schedule];
@@ -206,7 +206,7 @@ fn counts_losses_and_flags_jobs() {
     threads.extend(busy_pairs());
     let summary = recording.stop().unwrap();
     eprintln!("{:?}", summary.losses);
-    let trace = Trace::open(&place.0.join("raw")).unwrap();
+    let trace = Trace::open(&place.path().join("raw")).unwrap();
     let of = |ours: bool| -> Vec<Event> {
         let events = trace.events_of(|buffer| (buffer.name == "schedule") == ours).unwrap();
         events.map(Result::unwrap).collect()

@@ -10,7 +10,7 @@ use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 use punctual_trace::record::{Config, Group, Recording};
 use test_skip::{Need, skip};
 
-use crate::recording::{Place, config, play, start, start_with_programs};
+use crate::recording::{config, play, start, start_with_programs};
 
 /// Environment variable: the role of a child.
 const PART: &str = "PUNCTUAL_TEST_SCHEDULE_PART";
@@ -42,7 +42,7 @@ fn gone(programs: &BTreeSet<u32>) -> bool {
 #[test]
 fn leaves_nothing_in_kernel() {
     let _alone = test_skip::alone();
-    let place = Place::new("schedule-gone");
+    let place = tempfile::tempdir().unwrap();
     if std::env::var_os(PART).is_some_and(|part| part == "victim") {
         let Some(_recording) = start_with_programs(config(), &place) else { return };
         loop {
@@ -56,7 +56,8 @@ fn leaves_nothing_in_kernel() {
     assert_eq!(programs_of(std::process::id()), BTreeSet::new());
     assert!(gone(&programs), "{programs:?}");
 
-    let mut victim = child("schedule_kernel::leaves_nothing_in_kernel", "victim").spawn().unwrap();
+    let mut victim = child("schedule_kernel::leaves_nothing_in_kernel", "victim");
+    let mut victim = victim.env("TMPDIR", place.path()).spawn().unwrap();
     let mut programs = BTreeSet::new();
     // The loop ends with the victim's action, or with its failure.
     let end = Instant::now() + TEST_LIMIT;
@@ -66,11 +67,10 @@ fn leaves_nothing_in_kernel() {
     }
     victim.kill().unwrap();
     victim.status_within(TEST_LIMIT).unwrap();
-    let _ = fs::remove_dir_all(Place::path("schedule-gone", victim.id()));
     assert_eq!(programs.len(), 4);
     assert!(gone(&programs), "{programs:?}");
     // The next recording removes its tracefs instances.
-    drop(start(Config::default(), &place.0.join("next")));
+    drop(start(Config::default(), &place.path().join("next")));
 }
 
 fn child(test: &str, part: &str) -> Command {
@@ -82,10 +82,10 @@ fn child(test: &str, part: &str) -> Command {
 #[test]
 fn names_remedy_without_privilege() {
     let _alone = test_skip::alone();
-    let place = Place::new("schedule-denied");
+    let place = tempfile::tempdir().unwrap();
     if std::env::var_os(PART).is_some_and(|part| part == "denied") {
         // Everything else is recorded.
-        let recording = Recording::start(config(), &place.0.join("raw")).unwrap();
+        let recording = Recording::start(config(), &place.path().join("raw")).unwrap();
         let absent = recording.absent().iter().find(|absent| absent.group == Group::Schedule).unwrap();
         assert!(absent.to_string().contains("CAP_BPF and CAP_PERFMON"), "{absent}");
         return;

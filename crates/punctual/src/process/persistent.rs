@@ -207,27 +207,10 @@ impl<T: Plain> Persistent<T> {
 mod tests {
     use super::*;
 
-    struct Directory(PathBuf);
-
-    impl Directory {
-        fn new(name: &str) -> Self {
-            let path =
-                std::env::temp_dir().join(format!("punctual-persistent-{name}-{}", std::process::id()));
-            std::fs::create_dir(&path).unwrap();
-            Self(path)
-        }
-    }
-
-    impl Drop for Directory {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn next_reader_gets_last_value() {
-        let directory = Directory::new("next");
-        let open = || Persistent::open_in(Some(&directory.0), "axis", [1_u64, 2]);
+        let directory = tempfile::tempdir().unwrap();
+        let open = || Persistent::open_in(Some(directory.path()), "axis", [1_u64, 2]);
         let (persistent, found) = open().unwrap();
         assert_eq!((found, persistent.outlives_process()), ([1, 2], true));
         drop(persistent);
@@ -239,7 +222,7 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(open().unwrap().1, [5, 6]);
         }
-        assert_eq!(Persistent::open_in(Some(&directory.0), "other", [9_u64, 9]).unwrap().1, [9, 9]);
+        assert_eq!(Persistent::open_in(Some(directory.path()), "other", [9_u64, 9]).unwrap().1, [9, 9]);
     }
 
     #[test]
@@ -252,38 +235,38 @@ mod tests {
 
     #[test]
     fn one_holder_at_a_time() {
-        let directory = Directory::new("taken");
-        let persistent = Persistent::open_in(Some(&directory.0), "axis", 1_u8).unwrap();
-        let second = Persistent::open_in(Some(&directory.0), "axis", 1_u8).unwrap_err();
+        let directory = tempfile::tempdir().unwrap();
+        let persistent = Persistent::open_in(Some(directory.path()), "axis", 1_u8).unwrap();
+        let second = Persistent::open_in(Some(directory.path()), "axis", 1_u8).unwrap_err();
         assert!(matches!(second, PersistentError::Taken { .. }), "{second}");
         drop(persistent);
-        Persistent::open_in(Some(&directory.0), "axis", 1_u8).unwrap();
+        Persistent::open_in(Some(directory.path()), "axis", 1_u8).unwrap();
     }
 
     #[test]
     fn rejects_impossible_settings() {
-        let directory = Directory::new("refused");
+        let directory = tempfile::tempdir().unwrap();
         for name in ["", "..", "a/b", "a b", "\u{1b}[2J", &"x".repeat(65)] {
-            let error = Persistent::open_in(Some(&directory.0), name, 1_u8).unwrap_err();
+            let error = Persistent::open_in(Some(directory.path()), name, 1_u8).unwrap_err();
             assert!(
                 matches!(error, PersistentError::Name { .. }) && !error.to_string().contains('\u{1b}'),
                 "{error}"
             );
         }
-        drop(Persistent::open_in(Some(&directory.0), "axis", 1_u8).unwrap());
-        let error = Persistent::open_in(Some(&directory.0), "axis", [1_u64; 4096]).unwrap_err();
+        drop(Persistent::open_in(Some(directory.path()), "axis", 1_u8).unwrap());
+        let error = Persistent::open_in(Some(directory.path()), "axis", [1_u64; 4096]).unwrap_err();
         assert!(matches!(error, PersistentError::Layout { .. }), "{error}");
-        std::os::unix::fs::symlink("/etc/passwd", directory.0.join("link")).unwrap();
-        let error = Persistent::open_in(Some(&directory.0), "link", 1_u8).unwrap_err();
+        std::os::unix::fs::symlink("/etc/passwd", directory.path().join("link")).unwrap();
+        let error = Persistent::open_in(Some(directory.path()), "link", 1_u8).unwrap_err();
         assert!(error.to_string().contains("link: "), "{error}");
-        let nowhere = Persistent::open_in(Some(&directory.0.join("no")), "axis", 1_u8).unwrap_err();
+        let nowhere = Persistent::open_in(Some(&directory.path().join("no")), "axis", 1_u8).unwrap_err();
         assert!(matches!(nowhere, PersistentError::System { .. }), "{nowhere}");
     }
 
     #[test]
     fn recreates_unfinished_state() {
-        let directory = Directory::new("unfinished");
-        std::fs::write(directory.0.join("axis"), vec![0; region_size::<Latest<u8>>()]).unwrap();
-        assert_eq!(Persistent::open_in(Some(&directory.0), "axis", 3_u8).unwrap().1, 3);
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("axis"), vec![0; region_size::<Latest<u8>>()]).unwrap();
+        assert_eq!(Persistent::open_in(Some(directory.path()), "axis", 3_u8).unwrap().1, 3);
     }
 }

@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn replaces_abandoned_sockets_only() {
-        let directory = super::super::tests::directory("far-end");
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path();
         let path = directory.join("socket");
         let plant = FarEnd::open(&path).unwrap();
         assert!(FarEnd::open(&path).is_err(), "another plant has it open");
@@ -144,6 +145,5 @@ mod tests {
         assert!(FarEnd::open(&path).is_err() && FarEnd::open(&link).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "a file");
         assert!(!directory.join("nowhere").exists());
-        fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -137,7 +137,6 @@ fn is_echo(error: &FrameError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
     use std::time::Duration;
 
     use crate::frame::FRAME_LEN;
@@ -149,20 +148,14 @@ mod tests {
         open(device, OPTIONS).unwrap_err().to_string()
     }
 
-    pub(super) fn directory(name: &str) -> PathBuf {
-        let directory = std::env::temp_dir().join(format!("gimbal-{name}-{}", std::process::id()));
-        fs::create_dir(&directory).unwrap();
-        directory
-    }
-
     /// A bus whose output is connected to its input, and one whose input is not driven.
     #[test]
     fn rejects_device_that_is_no_gimbal() {
-        let directory = directory("foreign");
+        let directory = tempfile::tempdir().unwrap();
         for (name, why) in
             [("echo", "the output of the bus is connected to its input"), ("idle", "is it on and wired")]
         {
-            let file = directory.join(name);
+            let file = directory.path().join(name);
             let end = UnixDatagram::bind(&file).unwrap();
             let refusal = std::thread::scope(|scope| {
                 let refusal = scope.spawn(|| refusal(&file));
@@ -178,13 +171,12 @@ mod tests {
             });
             assert!(refusal.contains(why), "{refusal}");
         }
-        fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]
     fn rejects_missing_device() {
-        let directory = directory("bus");
-        let file = directory.join("spi");
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("spi");
         let missing = refusal(&file);
         assert!(missing.contains("spi") && missing.contains("ls /dev/spidev*"), "{missing}");
         let null = refusal(Path::new("/dev/null"));
@@ -200,6 +192,5 @@ mod tests {
         drop(listener);
         let left = refusal(&file);
         assert!(left.contains("gimbal-plant"), "{left}");
-        fs::remove_dir_all(&directory).unwrap();
     }
 }

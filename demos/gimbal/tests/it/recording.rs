@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::Place;
 use crate::live::Live;
 use mcap::MessageStream;
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
@@ -28,8 +27,8 @@ fn gimbal(directory: &Path) -> Output {
 
 #[test]
 fn records_every_current_and_never_overwrites() {
-    let place = Place::new("recording");
-    let output = gimbal(&place.0);
+    let place = tempfile::tempdir().unwrap();
+    let output = gimbal(place.path());
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{printed}");
     assert!(
@@ -39,7 +38,7 @@ fn records_every_current_and_never_overwrites() {
         "{printed}"
     );
 
-    let bytes = fs::read(place.0.join("run.mcap")).unwrap();
+    let bytes = fs::read(place.path().join("run.mcap")).unwrap();
     let messages: Vec<_> = MessageStream::new(&bytes).unwrap().map(Result::unwrap).collect();
     let of = |topic| messages.iter().filter(move |message| message.channel.topic == topic);
     // A message of currents has the time of the last of its 100 samples, one of angles that of the
@@ -55,13 +54,13 @@ fn records_every_current_and_never_overwrites() {
     let flows = |message: &mcap::Message<'_>| message.data[4..].iter().any(|byte| *byte != 0);
     assert!(of("/currents").any(flows), "the gimbal moves");
 
-    read_by_others(&place.0);
+    read_by_others(place.path());
 
-    let again = gimbal(&place.0);
+    let again = gimbal(place.path());
     let printed = String::from_utf8_lossy(&again.stderr);
     assert_eq!(again.status.code(), Some(1));
     assert!(printed.starts_with("gimbal: run.mcap: File exists"), "{printed}");
-    assert_eq!(fs::read(place.0.join("run.mcap")).unwrap(), bytes);
+    assert_eq!(fs::read(place.path().join("run.mcap")).unwrap(), bytes);
 }
 
 /// Reads it as a viewer does: by the schemas in it.
@@ -118,13 +117,13 @@ const SMALL_DISK: &str = r#"mount -t tmpfs -o size=256k none small || exit 99; e
 #[test]
 fn continues_when_the_disk_is_full() {
     let _alone = test_skip::alone();
-    let place = Place::new("full");
-    fs::create_dir(place.0.join("small")).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    fs::create_dir(place.path().join("small")).unwrap();
     let unshare = |arguments: &[&str]| {
         let mut command = Command::new("unshare");
         // Root has a mount namespace; other users have one in a user namespace, if that is allowed.
         command.args(["--map-root-user", "--mount", "sh", "-c", SMALL_DISK, "sh"]).args(arguments);
-        command.current_dir(&place.0).stdin(Stdio::null());
+        command.current_dir(place.path()).stdin(Stdio::null());
         command
     };
     if !unshare(&["true"]).status_within(TEST_LIMIT).is_ok_and(|status| status.success()) {
@@ -143,9 +142,9 @@ fn continues_when_the_disk_is_full() {
         "r.json",
     ];
     let mut command = unshare(&[&[program][..], &arguments].concat());
-    let stderr = fs::File::create(place.0.join("said")).unwrap();
+    let stderr = fs::File::create(place.path().join("said")).unwrap();
     let mut gimbal = Live::new(command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap());
-    let printed = || fs::read_to_string(place.0.join("said")).unwrap();
+    let printed = || fs::read_to_string(place.path().join("said")).unwrap();
     gimbal.wait_for(|| printed().contains("nothing more is written there").then_some(()));
     let full = printed();
     assert!(full.contains("small/run.mcap: No space left on device"), "{full}");
@@ -161,18 +160,18 @@ fn continues_when_the_disk_is_full() {
 
 #[test]
 fn rejects_unwritable_recording_before_any_motion() {
-    let place = Place::new("nowhere");
+    let place = tempfile::tempdir().unwrap();
     for (file, why) in
         [("/sys/run.mcap", "that this user can write to"), ("no/run.mcap", "there is no directory")]
     {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
-        command.args(["--mcap", file]).current_dir(&place.0).stdin(Stdio::null());
+        command.args(["--mcap", file]).current_dir(place.path()).stdin(Stdio::null());
         let output = command.output_within(TEST_LIMIT).expect("it can be run");
         let printed = String::from_utf8_lossy(&output.stderr);
         assert!(
             output.status.code().is_some_and(|code| code != 0) && printed.contains(why),
             "{file}: {printed}"
         );
-        assert!(!place.0.join("gimbal-report.html").exists());
+        assert!(!place.path().join("gimbal-report.html").exists());
     }
 }

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use crate::Place;
 use crate::live::{Live, messages};
 use mcap::MessageStream;
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+use tempfile::TempDir;
 
 fn gimbal(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
@@ -26,20 +26,21 @@ fn bytes(x: f64, y: f64) -> Vec<u8> {
 
 #[test]
 fn rejects_used_port_before_motion() {
-    let place = Place::new("udp-taken");
+    let place = tempfile::tempdir().unwrap();
     let taken = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");
     let address = format!("--udp={}", taken.local_addr().unwrap());
-    let output = gimbal(&place.0, &[&address]).output_within(TEST_LIMIT).expect("it can be run");
+    let output = gimbal(place.path(), &[&address]).output_within(TEST_LIMIT).expect("it can be run");
     let printed = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(printed.contains("Address already in use") && printed.contains("give another"), "{printed}");
-    assert!(!place.0.join("r.html").exists());
+    assert!(!place.path().join("r.html").exists());
 }
 
 /// Records a run in real time to `field.mcap`, until the gimbal follows a valid setpoint among
 /// hostile ones. Returns the standard output and the errors.
-fn record(place: &Place) -> (String, String) {
-    let mut command = gimbal(&place.0, &["--seconds", "3600", "--udp=127.0.0.1:0", "--mcap", "field.mcap"]);
+fn record(place: &TempDir) -> (String, String) {
+    let mut command =
+        gimbal(place.path(), &["--seconds", "3600", "--udp=127.0.0.1:0", "--mcap", "field.mcap"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can be run");
     let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
     let mut gimbal = Live::new(child);
@@ -50,7 +51,7 @@ fn record(place: &Place) -> (String, String) {
     let rest = thread::spawn(move || stderr.lines().map_while(Result::ok).collect::<Vec<_>>());
     let socket = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");
     socket.connect(address).expect("it is on this machine");
-    let recording = place.0.join("field.mcap");
+    let recording = place.path().join("field.mcap");
     gimbal.wait_for(|| {
         for message in [bytes(f64::NAN, 0.0), bytes(3.0, 0.0), vec![0; 5], bytes(0.4, -0.3)] {
             // The gimbal may not listen yet.
@@ -65,7 +66,7 @@ fn record(place: &Place) -> (String, String) {
 #[test]
 fn follows_valid_and_rejects_hostile_setpoints() {
     let _alone = test_skip::alone();
-    let place = Place::new("udp");
+    let place = tempfile::tempdir().unwrap();
     let (printed, rest) = record(&place);
     assert!(rest.contains("/setpoint: a message from 127.0.0.1:"), "{rest}");
     let is_counts = |line: &&str| line.starts_with("/setpoint: ") && line.contains(" accepted, ");
@@ -74,14 +75,14 @@ fn follows_valid_and_rejects_hostile_setpoints() {
         !line.contains(" 0 messages") && !line.contains(" 0 malformed") && !line.contains(" 0 refused"),
         "{line}"
     );
-    let targets = messages(&place.0.join("field.mcap"), "/target");
+    let targets = messages(&place.path().join("field.mcap"), "/target");
     assert!(targets.iter().all(|it| [[0.0; 3], [0.4, -0.3, 0.0]].iter().any(|good| it == good)));
 }
 
 /// Replays a recording as `punctual replay` does. Returns the verdict.
-fn replay(place: &Place, recording: &str, arguments: &[&str]) -> String {
-    let verdict = place.0.join("verdict");
-    let mut command = gimbal(&place.0, &[&["--seconds", "3600"], arguments].concat());
+fn replay(place: &TempDir, recording: &str, arguments: &[&str]) -> String {
+    let verdict = place.path().join("verdict");
+    let mut command = gimbal(place.path(), &[&["--seconds", "3600"], arguments].concat());
     command.env("PUNCTUAL_PORT", "virtual").env("PUNCTUAL_REPLAY", recording);
     let output =
         command.env("PUNCTUAL_REPLAY_VERDICT", &verdict).output_within(TEST_LIMIT).expect("it can be run");
@@ -103,7 +104,7 @@ fn recorded(path: &Path) -> Vec<(String, u32, u64, Vec<u8>)> {
 #[test]
 fn replays_setpoints_bit_for_bit() {
     let _alone = test_skip::alone();
-    let place = Place::new("replay");
+    let place = tempfile::tempdir().unwrap();
     record(&place);
     // A replay needs no port.
     let taken = UdpSocket::bind("127.0.0.1:0").expect("there are free ports");
@@ -115,9 +116,9 @@ fn replays_setpoints_bit_for_bit() {
         verdict.starts_with("equal\n") && verdict.contains("messages of 3 topics are equal"),
         "{verdict}"
     );
-    let first = recorded(&place.0.join("first.mcap"));
-    assert!(first == recorded(&place.0.join("second.mcap")), "{verdict}");
-    let targets = messages(&place.0.join("first.mcap"), "/target");
+    let first = recorded(&place.path().join("first.mcap"));
+    assert!(first == recorded(&place.path().join("second.mcap")), "{verdict}");
+    let targets = messages(&place.path().join("first.mcap"), "/target");
     assert_eq!(targets.last().map(|it| &it[..]), Some(&[0.4, -0.3, 0.0][..]), "the setpoints arrive");
     // Setpoints of transports are those of the recording as well, and no recording is needed.
     let verdict = replay(&place, "first.mcap", &["--transports"]);
@@ -129,8 +130,8 @@ fn replays_setpoints_bit_for_bit() {
 
 #[test]
 fn replay_rejects_real_gimbal() {
-    let place = Place::new("replay-spi");
-    let mut command = gimbal(&place.0, &["--spi", "/dev/spidev0.0"]);
+    let place = tempfile::tempdir().unwrap();
+    let mut command = gimbal(place.path(), &["--spi", "/dev/spidev0.0"]);
     let output = command.env("PUNCTUAL_REPLAY", "r.mcap").output_within(TEST_LIMIT).expect("it can be run");
     let printed = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{printed}");

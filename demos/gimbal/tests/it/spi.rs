@@ -6,9 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::Place;
 use crate::live::{Live, messages};
 use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+use tempfile::TempDir;
 
 fn gimbal(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gimbal"));
@@ -44,16 +44,16 @@ fn plant(socket: &Path) -> Live {
 /// Returns a steered gimbal at this socket, with a recording in which `is_there` has found the
 /// expected angle. Without real-time privileges on a busy machine, the plant may get no CPU for so
 /// long that the controller gives up, as intended: in that case it is restarted.
-fn steered(place: &Place, steer: &[u8], is_there: impl Fn(&[f64]) -> bool) -> Live {
+fn steered(place: &TempDir, steer: &[u8], is_there: impl Fn(&[f64]) -> bool) -> Live {
     for attempt in 0..50 {
         let name = format!("r{attempt}.mcap");
         let arguments = ["--spi", "spi", "--seconds", "3600", "--stdin", "--mcap", &name];
-        let mut command = gimbal(&place.0, &arguments);
+        let mut command = gimbal(place.path(), &arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut gimbal = Live::new(command.spawn().expect("it can be run"));
         // The gimbal may have ended.
         let _ = gimbal.child().stdin.take().expect("it is piped").write_all(steer);
-        let recording = place.0.join(&name);
+        let recording = place.path().join(&name);
         let found = || messages(&recording, "/angles").iter().any(|it| is_there(it)).then_some(());
         match gimbal.wait_or_end(found) {
             Ok(()) => return gimbal,
@@ -83,8 +83,8 @@ fn printed(output: &Output) -> String {
 #[test]
 fn brings_remote_gimbal_to_setpoint() {
     let _alone = test_skip::alone();
-    let place = Place::new("spi");
-    let socket = place.0.join("spi");
+    let place = tempfile::tempdir().unwrap();
+    let socket = place.path().join("spi");
     let _plant = plant(&socket);
     let gimbal =
         steered(&place, b"0.3,-0.2\n", |it| (it[0] - 0.3).abs() < 0.02 && (it[1] + 0.2).abs() < 0.02);
@@ -99,8 +99,8 @@ fn brings_remote_gimbal_to_setpoint() {
 #[test]
 fn reconnects_after_loss_of_plant() {
     let _alone = test_skip::alone();
-    let place = Place::new("spi-gone");
-    let socket: PathBuf = place.0.join("spi");
+    let place = tempfile::tempdir().unwrap();
+    let socket: PathBuf = place.path().join("spi");
     let first = plant(&socket);
     let mut second = Command::new(env!("CARGO_BIN_EXE_gimbal-plant"));
     let output = second.arg(&socket).output_within(TEST_LIMIT).expect("it can be run");
@@ -120,17 +120,18 @@ fn reconnects_after_loss_of_plant() {
 
 #[test]
 fn rejects_missing_device_before_any_motion() {
-    let place = Place::new("spi-none");
+    let place = tempfile::tempdir().unwrap();
     for (device, why) in [
         ("/dev/spidev9.9", "`ls /dev/spidev*` lists those of this machine"),
         ("/dev/null", "/dev/null is not an SPI device"),
     ] {
-        let output = gimbal(&place.0, &["--spi", device]).output_within(TEST_LIMIT).expect("it can be run");
+        let output =
+            gimbal(place.path(), &["--spi", device]).output_within(TEST_LIMIT).expect("it can be run");
         assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
         assert!(printed(&output).contains(why), "{device}: {}", printed(&output));
-        assert!(!place.0.join("r.html").exists());
+        assert!(!place.path().join("r.html").exists());
     }
-    let output = gimbal(&place.0, &["--spi", "x", "--spi-mode", "4"])
+    let output = gimbal(place.path(), &["--spi", "x", "--spi-mode", "4"])
         .output_within(TEST_LIMIT)
         .expect("it can be run");
     assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
@@ -140,8 +141,8 @@ fn rejects_missing_device_before_any_motion() {
 #[test]
 fn warns_without_real_time_priority() {
     let _alone = test_skip::alone();
-    let place = Place::new("spi-ordinary");
-    let mut command = plant_at(&place.0.join("spi"));
+    let place = tempfile::tempdir().unwrap();
+    let mut command = plant_at(&place.path().join("spi"));
     // SAFETY: two calls that may be made between fork and exec, and that read no memory but the
     // limit.
     unsafe {

@@ -5,7 +5,6 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::Place;
 use punctual_process::child::{BoundedChild, TEST_LIMIT};
 
 /// Commands that print, and the exit status of each if it can print.
@@ -35,9 +34,9 @@ fn run(directory: &Path, arguments: &[&str], stdout: Stdio, stderr: Stdio) -> (S
 
 #[test]
 fn reports_full_disk() {
-    let place = Place::new("output-full");
+    let place = tempfile::tempdir().unwrap();
     for (arguments, _) in COMMANDS {
-        let (printed, code) = run(&place.0, arguments, full(), Stdio::piped());
+        let (printed, code) = run(place.path(), arguments, full(), Stdio::piped());
         assert_eq!(code, Some(1), "{arguments:?}: {printed}");
         assert!(
             printed.contains("gimbal: standard output: No space left on device"),
@@ -46,7 +45,7 @@ fn reports_full_disk() {
     }
     for flag in ["--report", "--json"] {
         let arguments = ["--virtual", "--seconds", "0.05", flag, "/dev/full"];
-        let (printed, code) = run(&place.0, &arguments, Stdio::null(), Stdio::piped());
+        let (printed, code) = run(place.path(), &arguments, Stdio::null(), Stdio::piped());
         assert_eq!(code, Some(1), "{flag}: {printed}");
         assert!(printed.contains("writing /dev/full: No space left on device"), "{flag}: {printed}");
     }
@@ -54,23 +53,23 @@ fn reports_full_disk() {
 
 #[test]
 fn ends_quietly_when_reader_goes_away() {
-    let place = Place::new("output-unread");
+    let place = tempfile::tempdir().unwrap();
     for (arguments, status) in COMMANDS {
-        let (printed, code) = run(&place.0, arguments, unread(), Stdio::piped());
+        let (printed, code) = run(place.path(), arguments, unread(), Stdio::piped());
         assert_eq!((printed.as_str(), code), ("", Some(status)), "{arguments:?}");
     }
 }
 
 #[test]
 fn never_panics_without_standard_streams() {
-    let place = Place::new("output-mute");
+    let place = tempfile::tempdir().unwrap();
     let wrong: [(&[&str], i32); 2] = [(&["--no-such-option"], 2), (&["--setpoints", "missing.csv"], 2)];
     for (arguments, status) in COMMANDS.iter().chain(&wrong) {
         for stderr in [full, unread] {
-            let (_, code) = run(&place.0, arguments, Stdio::null(), stderr());
+            let (_, code) = run(place.path(), arguments, Stdio::null(), stderr());
             assert_eq!(code, Some(*status), "{arguments:?}");
         }
-        let (_, code) = run(&place.0, arguments, full(), full());
+        let (_, code) = run(place.path(), arguments, full(), full());
         assert_eq!(code, Some((*status).max(1)), "{arguments:?}");
     }
 }

@@ -2,28 +2,12 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use tempfile::TempDir;
+
 use super::*;
 
-/// A directory that is removed with the test.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("punctual-journal-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    fn store(&self) -> Store {
-        Store::at(self.0.join("run"))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+fn store(scratch: &TempDir) -> Store {
+    Store::at(scratch.path().join("run"))
 }
 
 /// Settings in memory. The process that uses them is killed at the access, read or write, of that
@@ -142,8 +126,8 @@ fn accesses(memory: &Memory, run: impl FnOnce(&mut Memory)) -> usize {
 
 #[test]
 fn restores_everything_after_kill_at_any_access() {
-    let scratch = Scratch::new("kill");
-    let store = scratch.store();
+    let scratch = tempfile::tempdir().unwrap();
+    let store = store(&scratch);
     for before in machines() {
         let count = accesses(&before, |memory| drop(apply_all(&store, memory)));
         store.undo("x", &mut before.clone()).unwrap();
@@ -169,8 +153,8 @@ fn restores_everything_after_kill_at_any_access() {
 
 #[test]
 fn restores_everything_after_kills_while_undoing() {
-    let scratch = Scratch::new("twice");
-    let store = scratch.store();
+    let scratch = tempfile::tempdir().unwrap();
+    let store = store(&scratch);
     for before in machines() {
         let mut changed = before.clone();
         drop(apply_all(&store, &mut changed));
@@ -192,25 +176,25 @@ fn restores_everything_after_kills_while_undoing() {
 
 #[test]
 fn keeps_settings_changed_by_others() {
-    let scratch = Scratch::new("since");
+    let scratch = tempfile::tempdir().unwrap();
     let mut memory = Memory::new();
-    drop(apply_all(&scratch.store(), &mut memory));
+    drop(apply_all(&store(&scratch), &mut memory));
     memory.values.insert(file("/sys/workqueue/cpumask"), "3".into());
     memory.values.remove(&Setting::Policy { thread: 7, started: 1 });
-    let undone = scratch.store().undo("x", &mut memory).unwrap().unwrap();
+    let undone = store(&scratch).undo("x", &mut memory).unwrap().unwrap();
     let why: Vec<&str> = undone.left.iter().map(|left| &*left.why).collect();
     assert_eq!(
         (undone.restored, why),
         (2, vec!["it no longer exists", "it was set to `0-1` in the meantime"])
     );
     assert_eq!(memory.values[&file("/sys/workqueue/cpumask")], "3");
-    assert!(scratch.store().held().unwrap().is_empty());
+    assert!(store(&scratch).held().unwrap().is_empty());
 }
 
 #[test]
 fn keeps_journal_while_undo_is_possible() {
-    let scratch = Scratch::new("later");
-    let (mut memory, store) = (Memory::new(), scratch.store());
+    let scratch = tempfile::tempdir().unwrap();
+    let (mut memory, store) = (Memory::new(), store(&scratch));
     drop(apply_all(&store, &mut memory));
     memory.refuses = Some(file("/sys/workqueue/cpumask"));
     assert_eq!(store.undo("x", &mut memory).unwrap().unwrap().left.len(), 1);
@@ -222,8 +206,8 @@ fn keeps_journal_while_undo_is_possible() {
 
 #[test]
 fn rejects_second_owner_by_name() {
-    let scratch = Scratch::new("owner");
-    let (mut memory, store) = (Memory::new(), scratch.store());
+    let scratch = tempfile::tempdir().unwrap();
+    let (mut memory, store) = (Memory::new(), store(&scratch));
     let journal = apply_all(&store, &mut memory);
     let refused = store.begin("x", "CPU 3", false, &mut memory).unwrap_err().to_string();
     assert!(refused.contains(&format!("({}), which is running", std::process::id())), "{refused}");
@@ -239,8 +223,8 @@ fn rejects_second_owner_by_name() {
 
 #[test]
 fn waits_for_lock_with_a_limit_and_names_holder() {
-    let scratch = Scratch::new("stopped");
-    let store = Store { lock_timeout: Duration::ZERO, ..scratch.store() };
+    let scratch = tempfile::tempdir().unwrap();
+    let store = Store { lock_timeout: Duration::ZERO, ..store(&scratch) };
     let _lock = store.lock(&store.open().unwrap()).unwrap();
     let error = store.begin("cpus", "the isolation of CPU 3", false, &mut Memory::new()).unwrap_err();
     assert!(
@@ -253,8 +237,8 @@ fn waits_for_lock_with_a_limit_and_names_holder() {
 
 #[test]
 fn takes_over_from_dead_owner_after_undo() {
-    let scratch = Scratch::new("dead");
-    let (mut memory, store) = (Memory::new(), scratch.store());
+    let scratch = tempfile::tempdir().unwrap();
+    let (mut memory, store) = (Memory::new(), store(&scratch));
     drop(apply_all(&store, &mut memory));
     drop(store.begin("x", "CPU 3", false, &mut memory).unwrap());
     assert_eq!(memory.values, Memory::new().values);
@@ -262,8 +246,8 @@ fn takes_over_from_dead_owner_after_undo() {
 
 #[test]
 fn ignores_journal_of_another_boot() {
-    let scratch = Scratch::new("boot");
-    let (mut memory, store) = (Memory::new(), scratch.store());
+    let scratch = tempfile::tempdir().unwrap();
+    let (mut memory, store) = (Memory::new(), store(&scratch));
     drop(apply_all(&store, &mut memory));
     let path = store.path("x");
     fs::write(&path, fs::read_to_string(&path).unwrap().replace(&boot(), "another")).unwrap();
@@ -276,8 +260,8 @@ fn ignores_journal_of_another_boot() {
 
 #[test]
 fn rejects_damaged_journal_but_accepts_torn_end() {
-    let scratch = Scratch::new("damaged");
-    let (mut memory, store) = (Memory::new(), scratch.store());
+    let scratch = tempfile::tempdir().unwrap();
+    let (mut memory, store) = (Memory::new(), store(&scratch));
     drop(apply_all(&store, &mut memory));
     let path = store.path("x");
     let whole = fs::read_to_string(&path).unwrap();
@@ -300,8 +284,8 @@ fn rejects_damaged_journal_but_accepts_torn_end() {
 
 #[test]
 fn list_keeps_journal_that_is_being_begun() {
-    let scratch = Scratch::new("begun");
-    let (mut memory, store) = (Memory::new(), scratch.store());
+    let scratch = tempfile::tempdir().unwrap();
+    let (mut memory, store) = (Memory::new(), store(&scratch));
     drop(store.begin("x", "CPU 3", false, &mut memory).unwrap());
     // Its owner is about to write the head, and then makes changes.
     fs::write(store.path("x"), "").unwrap();
@@ -314,8 +298,8 @@ fn list_keeps_journal_that_is_being_begun() {
 #[test]
 fn rejects_journals_writable_by_others() {
     use std::fs::Permissions;
-    let scratch = Scratch::new("others");
-    let (mut memory, store) = (Memory::new(), scratch.store());
+    let scratch = tempfile::tempdir().unwrap();
+    let (mut memory, store) = (Memory::new(), store(&scratch));
     drop(apply_all(&store, &mut memory));
     fs::set_permissions(store.path("x"), Permissions::from_mode(0o666)).unwrap();
     assert!(matches!(store.undo("x", &mut memory), Err(JournalError::Untrusted { .. })));
@@ -333,8 +317,8 @@ fn undoes_values_normalized_by_the_kernel() {
             self.0.set(setting, &value.replace(",9", ""))
         }
     }
-    let scratch = Scratch::new("clamp");
-    let (mut settings, store) = (Clamping(Memory::new()), scratch.store());
+    let scratch = tempfile::tempdir().unwrap();
+    let (mut settings, store) = (Clamping(Memory::new()), store(&scratch));
     let mut journal = store.begin("x", "CPU 3", false, &mut settings).unwrap();
     journal.apply(&Change::file("/proc/irq/1/smp_affinity_list", "0-2,9"), &mut settings).unwrap();
     assert!(store.undo("x", &mut settings).unwrap().unwrap().left.is_empty());

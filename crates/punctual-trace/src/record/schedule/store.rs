@@ -196,8 +196,8 @@ mod tests {
 
     #[test]
     fn reads_stored_records_as_their_events() {
-        let place = std::env::temp_dir().join(format!("punctual-store-{}", std::process::id()));
-        let file = Arc::new(File::create(&place).unwrap());
+        let stored = tempfile::NamedTempFile::new().unwrap();
+        let file = Arc::new(stored.reopen().unwrap());
         let layout = PageLayout::usual(4096);
         let mut pages = PageWriter::new(layout, file);
         let record =
@@ -205,8 +205,7 @@ mod tests {
         let records = [record(1_000, false, 0), record(2_500, true, 0), record(9_000, false, 3)];
         records.iter().for_each(|record| store(&mut pages, 2_000, record).unwrap());
         pages.flush().unwrap();
-        let bytes = std::fs::read(&place).unwrap();
-        std::fs::remove_file(&place).unwrap();
+        let bytes = std::fs::read(stored).unwrap();
         assert_eq!(bytes.len() as u64, 4096 * pages.pages());
 
         let texts = [format("schedule_enter", 2_000, "preempt"), format("schedule_exit", 2_001, "is_switch")];

@@ -6,40 +6,13 @@ mod tracefs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use punctual_trace::event::{Event, Kind};
 use punctual_trace::jobs::Counters;
 use punctual_trace::record::{Absent, Config, Filter, Group, RecordError, Recording};
+use tempfile::TempDir;
 use test_skip::{Need, skip};
-
-/// A directory that is removed with the test.
-pub struct Place(pub PathBuf);
-
-impl Place {
-    pub fn new(name: &str) -> Self {
-        let path = Self::path(name, std::process::id());
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    /// Returns the path of a file in it.
-    pub fn join(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    /// Returns the path of another process's directory.
-    pub fn path(name: &str, process: u32) -> PathBuf {
-        std::env::temp_dir().join(format!("punctual-{name}-{process}"))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Locates tracefs for this thread, or prints that it cannot.
 pub fn enter() {
@@ -112,8 +85,8 @@ pub fn has_programs(absent: &[Absent]) -> bool {
 }
 
 /// Starts to record with the programs, or prints that this machine does not allow it.
-pub fn start_with_programs(config: Config, place: &Place) -> Option<Recording> {
-    start(config, &place.0.join("raw")).filter(|recording| has_programs(recording.absent()))
+pub fn start_with_programs(config: Config, place: &TempDir) -> Option<Recording> {
+    start(config, &place.path().join("raw")).filter(|recording| has_programs(recording.absent()))
 }
 
 /// Removes scheduler calls that did not switch: they are overhead only if they are recorded.

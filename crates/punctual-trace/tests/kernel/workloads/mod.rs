@@ -31,7 +31,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use test_skip::{Need, skip};
 
-use crate::recording::{self, Place};
+use crate::recording;
 
 /// Number of repetitions of each workload.
 pub(crate) const ROUNDS: usize = 20;
@@ -227,8 +227,8 @@ pub(crate) fn perform<T>(
         return skip(Need::RealTime, name);
     }
     for attempt in 1..=ATTEMPTS {
-        let place = Place::new(name);
-        let directory = place.0.join("raw");
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("raw");
         let Some(recording) = recording::start(record::Config::default(), &directory) else { return };
         let (tids, truth) = play();
         let summary = recording.stop().unwrap();

@@ -111,10 +111,10 @@ mod tests {
 
     /// Creates a CPU's directory with these states: name, latency in µs, and whether it is
     /// disabled.
-    fn cpu(name: &str, states: &[(&str, &str, &str)]) -> std::path::PathBuf {
-        let root = std::env::temp_dir().join(format!("punctual-idle-{name}-{}", std::process::id()));
+    fn cpu(states: &[(&str, &str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
         for (number, (name, latency, disable)) in states.iter().enumerate() {
-            let state = root.join(format!("cpuidle/state{number}"));
+            let state = root.path().join(format!("cpuidle/state{number}"));
             fs::create_dir_all(&state).unwrap();
             for (file, text) in [("name", name), ("latency", latency), ("disable", disable)] {
                 fs::write(state.join(file), format!("{text}\n")).unwrap();
@@ -125,14 +125,14 @@ mod tests {
 
     #[test]
     fn deepest_enabled_idle_state_counts() {
-        let root =
-            cpu("deep", &[("POLL", "0", "0"), ("C1", "2", "0"), ("C6", "133", "0"), ("C8", "900", "1")]);
-        assert_eq!(deepest(&root), Some(("C6".into(), 133_000)));
+        let directory = cpu(&[("POLL", "0", "0"), ("C1", "2", "0"), ("C6", "133", "0"), ("C8", "900", "1")]);
+        let root = directory.path();
+        assert_eq!(deepest(root), Some(("C6".into(), 133_000)));
         fs::write(root.join("cpuidle/state1/latency"), "often").unwrap();
         fs::write(root.join("cpuidle/state2/disable"), "1").unwrap();
-        assert_eq!(deepest(&root), Some(("POLL".into(), 0)));
-        fs::remove_dir_all(&root).unwrap();
-        assert_eq!(deepest(&root), None);
+        assert_eq!(deepest(root), Some(("POLL".into(), 0)));
+        fs::remove_dir_all(root).unwrap();
+        assert_eq!(deepest(root), None);
     }
 
     #[test]
@@ -148,12 +148,12 @@ mod tests {
 
     #[test]
     fn writes_latency_bound_in_microseconds_and_reads_it_back() {
-        let device = std::env::temp_dir().join(format!("punctual-latency-{}", std::process::id()));
-        fs::write(&device, []).unwrap();
-        drop(hold(&device, Duration::from_ticks(10_999)).unwrap());
-        assert_eq!(fs::read(&device).unwrap(), 10_i32.to_ne_bytes());
-        fs::remove_file(&device).unwrap();
-        assert_eq!(hold(&device, Duration::from_ticks(0)).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let device = file.path();
+        drop(hold(device, Duration::from_ticks(10_999)).unwrap());
+        assert_eq!(fs::read(device).unwrap(), 10_i32.to_ne_bytes());
+        fs::remove_file(device).unwrap();
+        assert_eq!(hold(device, Duration::from_ticks(0)).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -157,20 +157,18 @@ mod tests {
 
     #[test]
     fn writes_task_and_release_only_if_enabled() {
-        let place = std::env::temp_dir().join(format!("punctual-marks-{}", std::process::id()));
-        let file = fs::File::create_new(&place).unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
         let mark = Mark::off();
         mark.start(5);
         mark.end();
-        assert!(!mark.is_on() && fs::read(&place).unwrap().is_empty());
+        assert!(!mark.is_on() && fs::read(&file).unwrap().is_empty());
         mark.set(0, file.as_raw_fd());
         assert!(mark.is_on());
         mark.start(5);
         mark.end();
         mark.clear();
         mark.end();
-        let written = fs::read(&place).unwrap();
-        fs::remove_file(&place).unwrap();
+        let written = fs::read(&file).unwrap();
         assert_eq!(written, [&trace_marker::start(0, 5)[..], &trace_marker::end(0)].concat());
     }
 

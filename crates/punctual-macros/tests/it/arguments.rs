@@ -1,5 +1,7 @@
 //! Forms of the arguments of `#[app]`, `#[task]` and `run`.
 
+runs! { argument_forms, capacity_from_constants, priorities_from_constants, durations }
+
 mod app_arguments {
     #[punctual::app(cpu = CPUS - 1, priority_base = 40, strict = false, trace = false, monitor = false, main = false)]
     mod app {
@@ -109,11 +111,6 @@ mod argument_forms {
             punctual::shutdown();
         }
     }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
-    }
 }
 
 mod run_arguments {
@@ -178,11 +175,6 @@ mod capacity_from_constants {
             }
         }
     }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
-    }
 }
 
 mod priorities_from_constants {
@@ -215,11 +207,6 @@ mod priorities_from_constants {
         fn high(_: high::Context) {
             punctual::shutdown();
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }
 
@@ -269,10 +256,5 @@ mod durations {
             assert!(punctual::timeout_after(1u32.millis(), never).await.is_err());
             punctual::shutdown();
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }

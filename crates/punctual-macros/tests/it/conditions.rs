@@ -1,5 +1,7 @@
 //! Items under `#[cfg]`.
 
+runs! { conditional_tasks, conditions_in_cfg_attr, exclusive_conditions, exclusive_items }
+
 mod conditional_tasks {
     #[punctual::app]
     mod app {
@@ -35,11 +37,6 @@ mod conditional_tasks {
         #[cfg(not(unix))]
         #[task(priority = 5, period = 1.millis(), shared = [total], local = [absent])]
         fn absent(_: absent::Context) {}
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }
 
@@ -90,11 +87,6 @@ mod conditions_in_cfg_attr {
             punctual::shutdown();
         }
     }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
-    }
 }
 
 mod exclusive_conditions {
@@ -141,11 +133,6 @@ mod exclusive_conditions {
         fn released(_: released::Context) {
             punctual::shutdown();
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }
 
@@ -240,10 +227,5 @@ mod exclusive_items {
         #[cfg(not(unix))]
         #[shutdown]
         fn shutdown(_: shutdown::Context, _: u8) {}
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }

@@ -1,5 +1,7 @@
 //! Tasks and handlers defined outside the module of the app.
 
+runs! { extern_handlers, extern_async_tasks }
+
 mod extern_handlers {
     fn init(_: app::init::Context<'_>) -> (app::Shared, app::Local) {
         app::hello::spawn(1).unwrap();
@@ -35,11 +37,6 @@ mod extern_handlers {
             #[idle]
             safe fn idle(_: idle::Context);
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }
 
@@ -86,10 +83,5 @@ mod extern_async_tasks {
             #[task(priority = 2)]
             async fn waits(_: waits::Context) -> !;
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }

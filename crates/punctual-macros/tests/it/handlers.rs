@@ -1,5 +1,7 @@
 //! `#[idle]` and `#[shutdown]`.
 
+runs! { shutdown, shutdown_locals }
+
 mod idle_never_returns {
     #[punctual::app]
     mod app {
@@ -85,11 +87,6 @@ mod shutdown {
             assert_eq!((*cx.local.sensor, *cx.local.calls), (2, 1));
         }
     }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
-    }
 }
 
 mod shutdown_locals {
@@ -148,10 +145,5 @@ mod shutdown_locals {
             assert!(local.of_idle.starts_with("idle"));
             assert_eq!(local.text, "3name");
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }

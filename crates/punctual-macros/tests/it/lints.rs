@@ -1,5 +1,7 @@
 //! Lints that an app does not trigger.
 
+runs! { unsafe_lints }
+
 mod strict_lints {
     //! A program under all lints, which may not use `unsafe`.
 
@@ -119,10 +121,5 @@ mod unsafe_lints {
             assert_eq!(*cx.local.zero, 0);
             punctual::shutdown();
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }

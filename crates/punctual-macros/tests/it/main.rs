@@ -8,6 +8,16 @@
     reason = "programs are written as users write them"
 )]
 
+/// Defines a test for each of these modules, which runs its app and has the same name.
+macro_rules! runs {
+    ($($program:ident),*) => {$(
+        #[test]
+        fn $program() {
+            assert_eq!($program::main(), std::process::ExitCode::SUCCESS);
+        }
+    )*};
+}
+
 mod arguments;
 mod conditions;
 mod extern_functions;

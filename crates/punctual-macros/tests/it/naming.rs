@@ -1,5 +1,7 @@
 //! Names of items in and around an app.
 
+runs! { raw_names, roles_under_any_name, shadowed_prelude, tasks_named_like_types }
+
 mod raw_names {
     #[punctual::app]
     mod app {
@@ -32,11 +34,6 @@ mod raw_names {
             cx.shared.r#type.lock(|n| *n += 1);
         }
     }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
-    }
 }
 
 mod roles_under_any_name {
@@ -66,11 +63,6 @@ mod roles_under_any_name {
         fn leave(cx: leave::Context) {
             assert_eq!(*cx.shared.count, 1);
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }
 
@@ -135,11 +127,6 @@ mod shadowed_prelude {
 
         #[shutdown(local = [boxed])]
         fn shutdown(_: shutdown::Context) {}
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }
 
@@ -214,11 +201,6 @@ mod tasks_named_like_types {
         fn core(_: core::Context) {
             ::punctual::shutdown();
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }
 

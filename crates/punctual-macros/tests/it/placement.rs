@@ -1,5 +1,7 @@
 //! Places of an app: modules, macros, crates.
 
+runs! { minimal }
+
 mod minimal {
     #[punctual::app]
     mod app {
@@ -14,11 +16,6 @@ mod minimal {
             punctual::shutdown();
             (Shared {}, Local {})
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }
 

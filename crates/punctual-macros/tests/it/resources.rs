@@ -1,5 +1,7 @@
 //! Shared and local resources.
 
+runs! { local_resources, locals_for_ever, many_resources_in_one_lock, shared_resources }
+
 mod local_resources {
     #[punctual::app]
     mod app {
@@ -56,11 +58,6 @@ mod local_resources {
             count::spawn().unwrap();
         }
     }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
-    }
 }
 
 mod locals_for_ever {
@@ -99,11 +96,6 @@ mod locals_for_ever {
         fn shutdown(cx: shutdown::Context) {
             assert_eq!(*cx.local.taken_over, 6);
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }
 
@@ -208,11 +200,6 @@ mod many_resources_in_one_lock {
             punctual::shutdown();
         }
     }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
-    }
 }
 
 mod shared_resources {
@@ -285,10 +272,5 @@ mod shared_resources {
             #[cfg(unix)]
             cx.shared.unix.lock(|unix| *unix += 1);
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }

@@ -1,5 +1,10 @@
 //! Kinds of tasks.
 
+runs! {
+    bound_task, pended_messages, messages, message_with_deadline, periodic, sporadic,
+    spawn_handles, async_tasks
+}
+
 mod bound_task {
     #[punctual::app]
     mod app {
@@ -32,11 +37,6 @@ mod bound_task {
             punctual::shutdown();
         }
     }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
-    }
 }
 
 mod pended_messages {
@@ -68,11 +68,6 @@ mod pended_messages {
                 }
             }
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }
 
@@ -123,11 +118,6 @@ mod messages {
             punctual::shutdown();
         }
     }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
-    }
 }
 
 mod message_with_deadline {
@@ -149,11 +139,6 @@ mod message_with_deadline {
         fn answer(_: answer::Context) {
             punctual::shutdown();
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }
 
@@ -212,11 +197,6 @@ mod periodic {
             cx.shared.overruns.lock(|overruns| *overruns += 1);
         }
     }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
-    }
 }
 
 mod sporadic {
@@ -261,11 +241,6 @@ mod sporadic {
             punctual::shutdown();
         }
     }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
-    }
 }
 
 mod spawn_handles {
@@ -306,11 +281,6 @@ mod spawn_handles {
         fn stop(_: stop::Context) {
             punctual::shutdown();
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }
 
@@ -398,10 +368,5 @@ mod async_tasks {
         #[cfg(any())]
         #[task(priority = 9)]
         async fn absent(_: absent::Context) {}
-    }
-
-    #[::core::prelude::v1::test]
-    fn runs() {
-        ::std::assert_eq!(main(), ::std::process::ExitCode::SUCCESS);
     }
 }

@@ -1,5 +1,10 @@
 //! Types of resources, messages and contexts.
 
+runs! {
+    not_send_in_idle_alone, not_sync_at_one_level, generic_types, generic_helpers,
+    higher_ranked_types, context_lifetimes
+}
+
 mod not_send_in_idle_alone {
     //! Shared resources used only by `idle` stay on its thread.
 
@@ -27,11 +32,6 @@ mod not_send_in_idle_alone {
             cx.shared.of_idle.lock(|of_idle| *of_idle = Rc::new(**of_idle + 1));
             punctual::shutdown();
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }
 
@@ -67,11 +67,6 @@ mod not_sync_at_one_level {
             assert_eq!(cx.shared.count.get(), 1);
             punctual::shutdown();
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }
 
@@ -206,11 +201,6 @@ mod generic_types {
         #[task(priority = 2, shared = [ring, table, boxed, &fixed])]
         fn tock(_: tock::Context) {}
     }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
-    }
 }
 
 mod generic_helpers {
@@ -262,11 +252,6 @@ mod generic_helpers {
             twice(&mut cx.shared.counter);
             add(cx.shared.counter, 2);
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }
 
@@ -327,11 +312,6 @@ mod higher_ranked_types {
             punctual::shutdown();
         }
     }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
-    }
 }
 
 mod context_lifetimes {
@@ -391,10 +371,5 @@ mod context_lifetimes {
         ) {
             names.lock(|names| names.truncate(*limit));
         }
-    }
-
-    #[test]
-    fn runs() {
-        assert_eq!(main(), std::process::ExitCode::SUCCESS);
     }
 }

@@ -35,6 +35,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use self::args::{Command, Punctual};
+use self::status::end;
 
 fn main() -> ExitCode {
     // A parent that ignores SIGCHLD would discard the exit status of every child.
@@ -49,21 +50,21 @@ fn main() -> ExitCode {
     // Even if this run fails: the kernel continues to record for a killed recorder.
     let _names = punctual_trace::record::remove_leftovers();
     output::settle(match command {
-        Command::Bench(arguments) => bench::run(&arguments),
-        Command::Check(arguments) => check::run(&arguments),
-        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Bench(arguments) => end(bench::run(&arguments)),
+        Command::Check(arguments) => end(check::run(&arguments)),
+        Command::Doctor(arguments) => end(doctor::run(&arguments)),
         Command::Get(arguments) => parameters::get(&arguments),
-        Command::Isolate(arguments) => isolate::run(&arguments),
-        Command::New(arguments) => new::run(&arguments),
+        Command::Isolate(arguments) => end(isolate::run(&arguments)),
+        Command::New(arguments) => end(new::run(&arguments)),
         Command::Recover(arguments) => recover::run(&arguments),
-        Command::Replay(arguments) => replay::run(&arguments),
-        Command::Rta(arguments) => rta::run(&arguments),
+        Command::Replay(arguments) => end(replay::run(&arguments)),
+        Command::Rta(arguments) => end(rta::run(&arguments)),
         Command::Set(arguments) => parameters::set(&arguments),
-        Command::Supervise(arguments) => supervise::run(&arguments),
-        Command::Top(arguments) => top::run(&arguments),
+        Command::Supervise(arguments) => end(supervise::run(&arguments)),
+        Command::Top(arguments) => end(top::run(&arguments)),
         Command::Trace(arguments) => trace::run(&arguments),
         Command::Completions(arguments) => shell::completions(&arguments, &mut Punctual::command()),
-        Command::Man(arguments) => shell::man(&arguments, Punctual::command()),
+        Command::Man(arguments) => end(shell::man(&arguments, Punctual::command())),
     })
 }
 

@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -10,9 +9,9 @@ use punctual_bridge::check_replay;
 
 use crate::app::{self, App};
 use crate::isolate::run::resolve;
-use crate::output::{message, print};
+use crate::output::print;
 use crate::parse::time;
-use crate::status::{BAD_INPUT, FINDING};
+use crate::status::{FINDING, GOOD};
 
 /// The size limit of the verdict.
 const VERDICT_BYTES: u64 = 1 << 20;
@@ -42,29 +41,7 @@ pub(crate) struct Replay {
     command: Vec<OsString>,
 }
 
-pub(crate) fn run(arguments: &Replay) -> ExitCode {
-    match replay(arguments) {
-        Ok(Verdict::Equal(text)) => {
-            print(&text);
-            ExitCode::SUCCESS
-        }
-        Ok(Verdict::Different(text)) => {
-            print(&text);
-            ExitCode::from(FINDING)
-        }
-        Err(message) => {
-            message!("error: {}", message.trim_end());
-            ExitCode::from(BAD_INPUT)
-        }
-    }
-}
-
-enum Verdict {
-    Equal(String),
-    Different(String),
-}
-
-fn replay(arguments: &Replay) -> Result<Verdict, String> {
+pub(crate) fn run(arguments: &Replay) -> Result<u8, String> {
     let Replay { file, timeout, command } = arguments;
     check_replay(file)?;
     resolve(&command[0])?;
@@ -87,16 +64,20 @@ fn replay(arguments: &Replay) -> Result<Verdict, String> {
     if begun.elapsed() >= *timeout {
         return Err(format!("{name} did not end within the time limit; set a longer one by --timeout"));
     }
-    match verdict.as_ref().map(|(word, text)| (&**word, text)) {
-        Some(("equal", text)) => Ok(Verdict::Equal(text.clone())),
-        Some(("different", text)) => Ok(Verdict::Different(text.clone())),
-        Some(("invalid", text)) => Err(text.clone()),
-        Some(_) => Ok(Verdict::Different(format!("{name} ended before the comparison ({ended})\n"))),
-        None => Err(format!(
+    let Some((word, text)) = verdict else {
+        return Err(format!(
             "{name} has not replayed the recording ({ended}); is it an app whose `init` starts a bridge, built \
              with the feature `mcap` of punctual-bridge?"
-        )),
-    }
+        ));
+    };
+    let (text, status) = match &*word {
+        "equal" => (text, GOOD),
+        "different" => (text, FINDING),
+        "invalid" => return Err(text.trim_end().to_owned()),
+        _ => (format!("{name} ended before the comparison ({ended})\n"), FINDING),
+    };
+    print(&text);
+    Ok(status)
 }
 
 /// Returns the first line of the verdict, and its text.

@@ -16,8 +16,8 @@ use punctual_report::escape::Printable;
 use punctual_trace::read::Trace;
 use serde::Deserialize;
 
-use crate::output::{message, print};
-use crate::status::{self, BAD_INPUT};
+use crate::output::print;
+use crate::status::{self, GOOD};
 use crate::top::find::Apps;
 use crate::top::memory::Memory;
 
@@ -194,20 +194,13 @@ fn tasks_of_file(file: &Path) -> Vec<String> {
     set.into_iter().flat_map(|system| system.tasks).map(|task| task.name).collect()
 }
 
-pub(crate) fn man(arguments: &Man, command: Command) -> ExitCode {
+pub(crate) fn man(arguments: &Man, command: Command) -> Result<u8, String> {
     let directory: &Path = &arguments.directory;
     let mut command = command.disable_help_subcommand(true);
     command.build();
-    match write_pages(&command, directory) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            message!(
-                "error: {}: {error}; give an existing directory that can be written",
-                directory.display()
-            );
-            ExitCode::from(BAD_INPUT)
-        }
-    }
+    write_pages(&command, directory).map(|()| GOOD).map_err(|error| {
+        format!("{}: {error}; give an existing directory that can be written", directory.display())
+    })
 }
 
 /// Writes the pages of a command and its subcommands.

@@ -1,5 +1,9 @@
 //! Exit statuses, the same for every command.
 
+use std::process::ExitCode;
+
+use crate::output::message;
+
 /// Success: the answer is yes.
 pub(crate) const GOOD: u8 = 0;
 /// There is a finding, or a result is missing.
@@ -8,6 +12,14 @@ pub(crate) const FINDING: u8 = 1;
 pub(crate) const BAD_INPUT: u8 = 2;
 /// Ctrl-C ended a measurement.
 pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Returns the exit status of a command, and prints the error in its input.
+pub(crate) fn end(ended: Result<u8, String>) -> ExitCode {
+    ExitCode::from(ended.unwrap_or_else(|error| {
+        message!("error: {error}");
+        BAD_INPUT
+    }))
+}
 
 /// The table of the manual.
 pub(crate) const TABLE: [(&str, &str); 5] = [

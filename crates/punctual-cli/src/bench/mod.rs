@@ -3,7 +3,6 @@
 pub(crate) mod args;
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use punctual_bench::compare::{self, Comparison};
 use punctual_bench::model::Run;
@@ -13,20 +12,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use self::args::{Action, Bench};
 use crate::display::Display;
 use crate::output::{self, message, print};
-use crate::status::{BAD_INPUT, FINDING, GOOD, INTERRUPTED};
-
-pub(crate) fn run(arguments: &Bench) -> ExitCode {
-    match measure(arguments) {
-        Ok(code) => ExitCode::from(code),
-        Err(message) => {
-            message!("error: {message}");
-            ExitCode::from(BAD_INPUT)
-        }
-    }
-}
+use crate::status::{FINDING, GOOD, INTERRUPTED};
 
 /// Returns the exit code, or an error in the command line.
-fn measure(arguments: &Bench) -> Result<u8, String> {
+pub(crate) fn run(arguments: &Bench) -> Result<u8, String> {
     if let Some(Action::Compare { old, new }) = &arguments.action {
         return show(old, new);
     }

@@ -7,8 +7,6 @@ mod page;
 mod text;
 mod verdict;
 
-use std::process::ExitCode;
-
 use punctual_isolate::doctor::{self, Scene, examine};
 use punctual_report::escape::Printable;
 use punctual_report::format::format_nanos;
@@ -17,20 +15,10 @@ use serde_json::{Value, json};
 use self::args::Check;
 use self::measure::Measured;
 use self::verdict::{Answer, Verdict};
-use crate::output::{self, message};
-
-pub(crate) fn run(arguments: &Check) -> ExitCode {
-    match check(arguments) {
-        Ok(code) => ExitCode::from(code),
-        Err(message) => {
-            message!("error: {message}");
-            ExitCode::from(Answer::Unknown.status())
-        }
-    }
-}
+use crate::output;
 
 /// Returns the exit status, or the reason why nothing could be checked.
-fn check(arguments: &Check) -> Result<u8, String> {
+pub(crate) fn run(arguments: &Check) -> Result<u8, String> {
     arguments.json.check()?;
     output::check("--html", arguments.html.as_deref())?;
     let Measured { subject, machine, app } = measure::measure(arguments)?;

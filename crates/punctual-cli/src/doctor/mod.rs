@@ -5,7 +5,6 @@ mod fix;
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
-use std::process::ExitCode;
 
 use punctual_isolate::change::{Live, Store};
 use punctual_isolate::doctor::{Scene, examine, json, text};
@@ -15,18 +14,8 @@ use punctual_isolate::tree::Tree;
 use self::args::Doctor;
 use crate::app;
 use crate::output::{self, message, print};
-use crate::status::{BAD_INPUT, FINDING};
+use crate::status::FINDING;
 use crate::trace::text::width;
-
-pub(crate) fn run(arguments: &Doctor) -> ExitCode {
-    match doctor(arguments) {
-        Ok(code) => ExitCode::from(code),
-        Err(message) => {
-            message!("error: {message}");
-            ExitCode::from(BAD_INPUT)
-        }
-    }
-}
 
 /// Locations of settings and their journals.
 struct Place {
@@ -43,7 +32,7 @@ impl Place {
     }
 }
 
-fn doctor(arguments: &Doctor) -> Result<u8, String> {
+pub(crate) fn run(arguments: &Doctor) -> Result<u8, String> {
     let mut place = Place::of(arguments);
     if arguments.undo {
         return fix::undo(&mut place);

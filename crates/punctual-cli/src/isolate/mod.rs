@@ -7,7 +7,7 @@ pub(crate) mod run;
 mod verify;
 
 use std::io;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use punctual_isolate::change::{Journal, Live, Store, Undone};
 use punctual_isolate::cpus::Cpus;
@@ -20,17 +20,7 @@ use self::args::{Isolate, What};
 use self::beside::Beside;
 use crate::output::{message, print};
 use crate::parse::numbers;
-use crate::status::{BAD_INPUT, FINDING};
-
-pub(crate) fn run(arguments: &Isolate) -> ExitCode {
-    match isolate(arguments) {
-        Ok(code) => ExitCode::from(code),
-        Err(message) => {
-            message!("error: {message}");
-            ExitCode::from(BAD_INPUT)
-        }
-    }
-}
+use crate::status::FINDING;
 
 /// Locations of settings and their journals.
 struct Place {
@@ -117,7 +107,7 @@ impl IsolatedCpus {
     }
 }
 
-fn isolate(arguments: &Isolate) -> Result<u8, String> {
+pub(crate) fn run(arguments: &Isolate) -> Result<u8, String> {
     let mut place = Place::of(arguments);
     if !matches!(arguments.command, What::Plan(_) | What::Boot(_)) {
         place.recover()?;

@@ -5,14 +5,13 @@ mod board;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use self::board::Board;
-use crate::output::{message, print};
-use crate::status::BAD_INPUT;
+use crate::output::print;
+use crate::status::GOOD;
 
 /// A file of a crate: its path in it, and its text, in which placeholders such as `@NAME@` are
 /// replaced.
@@ -99,36 +98,27 @@ impl Template {
     }
 }
 
-pub(crate) fn run(arguments: &New) -> ExitCode {
-    match make(arguments) {
-        Ok((directory, library)) => {
-            let directory = directory.display();
-            let next = match arguments.template {
-                Template::Bare(_) => "cargo run --release --features semihosting",
-                _ => "cargo test && cargo run --release",
-            };
-            let uses = match library {
-                Some(checkout) => format!("the checkout {}", checkout.display()),
-                None => format!("punctual {}", env!("CARGO_PKG_VERSION")),
-            };
-            let needs = match arguments.template {
-                Template::Bare(board) => {
-                    let target = board.target();
-                    format!(
-                        "needs QEMU and the target {target}, for example by `rustup target add {target}`\n"
-                    )
-                }
-                _ => String::new(),
-            };
-            let created = format!("created {directory}, which depends on {uses}");
-            print(&format!("{created}\n{needs}next: cd {directory} && {next}\n"));
-            ExitCode::SUCCESS
+pub(crate) fn run(arguments: &New) -> Result<u8, String> {
+    let (directory, library) = make(arguments)?;
+    let directory = directory.display();
+    let next = match arguments.template {
+        Template::Bare(_) => "cargo run --release --features semihosting",
+        _ => "cargo test && cargo run --release",
+    };
+    let uses = match library {
+        Some(checkout) => format!("the checkout {}", checkout.display()),
+        None => format!("punctual {}", env!("CARGO_PKG_VERSION")),
+    };
+    let needs = match arguments.template {
+        Template::Bare(board) => {
+            let target = board.target();
+            format!("needs QEMU and the target {target}, for example by `rustup target add {target}`\n")
         }
-        Err(message) => {
-            message!("error: {message}");
-            ExitCode::from(BAD_INPUT)
-        }
-    }
+        _ => String::new(),
+    };
+    let created = format!("created {directory}, which depends on {uses}");
+    print(&format!("{created}\n{needs}next: cd {directory} && {next}\n"));
+    Ok(GOOD)
 }
 
 /// Creates the crate, or nothing. Returns its directory and the checkout that it depends on, if

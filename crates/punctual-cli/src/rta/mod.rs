@@ -6,7 +6,6 @@ pub(crate) mod text;
 pub(crate) mod trace;
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use punctual_analysis::bound::{Analysis, NoBound};
 use punctual_analysis::margin::{Margins, margins};
@@ -18,16 +17,6 @@ use crate::app;
 use crate::output::{self, message, print};
 use crate::status::{BAD_INPUT, FINDING};
 
-pub(crate) fn run(arguments: &Rta) -> ExitCode {
-    match rta(arguments) {
-        Ok(code) => ExitCode::from(code),
-        Err(message) => {
-            message!("error: {message}");
-            ExitCode::from(BAD_INPUT)
-        }
-    }
-}
-
 /// The system to analyze, and the source of its tasks.
 pub(crate) struct Input {
     pub(crate) system: System,
@@ -36,7 +25,7 @@ pub(crate) struct Input {
 }
 
 /// Returns the exit code, or an error in the input.
-fn rta(arguments: &Rta) -> Result<u8, String> {
+pub(crate) fn run(arguments: &Rta) -> Result<u8, String> {
     arguments.json.check()?;
     output::check("--html", arguments.html.as_deref())?;
     let file = arguments.file.as_deref().map(File::load).transpose()?;

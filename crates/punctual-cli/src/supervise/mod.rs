@@ -3,7 +3,7 @@
 mod flight;
 
 use std::ffi::OsString;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
@@ -18,7 +18,6 @@ use crate::isolate::IsolatedCpus;
 use crate::isolate::run::{code_of, resolve};
 use crate::output::message;
 use crate::parse::time;
-use crate::status::BAD_INPUT;
 use crate::trace::child::MARKS;
 
 /// Run an app and watch it from another process and another CPU, at a higher priority
@@ -81,17 +80,7 @@ enum When {
     Always,
 }
 
-pub(crate) fn run(arguments: &Supervise) -> ExitCode {
-    match supervise(arguments) {
-        Ok(code) => ExitCode::from(code),
-        Err(message) => {
-            message!("error: {message}");
-            ExitCode::from(BAD_INPUT)
-        }
-    }
-}
-
-fn supervise(arguments: &Supervise) -> Result<u8, String> {
+pub(crate) fn run(arguments: &Supervise) -> Result<u8, String> {
     resolve(&arguments.command[0])?;
     let stop = catch_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
     let taken = arguments.cpus.as_ref().map(|cpus| IsolatedCpus::take(cpus, arguments.newest)).transpose()?;

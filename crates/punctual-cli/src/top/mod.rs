@@ -19,28 +19,21 @@ mod text;
 mod view;
 
 use std::io::{self, IsTerminal};
-use std::process::ExitCode;
 use std::time::Instant;
 
 use self::args::Top;
 use self::chosen::Chosen;
 use self::figures::{arranged, rows};
 use crate::output::{is_over, message, note};
-use crate::status::BAD_INPUT;
+use crate::status::GOOD;
 
-pub(crate) fn run(arguments: &Top) -> ExitCode {
+pub(crate) fn run(arguments: &Top) -> Result<u8, String> {
     let ended = match arguments.prometheus {
         Some(address) => prometheus::serve(address, arguments.app.as_deref()),
         None if arguments.json.json.is_some() || !io::stdout().is_terminal() => lines(arguments),
         None => terminal::run(arguments),
     };
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            message!("error: {message}");
-            ExitCode::from(BAD_INPUT)
-        }
-    }
+    ended.map(|()| GOOD)
 }
 
 /// Prints tables or lines of JSON, until there is no reader anymore.

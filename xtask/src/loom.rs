@@ -190,7 +190,7 @@ mod tests {
             } else if line == "}" {
                 comment.clear();
             }
-            let Some((bound, _)) = line.trim().strip_prefix("check(").and_then(|rest| rest.split_once(','))
+            let Some((bound, _)) = line.split_once("check(").and_then(|(_, rest)| rest.split_once(','))
             else {
                 continue;
             };
@@ -206,12 +206,14 @@ mod tests {
 
     #[test]
     fn finds_missing_and_wrong_bounds() {
-        let model = "#[test]\nfn model() {\n    check(2, || {\n    });\n}\n";
-        assert_eq!(missing_bounds(&format!("//! Head.\n{model}")), ["no bound in the head"]);
-        let wrong = missing_bounds(&format!("//! Bound: three preemptions.\n{model}"));
-        assert_eq!(wrong, ["line 4: explores 2, states 3"]);
-        let own = format!("//! Bound: three preemptions.\n/// Bound: two preemptions.\n{model}");
-        assert!(missing_bounds(&own).is_empty());
+        for call in ["check(2, ||", "share(Value::new).check(2, |value|"] {
+            let model = format!("#[test]\nfn model() {{\n    {call} {{\n    }});\n}}\n");
+            assert_eq!(missing_bounds(&format!("//! Head.\n{model}")), ["no bound in the head"]);
+            let wrong = missing_bounds(&format!("//! Bound: three preemptions.\n{model}"));
+            assert_eq!(wrong, ["line 4: explores 2, states 3"]);
+            let own = format!("//! Bound: three preemptions.\n/// Bound: two preemptions.\n{model}");
+            assert!(missing_bounds(&own).is_empty());
+        }
         assert!(missing_bounds("//! A file without models.\n").is_empty());
     }
 

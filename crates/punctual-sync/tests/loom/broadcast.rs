@@ -7,7 +7,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::model::{check, lend};
+use crate::model::share;
 use loom::sync::atomic::AtomicU64;
 use loom::thread::spawn;
 use punctual_sync::Instant;
@@ -41,41 +41,37 @@ fn read(reader: &mut BroadcastReader<'_>) -> Option<u64> {
 
 #[test]
 fn message_is_complete_during_next_publish() {
-    check(3, || {
-        lend(memory(), |memory| {
-            let mut reader = BroadcastReader::new(memory, LAYOUT).unwrap();
-            let mut writer = BroadcastWriter::new(memory, LAYOUT).unwrap();
-            let publishing = spawn(move || publish(&mut writer, 1..=1));
-            let early = read(&mut reader);
-            publishing.join().unwrap();
-            let late = read(&mut reader);
-            assert_eq!(early.or(late), Some(1));
-            assert_eq!((reader.lost(), reader.malformed()), (0, 0));
-        });
+    share(memory).check(3, |memory| {
+        let mut reader = BroadcastReader::new(memory, LAYOUT).unwrap();
+        let mut writer = BroadcastWriter::new(memory, LAYOUT).unwrap();
+        let publishing = spawn(move || publish(&mut writer, 1..=1));
+        let early = read(&mut reader);
+        publishing.join().unwrap();
+        let late = read(&mut reader);
+        assert_eq!(early.or(late), Some(1));
+        assert_eq!((reader.lost(), reader.malformed()), (0, 0));
     });
 }
 
 #[test]
 fn overwritten_message_is_complete_or_lost() {
-    check(3, || {
-        lend(memory(), |memory| {
-            let mut reader = BroadcastReader::new(memory, LAYOUT).unwrap();
-            let mut writer = BroadcastWriter::new(memory, LAYOUT).unwrap();
-            publish(&mut writer, 1..=1);
-            let publishing = spawn(move || publish(&mut writer, 2..=3));
-            let mut count = 0;
-            let mut last = 0;
-            let mut take = |reader: &mut BroadcastReader<'_>| {
-                if let Some(number) = read(reader) {
-                    assert!(number > last, "in order");
-                    (last, count) = (number, count + 1);
-                }
-            };
-            take(&mut reader);
-            publishing.join().unwrap();
-            (0..3).for_each(|_| take(&mut reader));
-            assert_eq!(count + reader.lost(), 3, "every message is read or counted");
-            assert_eq!((last, reader.malformed()), (3, 0));
-        });
+    share(memory).check(3, |memory| {
+        let mut reader = BroadcastReader::new(memory, LAYOUT).unwrap();
+        let mut writer = BroadcastWriter::new(memory, LAYOUT).unwrap();
+        publish(&mut writer, 1..=1);
+        let publishing = spawn(move || publish(&mut writer, 2..=3));
+        let mut count = 0;
+        let mut last = 0;
+        let mut take = |reader: &mut BroadcastReader<'_>| {
+            if let Some(number) = read(reader) {
+                assert!(number > last, "in order");
+                (last, count) = (number, count + 1);
+            }
+        };
+        take(&mut reader);
+        publishing.join().unwrap();
+        (0..3).for_each(|_| take(&mut reader));
+        assert_eq!(count + reader.lost(), 3, "every message is read or counted");
+        assert_eq!((last, reader.malformed()), (3, 0));
     });
 }

@@ -8,7 +8,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use crate::model::{Region, check, lend, polls};
+use crate::model::{Region, polls, share};
 use loom::thread::{spawn, yield_now};
 use punctual_sync::asynch::arbiter::{Access, Arbiter};
 use punctual_sync::asynch::channel::{Channel, ReceiveError};
@@ -39,68 +39,60 @@ fn poll<const W: usize>(access: &mut Waiting<'_, W>) -> bool {
 
 #[test]
 fn notifier_frees_abandoned_place() {
-    check(2, || {
-        lend(Arbiter::<Region, 1>::with_slots(Region::new()), |arbiter| {
-            let held = arbiter.try_access().unwrap();
-            let mut first = access(arbiter);
-            let releasing = spawn(move || drop(held));
-            let granted = poll(&mut first);
-            releasing.join().unwrap();
-            assert!(granted || poll(&mut first));
-            let held = arbiter.try_access().unwrap();
-            let mut second = access(arbiter);
-            drop(held);
-            assert!(poll(&mut second));
-        });
+    share(|| Arbiter::<Region, 1>::with_slots(Region::new())).check(2, |arbiter| {
+        let held = arbiter.try_access().unwrap();
+        let mut first = access(arbiter);
+        let releasing = spawn(move || drop(held));
+        let granted = poll(&mut first);
+        releasing.join().unwrap();
+        assert!(granted || poll(&mut first));
+        let held = arbiter.try_access().unwrap();
+        let mut second = access(arbiter);
+        drop(held);
+        assert!(poll(&mut second));
     });
 }
 
 #[test]
 fn frees_place_abandoned_during_wake() {
-    check(2, || {
-        lend(Arbiter::<Region, 1>::with_slots(Region::new()), |arbiter| {
-            let held = arbiter.try_access().unwrap();
-            let first = access(arbiter);
-            let releasing = spawn(move || drop(held));
-            drop(first);
-            releasing.join().unwrap();
-            let held = arbiter.try_access().expect("the permit was passed on");
-            let mut second = access(arbiter);
-            drop(held);
-            assert!(poll(&mut second));
-        });
+    share(|| Arbiter::<Region, 1>::with_slots(Region::new())).check(2, |arbiter| {
+        let held = arbiter.try_access().unwrap();
+        let first = access(arbiter);
+        let releasing = spawn(move || drop(held));
+        drop(first);
+        releasing.join().unwrap();
+        let held = arbiter.try_access().expect("the permit was passed on");
+        let mut second = access(arbiter);
+        drop(held);
+        assert!(poll(&mut second));
     });
 }
 
 /// Two tasks begin to wait after the notifier has counted the waiters.
 #[test]
 fn late_comers_do_not_overtake() {
-    check(2, || {
-        lend(Arbiter::<Region, 3>::with_slots(Region::new()), |arbiter| {
-            let held = arbiter.try_access().unwrap();
-            let mut first = access(arbiter);
-            let releasing = spawn(move || drop(held));
-            let mut late = [(); 2].map(|()| Box::pin(arbiter.access()));
-            let granted = late.each_mut().map(poll);
-            releasing.join().unwrap();
-            assert_eq!(granted, [false; 2], "the first has it, or no task yet");
-            assert!(poll(&mut first));
-        });
+    share(|| Arbiter::<Region, 3>::with_slots(Region::new())).check(2, |arbiter| {
+        let held = arbiter.try_access().unwrap();
+        let mut first = access(arbiter);
+        let releasing = spawn(move || drop(held));
+        let mut late = [(); 2].map(|()| Box::pin(arbiter.access()));
+        let granted = late.each_mut().map(poll);
+        releasing.join().unwrap();
+        assert_eq!(granted, [false; 2], "the first has it, or no task yet");
+        assert!(poll(&mut first));
     });
 }
 
 #[test]
 fn next_signal_reader_takes_nothing_twice() {
-    check(2, || {
-        lend(Signal::<u32, 3>::with_slots(), |signal| {
-            let (mut writer, mut reader) = signal.split().unwrap();
-            writer.write(17);
-            let reading = spawn(move || assert_eq!(reader.try_read(), Some(17)));
-            if let Ok(mut next) = signal.reader() {
-                assert_eq!(next.try_read(), None);
-            }
-            reading.join().unwrap();
-        });
+    share(Signal::<u32, 3>::with_slots).check(2, |signal| {
+        let (mut writer, mut reader) = signal.split().unwrap();
+        writer.write(17);
+        let reading = spawn(move || assert_eq!(reader.try_read(), Some(17)));
+        if let Ok(mut next) = signal.reader() {
+            assert_eq!(next.try_read(), None);
+        }
+        reading.join().unwrap();
     });
 }
 
@@ -108,16 +100,14 @@ fn next_signal_reader_takes_nothing_twice() {
 /// sender.
 #[test]
 fn receives_last_message_of_last_sender() {
-    check(2, || {
-        lend(Channel::<u32, 1, 2>::with_slots(), |channel| {
-            let (mut sender, mut receiver) = channel.split_once().unwrap();
-            // The receiver may be gone already.
-            let sending = spawn(move || sender.try_send(17).is_ok());
-            // Not in this thread, which has seen the channel empty.
-            let receiving = spawn(move || assert_ne!(receiver.try_recv(), Err(ReceiveError::NoSender)));
-            sending.join().unwrap();
-            receiving.join().unwrap();
-        });
+    share(Channel::<u32, 1, 2>::with_slots).check(2, |channel| {
+        let (mut sender, mut receiver) = channel.split_once().unwrap();
+        // The receiver may be gone already.
+        let sending = spawn(move || sender.try_send(17).is_ok());
+        // Not in this thread, which has seen the channel empty.
+        let receiving = spawn(move || assert_ne!(receiver.try_recv(), Err(ReceiveError::NoSender)));
+        sending.join().unwrap();
+        receiving.join().unwrap();
     });
 }
 
@@ -125,18 +115,16 @@ fn receives_last_message_of_last_sender() {
 /// synchronization with the first.
 #[test]
 fn node_writes_are_ordered() {
-    check(2, || {
-        lend(Watch::<[u32; 2], 4>::with_slots(), |watch| {
-            let mut third = watch.writer().unwrap();
-            let others = [1, 2].map(|value| {
-                let mut writer = watch.writer().unwrap();
-                spawn(move || writer.write([value; 2]))
-            });
-            // loom runs no other thread before a plain load.
-            yield_now();
-            third.write([3; 2]);
-            others.into_iter().for_each(|thread| thread.join().unwrap());
+    share(Watch::<[u32; 2], 4>::with_slots).check(2, |watch| {
+        let mut third = watch.writer().unwrap();
+        let others = [1, 2].map(|value| {
+            let mut writer = watch.writer().unwrap();
+            spawn(move || writer.write([value; 2]))
         });
+        // loom runs no other thread before a plain load.
+        yield_now();
+        third.write([3; 2]);
+        others.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
 
@@ -150,41 +138,35 @@ fn lock(lock: &TicketLock<(), 2>, process: u32) -> Result<(), TicketLockError> {
 /// Bound: no preemption. The model has one thread.
 #[test]
 fn reuses_numbers_of_dead_peers_after_last_reference() {
-    check(0, || {
-        lend(TicketLock::<_, 2>::with_slots(()), |ticket_lock| {
-            assert_eq!(lock(ticket_lock, 1), Ok(()));
-            processes::die();
-            assert_eq!((lock(ticket_lock, 2), lock(ticket_lock, 3)), (Ok(()), Ok(())));
-            assert_eq!(lock(ticket_lock, 4), Ok(()), "the first process's number is free");
-        });
+    share(|| TicketLock::<_, 2>::with_slots(())).check(0, |ticket_lock| {
+        assert_eq!(lock(ticket_lock, 1), Ok(()));
+        processes::die();
+        assert_eq!((lock(ticket_lock, 2), lock(ticket_lock, 3)), (Ok(()), Ok(())));
+        assert_eq!(lock(ticket_lock, 4), Ok(()), "the first process's number is free");
     });
 }
 
 /// Bound: no preemption. The model has one thread.
 #[test]
 fn dead_previous_owner_keeps_its_number() {
-    check(0, || {
-        lend(TicketLock::<_, 2>::with_slots(()), |ticket_lock| {
-            assert_eq!([1, 2, 3].map(|process| lock(ticket_lock, process)), [Ok(()); 3]);
-            processes::die();
-            assert_eq!(lock(ticket_lock, 4), Err(TicketLockError::Full));
-            assert_eq!((lock(ticket_lock, 1), lock(ticket_lock, 4)), (Ok(()), Ok(())));
-        });
+    share(|| TicketLock::<_, 2>::with_slots(())).check(0, |ticket_lock| {
+        assert_eq!([1, 2, 3].map(|process| lock(ticket_lock, process)), [Ok(()); 3]);
+        processes::die();
+        assert_eq!(lock(ticket_lock, 4), Err(TicketLockError::Full));
+        assert_eq!((lock(ticket_lock, 1), lock(ticket_lock, 4)), (Ok(()), Ok(())));
     });
 }
 
 /// Bound: no preemption. The model has one thread.
 #[test]
 fn dead_owner_keeps_its_number_until_handover() {
-    check(0, || {
-        lend(TicketLock::<_, 2>::with_slots(()), |ticket_lock| {
-            assert_eq!((lock(ticket_lock, 2), lock(ticket_lock, 3)), (Ok(()), Ok(())));
-            processes::begin(1);
-            std::mem::forget(ticket_lock.try_lock().unwrap());
-            processes::die();
-            assert_eq!(lock(ticket_lock, 4), Err(TicketLockError::Full));
-            assert_eq!(lock(ticket_lock, 4), Err(TicketLockError::OwnerDied));
-        });
+    share(|| TicketLock::<_, 2>::with_slots(())).check(0, |ticket_lock| {
+        assert_eq!((lock(ticket_lock, 2), lock(ticket_lock, 3)), (Ok(()), Ok(())));
+        processes::begin(1);
+        std::mem::forget(ticket_lock.try_lock().unwrap());
+        processes::die();
+        assert_eq!(lock(ticket_lock, 4), Err(TicketLockError::Full));
+        assert_eq!(lock(ticket_lock, 4), Err(TicketLockError::OwnerDied));
     });
 }
 
@@ -192,20 +174,18 @@ fn dead_owner_keeps_its_number_until_handover() {
 /// dead owner.
 #[test]
 fn does_not_hand_over_lock_twice_after_death() {
-    check(2, || {
-        lend(TicketLock::<_, 2>::with_slots(()), |ticket_lock| {
-            assert_eq!(lock(ticket_lock, 1), Ok(()));
-            processes::die();
-            let unlocking = spawn(|| assert_eq!(lock(ticket_lock, 2), Ok(())));
-            let recovering = spawn(|| {
-                processes::begin(3);
-                ticket_lock.recover();
-            });
-            unlocking.join().unwrap();
-            recovering.join().unwrap();
-            processes::begin(2);
-            let _held = ticket_lock.lock_while(polls(0)).unwrap();
-            assert_eq!(lock(ticket_lock, 3), Err(TicketLockError::TimedOut));
+    share(|| TicketLock::<_, 2>::with_slots(())).check(2, |ticket_lock| {
+        assert_eq!(lock(ticket_lock, 1), Ok(()));
+        processes::die();
+        let unlocking = spawn(|| assert_eq!(lock(ticket_lock, 2), Ok(())));
+        let recovering = spawn(|| {
+            processes::begin(3);
+            ticket_lock.recover();
         });
+        unlocking.join().unwrap();
+        recovering.join().unwrap();
+        processes::begin(2);
+        let _held = ticket_lock.lock_while(polls(0)).unwrap();
+        assert_eq!(lock(ticket_lock, 3), Err(TicketLockError::TimedOut));
     });
 }

@@ -7,7 +7,7 @@
 //! moves the cause to a given check of the waiting thread, and one returns to that thread before
 //! the other has ended.
 
-use crate::model::{Region, check, lend, polls};
+use crate::model::{Region, check, lend, polls, share};
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread::{spawn, yield_now};
 use punctual_sync::Instant;
@@ -16,19 +16,17 @@ use punctual_sync::shared::{Barrier, BarrierError, Flag, Latest, Ring, Semaphore
 
 /// Enters after another thread that sets the flag, if `seen` reports the flag.
 fn flag(seen: fn(&Flag) -> bool) {
-    check(2, move || {
-        lend((Flag::new(), Region::new()), |(flag, region)| {
-            let setting = spawn(|| {
-                region.enter();
-                flag.set();
-            });
-            // loom runs no other thread before a plain load.
-            yield_now();
-            if seen(flag) {
-                region.enter();
-            }
-            setting.join().unwrap();
+    share(|| (Flag::new(), Region::new())).check(2, move |(flag, region)| {
+        let setting = spawn(|| {
+            region.enter();
+            flag.set();
         });
+        // loom runs no other thread before a plain load.
+        yield_now();
+        if seen(flag) {
+            region.enter();
+        }
+        setting.join().unwrap();
     });
 }
 
@@ -54,18 +52,16 @@ fn flag_without_sleeper_publishes_earlier_writes() {
 #[test]
 fn completed_phase_publishes_earlier_writes() {
     for turns in [0, 2] {
-        check(2, move || {
-            lend((Barrier::new(2), Region::new()), |(barrier, region)| {
-                let other = spawn(move || {
-                    region.enter();
-                    // Regardless of the outcome: it has arrived before.
-                    let _ = barrier.spin_while(polls(0));
-                });
-                if barrier.spin_while(polls(turns)).is_ok() {
-                    region.enter();
-                }
-                other.join().unwrap();
+        share(|| (Barrier::new(2), Region::new())).check(2, move |(barrier, region)| {
+            let other = spawn(move || {
+                region.enter();
+                // Regardless of the outcome: it has arrived before.
+                let _ = barrier.spin_while(polls(0));
             });
+            if barrier.spin_while(polls(turns)).is_ok() {
+                region.enter();
+            }
+            other.join().unwrap();
         });
     }
 }
@@ -73,55 +69,51 @@ fn completed_phase_publishes_earlier_writes() {
 /// A thread that repairs a barrier sees the writes of those that had arrived.
 #[test]
 fn repair_publishes_writes_before_break() {
-    check(2, || {
-        lend((Barrier::new(3), Region::new()), |(barrier, region)| {
-            // So that no thread is a newcomer later, whose entry would be seen instead.
-            for process in [1, 2, 3] {
-                processes::begin(process);
-                assert_eq!(barrier.spin_while(polls(0)), Err(BarrierError::TimedOut));
-            }
-            let other = spawn(|| {
-                processes::begin(2);
-                region.enter();
-                let _ = barrier.spin_while(polls(1));
-            });
-            yield_now();
-            if barrier.arrived() == 1 {
-                processes::begin(1);
-                processes::die();
-                processes::begin(3);
-                if barrier.repair() {
-                    region.enter();
-                }
-            }
-            other.join().unwrap();
+    share(|| (Barrier::new(3), Region::new())).check(2, |(barrier, region)| {
+        // So that no thread is a newcomer later, whose entry would be seen instead.
+        for process in [1, 2, 3] {
+            processes::begin(process);
+            assert_eq!(barrier.spin_while(polls(0)), Err(BarrierError::TimedOut));
+        }
+        let other = spawn(|| {
+            processes::begin(2);
+            region.enter();
+            let _ = barrier.spin_while(polls(1));
         });
+        yield_now();
+        if barrier.arrived() == 1 {
+            processes::begin(1);
+            processes::die();
+            processes::begin(3);
+            if barrier.repair() {
+                region.enter();
+            }
+        }
+        other.join().unwrap();
     });
 }
 
 /// A thread that passes a repaired barrier sees the writes made before the repair.
 #[test]
 fn repaired_barrier_publishes_writes_before_repair() {
-    check(2, || {
-        lend((Barrier::new(1), Region::new()), |(barrier, region)| {
-            let broken = spawn(|| {
-                processes::begin(1);
-                let _ = barrier.spin_while(polls(0));
-                processes::die();
-            });
-            broken.join().unwrap();
-            let other = spawn(|| {
-                processes::begin(2);
-                // With a dead member registered, it arrives only after the repair.
-                if barrier.spin_while(polls(0)).is_ok() {
-                    region.enter();
-                }
-            });
-            processes::begin(3);
-            region.enter();
-            barrier.repair();
-            other.join().unwrap();
+    share(|| (Barrier::new(1), Region::new())).check(2, |(barrier, region)| {
+        let broken = spawn(|| {
+            processes::begin(1);
+            let _ = barrier.spin_while(polls(0));
+            processes::die();
         });
+        broken.join().unwrap();
+        let other = spawn(|| {
+            processes::begin(2);
+            // With a dead member registered, it arrives only after the repair.
+            if barrier.spin_while(polls(0)).is_ok() {
+                region.enter();
+            }
+        });
+        processes::begin(3);
+        region.enter();
+        barrier.repair();
+        other.join().unwrap();
     });
 }
 
@@ -129,15 +121,13 @@ fn repaired_barrier_publishes_writes_before_repair() {
 #[test]
 fn barrier_rejects_process_beyond_its_capacity() {
     // A model supports three processes.
-    check(0, || {
-        lend(Barrier::new(9), |barrier| {
-            for process in 1..=3 {
-                processes::begin(process);
-                assert_eq!(barrier.spin_while(polls(0)), Err(BarrierError::TimedOut));
-            }
-            processes::begin(4);
-            assert_eq!((barrier.spin_while(polls(0)), barrier.arrived()), (Err(BarrierError::Full), 0));
-        });
+    share(|| Barrier::new(9)).check(0, |barrier| {
+        for process in 1..=3 {
+            processes::begin(process);
+            assert_eq!(barrier.spin_while(polls(0)), Err(BarrierError::TimedOut));
+        }
+        processes::begin(4);
+        assert_eq!((barrier.spin_while(polls(0)), barrier.arrived()), (Err(BarrierError::Full), 0));
     });
 }
 
@@ -145,83 +135,73 @@ fn barrier_rejects_process_beyond_its_capacity() {
 /// writer put there.
 #[test]
 fn new_reader_sees_value_of_dead_one() {
-    check(2, || {
-        lend(Latest::new([0_u32; 2]), |cell| {
-            processes::die_wanting(cell);
-            let mut writer = cell.writer().unwrap();
-            let writing = spawn(move || writer.write([1; 2]));
-            yield_now();
-            let [a, b] = cell.reader().unwrap().read().value;
-            assert_eq!(a, b);
-            writing.join().unwrap();
-        });
+    share(|| Latest::new([0_u32; 2])).check(2, |cell| {
+        processes::die_wanting(cell);
+        let mut writer = cell.writer().unwrap();
+        let writing = spawn(move || writer.write([1; 2]));
+        yield_now();
+        let [a, b] = cell.reader().unwrap().read().value;
+        assert_eq!(a, b);
+        writing.join().unwrap();
     });
 }
 
 /// A new producer writes where the consumer has read, unknown to the old producer.
 #[test]
 fn new_producer_observes_reads_of_the_consumer() {
-    check(2, || {
-        lend(Ring::<u32, 2>::new(), |ring| {
-            let (mut producer, mut consumer) = ring.split().unwrap();
-            assert_eq!(producer.push_slice(&[1, 2]), 2);
-            drop(producer);
-            let consuming = spawn(move || assert_eq!(consumer.pop(), Some(1)));
-            yield_now();
-            let _ = ring.producer().unwrap().push(3);
-            consuming.join().unwrap();
-        });
+    share(Ring::<u32, 2>::new).check(2, |ring| {
+        let (mut producer, mut consumer) = ring.split().unwrap();
+        assert_eq!(producer.push_slice(&[1, 2]), 2);
+        drop(producer);
+        let consuming = spawn(move || assert_eq!(consumer.pop(), Some(1)));
+        yield_now();
+        let _ = ring.producer().unwrap().push(3);
+        consuming.join().unwrap();
     });
 }
 
 #[test]
 fn new_consumer_observes_writes_of_the_producer() {
-    check(2, || {
-        lend(Ring::<u32, 2>::new(), |ring| {
-            let mut producer = ring.producer().unwrap();
-            let producing = spawn(move || producer.push(1).unwrap());
-            yield_now();
-            assert!(matches!(ring.consumer().unwrap().pop(), None | Some(1)));
-            producing.join().unwrap();
-        });
+    share(Ring::<u32, 2>::new).check(2, |ring| {
+        let mut producer = ring.producer().unwrap();
+        let producing = spawn(move || producer.push(1).unwrap());
+        yield_now();
+        assert!(matches!(ring.consumer().unwrap().pop(), None | Some(1)));
+        producing.join().unwrap();
     });
 }
 
 /// Items come and go between the loads of the two counters.
 #[test]
 fn ring_length_never_exceeds_capacity() {
-    check(2, || {
-        lend(Ring::<u32, 2>::new(), |ring| {
-            let passing = spawn(|| {
-                let (mut producer, mut consumer) = ring.split().unwrap();
-                for item in 0..3 {
-                    producer.push(item).unwrap();
-                    assert_eq!(consumer.pop(), Some(item));
-                }
-            });
-            yield_now();
-            assert!(ring.len() <= 2);
-            passing.join().unwrap();
+    share(Ring::<u32, 2>::new).check(2, |ring| {
+        let passing = spawn(|| {
+            let (mut producer, mut consumer) = ring.split().unwrap();
+            for item in 0..3 {
+                producer.push(item).unwrap();
+                assert_eq!(consumer.pop(), Some(item));
+            }
         });
+        yield_now();
+        assert!(ring.len() <= 2);
+        passing.join().unwrap();
     });
 }
 
 /// One item comes and goes: there are never two.
 #[test]
 fn ring_length_never_exceeds_one_item() {
-    check(2, || {
-        lend(Ring::<u32, 4>::new(), |ring| {
-            let passing = spawn(|| {
-                let (mut producer, mut consumer) = ring.split().unwrap();
-                producer.push(1).unwrap();
-                assert_eq!(consumer.pop(), Some(1));
-            });
-            // Not this thread, which has created the ring: after a yield loom shows no other thread
-            // an older value.
-            let looking = spawn(|| assert!(ring.len() <= 1));
-            passing.join().unwrap();
-            looking.join().unwrap();
+    share(Ring::<u32, 4>::new).check(2, |ring| {
+        let passing = spawn(|| {
+            let (mut producer, mut consumer) = ring.split().unwrap();
+            producer.push(1).unwrap();
+            assert_eq!(consumer.pop(), Some(1));
         });
+        // Not this thread, which has created the ring: after a yield loom shows no other thread
+        // an older value.
+        let looking = spawn(|| assert!(ring.len() <= 1));
+        passing.join().unwrap();
+        looking.join().unwrap();
     });
 }
 

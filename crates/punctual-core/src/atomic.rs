@@ -155,4 +155,24 @@ macro_rules! const_new {
     };
 }
 
-pub use crate::const_new;
+/// Creates an array of equal elements, `const_array![element; length]`. It is constant except under
+/// loom.
+#[cfg(not(loom))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! const_array {
+    ($element:expr; $length:expr) => {
+        [const { $element }; $length]
+    };
+}
+
+#[cfg(loom)]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! const_array {
+    ($element:expr; $length:expr) => {
+        core::array::from_fn::<_, { $length }, _>(|_| $element)
+    };
+}
+
+pub use crate::{const_array, const_new};

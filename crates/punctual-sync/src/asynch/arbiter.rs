@@ -56,30 +56,20 @@ pub struct Arbiter<T, const W: usize = 16> {
 unsafe impl<T: Send, const W: usize> Sync for Arbiter<T, W> {}
 
 impl<T> Arbiter<T> {
-    /// Creates an arbiter with 16 slots.
-    #[cfg(not(loom))]
-    pub const fn new(inner: T) -> Self {
-        Self::with_slots(inner)
-    }
-
-    /// Creates an arbiter with 16 slots.
-    #[cfg(loom)]
-    pub fn new(inner: T) -> Self {
-        Self::with_slots(inner)
+    crate::atomic::const_new! {
+        /// Creates an arbiter with 16 slots.
+        pub fn new(inner: T) -> Self {
+            Self::with_slots(inner)
+        }
     }
 }
 
 impl<T, const W: usize> Arbiter<T, W> {
-    /// Creates an arbiter with `W` slots, up to 32.
-    #[cfg(not(loom))]
-    pub const fn with_slots(inner: T) -> Self {
-        Self { permits: Permits::new(1), inner: UnsafeCell::new(inner) }
-    }
-
-    /// Creates an arbiter with `W` slots, up to 32.
-    #[cfg(loom)]
-    pub fn with_slots(inner: T) -> Self {
-        Self { permits: Permits::new(1), inner: UnsafeCell::new(inner) }
+    crate::atomic::const_new! {
+        /// Creates an arbiter with `W` slots, up to 32.
+        pub fn with_slots(inner: T) -> Self {
+            Self { permits: Permits::new(1), inner: UnsafeCell::new(inner) }
+        }
     }
 
     /// Waits for exclusive access. Tasks get it in the order in which they first polled for it.

@@ -20,7 +20,7 @@
 use core::task::{Poll, Waker};
 
 use super::waiters::{Waiters, Waiting};
-use crate::atomic::{AtomicU32, Ordering, fence};
+use crate::atomic::{AtomicU32, Ordering, const_new, fence};
 
 pub(super) struct Permits<const W: usize> {
     free: AtomicU32,
@@ -28,14 +28,10 @@ pub(super) struct Permits<const W: usize> {
 }
 
 impl<const W: usize> Permits<W> {
-    #[cfg(not(loom))]
-    pub(super) const fn new(free: u32) -> Self {
-        Self { free: AtomicU32::new(free), waiters: Waiters::new() }
-    }
-
-    #[cfg(loom)]
-    pub(super) fn new(free: u32) -> Self {
-        Self { free: AtomicU32::new(free), waiters: Waiters::new() }
+    const_new! {
+        pub(super) fn new(free: u32) -> Self {
+            Self { free: AtomicU32::new(free), waiters: Waiters::new() }
+        }
     }
 
     /// Returns the number of free permits. A snapshot while others use them.

@@ -45,16 +45,11 @@ pub struct Signal<T: Copy, const W: usize = 8> {
 }
 
 impl<T: Copy> Signal<T> {
-    /// Creates a signal without a value, with 8 slots.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        Self::with_slots()
-    }
-
-    /// Creates a signal without a value, with 8 slots.
-    #[cfg(loom)]
-    pub fn new() -> Self {
-        Self::with_slots()
+    crate::atomic::const_new! {
+        /// Creates a signal without a value, with 8 slots.
+        pub fn new() -> Self {
+            Self::with_slots()
+        }
     }
 }
 

@@ -37,7 +37,7 @@
 
 use core::task::Waker;
 
-use crate::atomic::{AtomicU32, Ordering, UnsafeCell, fence};
+use crate::atomic::{AtomicU32, Ordering, UnsafeCell, const_array, const_new, fence};
 
 /// The lower bits of a slot's state; its generation is above them.
 const STATE: u32 = 7;
@@ -79,17 +79,12 @@ unsafe impl<const W: usize> Sync for Waiters<W> {}
 impl<const W: usize> Waiters<W> {
     const CHECK: () = assert!(is_possible(W), "there are 1 to 32 slots for waiting tasks");
 
-    #[cfg(not(loom))]
-    pub(super) const fn new() -> Self {
-        let () = Self::CHECK;
-        Self { used: AtomicU32::new(0), arrivals: AtomicU32::new(0), slots: [const { Slot::new() }; W] }
-    }
-
-    #[cfg(loom)]
-    pub(super) fn new() -> Self {
-        let () = Self::CHECK;
-        let slots = core::array::from_fn(|_| Slot::new());
-        Self { used: AtomicU32::new(0), arrivals: AtomicU32::new(0), slots }
+    const_new! {
+        pub(super) fn new() -> Self {
+            let () = Self::CHECK;
+            let slots = const_array![Slot::new(); W];
+            Self { used: AtomicU32::new(0), arrivals: AtomicU32::new(0), slots }
+        }
     }
 
     /// Begins to wait. The caller then has to check its condition once more, see

@@ -43,16 +43,11 @@ pub struct Watch<T: Copy, const W: usize = 8> {
 }
 
 impl<T: Copy> Watch<T> {
-    /// Creates a watch without a value, with 8 slots.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        Self::with_slots()
-    }
-
-    /// Creates a watch without a value, with 8 slots.
-    #[cfg(loom)]
-    pub fn new() -> Self {
-        Self::with_slots()
+    crate::atomic::const_new! {
+        /// Creates a watch without a value, with 8 slots.
+        pub fn new() -> Self {
+            Self::with_slots()
+        }
     }
 }
 

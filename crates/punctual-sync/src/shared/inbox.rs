@@ -39,7 +39,7 @@ use core::fmt;
 use core::mem::MaybeUninit;
 
 use super::Padded;
-use crate::atomic::{AtomicU32, AtomicU64, Ordering, UnsafeCell, const_new, fence};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, UnsafeCell, const_array, const_new, fence};
 
 /// An inbox for `N` messages, 1 to 64. Zeroed memory is an empty inbox.
 #[repr(C)]
@@ -75,29 +75,18 @@ impl<T: Copy, const N: usize> Inbox<T, N> {
         u64::MAX >> (64 - N)
     };
 
-    /// Creates an empty inbox.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        let _ = Self::ALL;
-        Self {
-            ready: Padded(AtomicU64::new(0)),
-            senders: Padded(Senders { used: AtomicU64::new(0), next: AtomicU32::new(0) }),
-            slots: Padded(
-                [const { Slot { number: UnsafeCell::new(0), message: UnsafeCell::new(MaybeUninit::uninit()) } };
-                    N],
-            ),
-        }
-    }
-
-    /// Creates an empty inbox.
-    #[cfg(loom)]
-    pub fn new() -> Self {
-        let _ = Self::ALL;
-        let slot = |_| Slot { number: UnsafeCell::new(0), message: UnsafeCell::new(MaybeUninit::uninit()) };
-        Self {
-            ready: Padded(AtomicU64::new(0)),
-            senders: Padded(Senders { used: AtomicU64::new(0), next: AtomicU32::new(0) }),
-            slots: Padded(core::array::from_fn(slot)),
+    const_new! {
+        /// Creates an empty inbox.
+        pub fn new() -> Self {
+            let _ = Self::ALL;
+            Self {
+                ready: Padded(AtomicU64::new(0)),
+                senders: Padded(Senders { used: AtomicU64::new(0), next: AtomicU32::new(0) }),
+                slots: Padded(const_array![
+                    Slot { number: UnsafeCell::new(0), message: UnsafeCell::new(MaybeUninit::uninit()) };
+                    N
+                ]),
+            }
         }
     }
 

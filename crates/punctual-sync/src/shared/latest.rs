@@ -56,7 +56,7 @@ use core::fmt;
 use super::Padded;
 use super::owner::{Claim, Home, TakeOverError};
 use crate::Taken;
-use crate::atomic::{AtomicU32, Ordering, UnsafeCell};
+use crate::atomic::{AtomicU32, Ordering, UnsafeCell, const_new};
 
 /// In the state: the slot of the writer.
 const BACK: u32 = 3;
@@ -164,31 +164,20 @@ pub struct Latest<T> {
 unsafe impl<T: Send> Sync for Latest<T> {}
 
 impl<T: Copy> Latest<T> {
-    /// Creates a cell that holds `initial`, which counts as seen.
-    #[cfg(not(loom))]
-    pub const fn new(initial: T) -> Self {
-        Self {
-            state: Padded(AtomicU32::new(INITIAL)),
-            writer: Claim::new(),
-            reader: Claim::new(),
-            home: Home::NOWHERE,
-            slots: [
-                Padded(UnsafeCell::new(initial)),
-                Padded(UnsafeCell::new(initial)),
-                Padded(UnsafeCell::new(initial)),
-            ],
-        }
-    }
-
-    /// Creates a cell that holds `initial`, which counts as seen.
-    #[cfg(loom)]
-    pub fn new(initial: T) -> Self {
-        Self {
-            state: Padded(AtomicU32::new(INITIAL)),
-            writer: Claim::new(),
-            reader: Claim::new(),
-            home: Home::NOWHERE,
-            slots: core::array::from_fn(|_| Padded(UnsafeCell::new(initial))),
+    const_new! {
+        /// Creates a cell that holds `initial`, which counts as seen.
+        pub fn new(initial: T) -> Self {
+            Self {
+                state: Padded(AtomicU32::new(INITIAL)),
+                writer: Claim::new(),
+                reader: Claim::new(),
+                home: Home::NOWHERE,
+                slots: [
+                    Padded(UnsafeCell::new(initial)),
+                    Padded(UnsafeCell::new(initial)),
+                    Padded(UnsafeCell::new(initial)),
+                ],
+            }
         }
     }
 

@@ -56,7 +56,7 @@ use core::mem::MaybeUninit;
 use super::Padded;
 use super::owner::{Claim, Home, TakeOverError};
 use crate::Taken;
-use crate::atomic::{AtomicU32, Ordering, UnsafeCell};
+use crate::atomic::{AtomicU32, Ordering, UnsafeCell, const_array, const_new};
 
 /// A bounded queue of `N` items, `N` a power of two up to 2³¹.
 #[repr(C)]
@@ -85,31 +85,18 @@ impl<T, const N: usize> Ring<T, N> {
         N as u32 - 1
     };
 
-    /// Creates an empty ring.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        let _ = Self::MASK;
-        Self {
-            tail: Padded(AtomicU32::new(0)),
-            head: Padded(AtomicU32::new(0)),
-            producer: Padded(Claim::new()),
-            consumer: Claim::new(),
-            home: Home::NOWHERE,
-            items: Padded([const { UnsafeCell::new(MaybeUninit::uninit()) }; N]),
-        }
-    }
-
-    /// Creates an empty ring.
-    #[cfg(loom)]
-    pub fn new() -> Self {
-        let _ = Self::MASK;
-        Self {
-            tail: Padded(AtomicU32::new(0)),
-            head: Padded(AtomicU32::new(0)),
-            producer: Padded(Claim::new()),
-            consumer: Claim::new(),
-            home: Home::NOWHERE,
-            items: Padded(core::array::from_fn(|_| UnsafeCell::new(MaybeUninit::uninit()))),
+    const_new! {
+        /// Creates an empty ring.
+        pub fn new() -> Self {
+            let _ = Self::MASK;
+            Self {
+                tail: Padded(AtomicU32::new(0)),
+                head: Padded(AtomicU32::new(0)),
+                producer: Padded(Claim::new()),
+                consumer: Claim::new(),
+                home: Home::NOWHERE,
+                items: Padded(const_array![UnsafeCell::new(MaybeUninit::uninit()); N]),
+            }
         }
     }
 

@@ -99,16 +99,11 @@ struct Slot {
 }
 
 impl Semaphore {
-    /// Creates a semaphore with `units` free units and 16 slots.
-    #[cfg(not(loom))]
-    pub const fn new(units: u32) -> Self {
-        Self::with_slots(units)
-    }
-
-    /// Creates a semaphore with `units` free units and 16 slots.
-    #[cfg(loom)]
-    pub fn new(units: u32) -> Self {
-        Self::with_slots(units)
+    crate::atomic::const_new! {
+        /// Creates a semaphore with `units` free units and 16 slots.
+        pub fn new(units: u32) -> Self {
+            Self::with_slots(units)
+        }
     }
 }
 

@@ -121,16 +121,11 @@ unsafe impl<T: Send, const W: usize> Sync for TicketLock<T, W> {}
 unsafe impl<T: Send, const W: usize> Send for TicketLock<T, W> {}
 
 impl<T> TicketLock<T> {
-    /// Creates an unlocked lock with 16 slots.
-    #[cfg(not(loom))]
-    pub const fn new(value: T) -> Self {
-        Self::with_slots(value)
-    }
-
-    /// Creates an unlocked lock with 16 slots.
-    #[cfg(loom)]
-    pub fn new(value: T) -> Self {
-        Self::with_slots(value)
+    crate::atomic::const_new! {
+        /// Creates an unlocked lock with 16 slots.
+        pub fn new(value: T) -> Self {
+            Self::with_slots(value)
+        }
     }
 }
 

@@ -90,16 +90,11 @@ const fn is_possible(messages: usize, slots: usize) -> bool {
 }
 
 impl<T, const N: usize> Channel<T, N> {
-    /// Creates an empty channel with 16 slots.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        Self::with_slots()
-    }
-
-    /// Creates an empty channel with 16 slots.
-    #[cfg(loom)]
-    pub fn new() -> Self {
-        Self::with_slots()
+    crate::atomic::const_new! {
+        /// Creates an empty channel with 16 slots.
+        pub fn new() -> Self {
+            Self::with_slots()
+        }
     }
 }
 

@@ -45,7 +45,7 @@ def left_out(job):
     return None
 
 
-def released(trace, job, wake, rest):
+def released(job, wake, slack, rest):
     """The bounds of J, and the columns on the release. A possible rest of a job has no release."""
     start = int(job["start_ns"])
     if wake is None:
@@ -57,7 +57,7 @@ def released(trace, job, wake, rest):
         "released_max_ns": most,
         "woken_ns": wake.time,
     }
-    jitter = Bounds(max(start - most, 0), max(start - least, 0))
+    jitter = Bounds(max(start - slack - most, 0), max(start - least, 0))
     if rest:
         return UNKNOWN, columns
     return (Bounds(jitter.least, None) if wake.late else jitter), columns
@@ -78,8 +78,8 @@ def recompute(trace, job, carried):
     known_calls = trace.knows_calls(thread, job["name"], end)
     wake = trace.wakes.get((thread, start))
     rest = (thread, start) in trace.after_lock or (not known_calls and wake is not None and wake.from_wait)
-    jitter, columns = released(trace, job, wake, rest)
-    terms, likely = walk.terms(trace, jitter, known_calls, rest)
+    jitter, columns = released(job, wake, walk.own[0].slack, rest)
+    terms, likely = walk.terms(trace, jitter, columns.get("released_max_ns"), known_calls, rest)
     for term, bounds in terms.items():
         columns[f"{term}_min_ns"], columns[f"{term}_max_ns"] = bounds
     if walk.unsure:
@@ -100,7 +100,7 @@ def recompute(trace, job, carried):
             displaced.clear()
             break
         displaced += took
-    return columns, terms, (delayed, displaced)
+    return columns, terms, (delayed, displaced), walk
 
 
 # The maximum number in a report.
@@ -141,7 +141,7 @@ def main():
         jobs = list(csv.DictReader(file))
     summary.know_tasks(jobs)
     equal, wrong, without, shown = Counter(), Counter(), Counter(), 0
-    carried, terms_of, causes_of = defaultdict(Thread), {}, {}
+    carried, terms_of, causes_of, walk_of = defaultdict(Thread), {}, {}, {}
 
     def differs(what, text):
         nonlocal shown
@@ -161,10 +161,10 @@ def main():
         thread = carried[key]
         try:
             if job["sort"] in ("thread", "irq-thread"):
-                columns, terms, causes = recompute(trace, job, thread)
+                columns, terms, causes, walk = recompute(trace, job, thread)
             else:
                 columns, terms = handlers.recompute(trace, job)
-                causes = ()
+                causes, walk = (), None
         except Mistake as mistake:
             if not job["flaw"]:
                 differs("jobs", f"{mistake}: {label}")
@@ -176,7 +176,7 @@ def main():
         if columns is None:
             continue
         terms_of[job["number"]] = terms
-        causes_of[job["number"]] = causes
+        causes_of[job["number"]], walk_of[job["number"]] = causes, walk
         for column, value in columns.items():
             said = job[column]
             if said == ("" if value is None else str(value)):
@@ -209,6 +209,11 @@ def main():
         differs("cells of tables", cell)
     with open(objects_file, encoding="utf-8", errors="replace") as lines:
         objects = [json.loads(line) for line in lines]
+    for job in objects:
+        # `None` if unknown.
+        walk = walk_of.get(str(job["number"]))
+        of_thread = job["sort"] in ("thread", "irq-thread")
+        job["missing_switches"] = walk.missing if walk else None if of_thread else 0
     rows = {int(job["number"]): job for job in jobs}
     objects_of = defaultdict(list)
     for job in objects:
@@ -240,7 +245,7 @@ def main():
     equal["figures of the page"] = same
     for mark in marks:
         differs("figures of the page", mark)
-    members, same = figures.check(jobs, objects_file, causes_of)
+    members, same = figures.check(jobs, objects_file, causes_of, walk_of)
     equal["figures of JSON"] = same
     for member in members:
         differs("figures of JSON", member)

@@ -22,9 +22,15 @@ def precision(least, most):
     return "at least" if most is None else "exact" if least == most else "bounded"
 
 
-def check_job(row, job, causes):
+def total(term, doubtful):
+    """The time of a term with the part that a missing switch may have ended earlier."""
+    return (term["min_ns"] or 0) + doubtful if term["max_ns"] is None else term["max_ns"]
+
+
+def check_job(row, job, causes, walk):
     """The errors in an object, and the number of correct figures. The causes are the threads that delayed and displaced it, with durations."""
     equal = 0
+    doubtful = (walk.sums.maybe_blocking, walk.sums.maybe_interference) if walk else (0, 0)
 
     def same(what, found, wanted):
         nonlocal equal
@@ -48,19 +54,18 @@ def check_job(row, job, causes):
             yield from same(f"{term} likely", text(bounds.get("likely_ns")), row[f"{column}_likely_ns"])
     waits = [wait["end_ns"] - wait["start_ns"] for wait in job["blockings"]]
     if not row["flaw"]:
-        blocking, interference = job["terms"]["B"], job["terms"]["I"]
+        blocked, displaced = total(job["terms"]["B"], doubtful[0]), total(job["terms"]["I"], doubtful[1])
         if not job["blockings_left_out"]:
-            yield from same("sum of waits", sum(waits), blocking["min_ns"] or 0)
+            yield from same("sum of waits", sum(waits), blocked)
         # Causes are part of the time for which it was displaced, possibly not all of it.
-        most = interference["max_ns"] if interference["max_ns"] is not None else interference["min_ns"]
-        yield from same("sum of interference", sum(cause["ns"] for cause in job["interference_causes"]), most or 0)
+        yield from same("sum of interference", sum(cause["ns"] for cause in job["interference_causes"]), displaced)
         for wait in job["blockings"]:
             if wait["slept"] and wait["shares"]:
                 yield from same("shares of a wait", sum(share["ns"] for share in wait["shares"]), wait["end_ns"] - wait["start_ns"])
         if job["segments"] and len(job["segments"]) < MOST_SEGMENTS:
             of = lambda phase: sum(s["end_ns"] - s["start_ns"] for s in job["segments"] if s["phase"] == phase)
-            yield from same("segments of B", of("B"), blocking["min_ns"] or 0)
-            yield from same("segments of I", of("I"), most or 0)
+            yield from same("segments of B", of("B"), blocked)
+            yield from same("segments of I", of("I"), displaced)
             busy = sum(s["end_ns"] - s["start_ns"] for s in job["segments"] if s["phase"] != "J")
             yield from same("segments", busy, job["end_ns"] - job["start_ns"])
     for member, took in zip(("jitter_causes", "interference_causes"), causes):
@@ -73,7 +78,7 @@ def check_job(row, job, causes):
     yield equal
 
 
-def check(rows, path, causes_of):
+def check(rows, path, causes_of, walk_of):
     """The errors in the JSON lines, and the number of correct figures."""
     wrong, equal = [], 0
     with open(path, encoding="utf-8", errors="replace") as lines:
@@ -81,7 +86,7 @@ def check(rows, path, causes_of):
     if len(jobs) != len(rows):
         wrong.append(f"{len(jobs)} objects, and {len(rows)} lines of CSV")
     for row, job in zip(rows, jobs):
-        for result in check_job(row, job, causes_of.get(row["number"], ())):
+        for result in check_job(row, job, causes_of.get(row["number"], ()), walk_of.get(row["number"])):
             if isinstance(result, int):
                 equal += result
             else:

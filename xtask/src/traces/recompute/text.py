@@ -38,7 +38,8 @@ LOCK_FLAGS = {"SPIN": 1, "READ": 2, "WRITE": 4, "RT": 8, "PERCPU": 16, "MUTEX": 
 # No interrupt is handled this late, so a timer's clock that is further behind is not the trace's.
 SAME_CLOCK = 10**9
 
-Run = namedtuple("Run", "start end cpu state")
+# `slack`: the thread may have been switched in this much earlier.
+Run = namedtuple("Run", "start end cpu state slack")
 Mark = namedtuple("Mark", "time kind what", defaults=[None])
 # `from_wait`: another thread or a timer woke it, which may end a wait for a lock.
 Wake = namedtuple("Wake", "time by due late from_wait cpu ready", defaults=[None])
@@ -99,6 +100,8 @@ class Trace:
         self.conditions = set()
         self.cpu = defaultdict(Cpu)
         self.early, self.pending, self.awake = {}, {}, set()
+        self.place = {}  # by thread: the CPU on which it waits or ran last
+        self.ready = {}  # by thread that waits for a CPU: since when, and whether it is certain to have left the one before
         self.in_futex, self.contends = set(), {}  # threads that wait for a lock in a call, or for this one of the kernel
         self.asleep_for_lock = {}
         self.after_lock = {}  # by thread and the beginning of a run: the lock of the kernel that it slept for before, and whether in a call
@@ -118,9 +121,17 @@ class Trace:
             return
         cpu.before, cpu.last = cpu.last, time
         marks, occupied = self.marks[thread], self.occupied[number]
+        contends = event.startswith("contention_")
+        if thread and cpu.idle is not None and self.follows_idle(cpu, thread, time, contends):
+            self.switch_to(cpu, thread, time, time - max(cpu.idle, self.ready[thread][0]))
+            cpu.left = None
+        if not contends:
+            # A thread contends for locks behind the event of its switch, so this does not show that it runs.
+            cpu.idle = None if thread else time
         if not occupied:
-            # The thread of the first event of a CPU occupies it.
+            # The thread of the first event of a CPU occupies it, and may be woken before it sleeps.
             occupied.append((time, thread))
+            self.awake.add(thread)
         elif not cpu.frames and thread not in (occupied[-1][1], cpu.left):
             # The switch to it is missing; the kernel does not count some missing switches as lost.
             occupied.append((time, thread))
@@ -130,7 +141,7 @@ class Trace:
         elif event in ("sched_waking", "sched_wakeup", "sched_wakeup_new"):
             found = WOKEN.search(rest)
             woken, priority = int(found[1]), int(found[2])
-            self.moves[woken].append((time, int(TARGET.search(rest)[1])))
+            self.arrives(woken, time, int(TARGET.search(rest)[1]))
             if event == "sched_waking":
                 if not cpu.frames and priority != 0 and recorded.handlers:
                     marks.append(Mark(time, "waking"))
@@ -141,7 +152,7 @@ class Trace:
                     self.has_calls.setdefault(woken, time)
                 self.wakeup(woken, self.wake(cpu, thread, time, "new" if new else "wake"))
         elif event == "sched_migrate_task":
-            self.moves[int(WOKEN.search(rest)[1])].append((time, int(TARGET.search(rest)[1])))
+            self.arrives(int(WOKEN.search(rest)[1]), time, int(TARGET.search(rest)[1]))
         elif event == "hrtimer_start" and recorded.timers:
             self.timers[TIMER.search(rest)[1]] = int(EXPIRES.search(rest)[1])
         elif event == "hrtimer_expire_entry" and recorded.timers:
@@ -199,7 +210,7 @@ class Trace:
             # As under PREEMPT_RT: it migrates with its thread.
             self.parked[before] = (cpu.frames[0], time)
         if cpu.running == before and before in self.awake:
-            self.runs[before].append(Run(cpu.since, time, number, state))
+            self.runs[before].append(Run(cpu.since, time, number, state, cpu.slack))
         self.awake.discard(before)
         self.pending.pop(before, None)
         if state == "R":
@@ -209,16 +220,35 @@ class Trace:
             self.asleep_for_lock.pop(before, None)
             if state != "X" and (state == "D" or wait != (None, False)):
                 self.asleep_for_lock[before] = wait
+        self.ready.pop(before, None)
+        if state == "R" and before:
+            self.ready[before], self.place[before] = (time, False), number
+        self.switch_to(cpu, after, time, 0)
+        cpu.left = before
+        cpu.idle = None if after else time
+
+    def arrives(self, thread, time, number):
+        self.moves[thread].append((time, number))
+        self.place[thread] = number
+
+    def follows_idle(self, cpu, thread, time, contends):
+        """Whether the switch from the idle thread to this one, which waited for this CPU, is missing."""
+        since, has_left = self.ready.get(thread, (None, False))
+        # A thread on its way to sleep contends, too.
+        runs = has_left or not contends or cpu.left != thread
+        return since is not None and self.place[thread] == cpu.number and runs
+
+    def switch_to(self, cpu, after, time, slack):
         if after in self.asleep_for_lock:
             self.after_lock[after, time] = self.asleep_for_lock.pop(after)
-        cpu.left = before
-        cpu.running, cpu.since, cpu.frames, cpu.firing = after, time, [], None
+        cpu.running, cpu.since, cpu.slack, cpu.frames, cpu.firing = after, time, slack, [], None
         if after in self.parked:
             frame, since = self.parked.pop(after)
             frame.displaced += time - since
             cpu.frames.append(frame)
         self.awake.add(after)
-        self.occupied[number].append((time, after))
+        self.ready.pop(after, None)
+        self.occupied[cpu.number].append((time, after))
         if wake := self.pending.pop(after, None):
             self.wakes[after, time] = wake
 
@@ -227,6 +257,7 @@ class Trace:
             self.early[woken] = wake
         else:
             self.pending.setdefault(woken, wake)
+            self.ready.setdefault(woken, (wake.time, False))
 
     def wakeup(self, woken, wake):
         early = self.early.pop(woken, None)
@@ -234,6 +265,7 @@ class Trace:
             # Without its start, the wake-up began earlier.
             unseen = wake._replace(late=wake.by != "new" and not wake.due)
             self.pending.setdefault(woken, early._replace(ready=wake.time) if early else unseen)
+            self.ready[woken] = self.ready.get(woken, (wake.time,))[0], True
 
     def wake(self, cpu, thread, time, by):
         recorded = self.recorded
@@ -309,11 +341,13 @@ def update(members, one, belongs):
 class Cpu:
     def __init__(self):
         self.running = self.left = self.firing = self.clock = None
-        self.since = self.before = self.last = self.number = 0
+        self.since = self.before = self.last = self.number = self.slack = 0
+        # The time of the last event that shows the idle thread, if nothing has shown another one since.
+        self.idle = None
         self.frames = []  # running handlers, with their beginnings
 
     def lost(self):
-        self.running, self.frames, self.firing = None, [], None
+        self.running, self.frames, self.firing, self.idle = None, [], None, None
 
     def handler(self, actor, enters):
         """Enters or leaves a handler; returns the one that has ended."""

@@ -11,12 +11,12 @@ def at_least(ns):
     return Bounds(ns, None) if ns else UNKNOWN
 
 
-def response(jitter, window):
-    """R = J + W. It is no shorter than W if J is unknown."""
+def response(jitter, window, shared=0):
+    """R = J + W. It is no shorter than W if J is unknown. If the start is uncertain, this much is in J or in W."""
     if jitter.least is None:
         return at_least(window.least)
-    most = None if jitter.most is None or window.most is None else jitter.most + window.most
-    return Bounds(jitter.least + window.least, most)
+    most = None if jitter.most is None or window.most is None else jitter.most + window.least
+    return Bounds(jitter.least + window.least + shared, most)
 
 
 class Thread:
@@ -44,6 +44,8 @@ class Sums:
         self.blocking = self.interference = self.entry = self.exit = 0
         self.maybe_entry = self.maybe_exit = self.maybe = 0
         self.likely = 0
+        # Parts of blocking and interference that a missing switch may have ended earlier.
+        self.maybe_blocking = self.maybe_interference = 0
 
     def copy(self):
         other = Sums()
@@ -62,6 +64,7 @@ class Walk:
         self.wait = self.futex = None
         self.in_handler = self.spun = self.slept = self.unsure = False
         self.preemptions, self.waits, self.ready = 0, [], []
+        self.missing = 0
         self.settled = runs[at].start
         lock, calls = resumed
         if calls:
@@ -83,6 +86,9 @@ class Walk:
             else:
                 self.settle(run.start, "asleep")
             self.in_handler = False
+            self.missing += run.slack > 0
+            if len(self.own) > 1:
+                self.may_have_run(run.slack)
             if self.wait and self.wait[0] == "kernel":
                 self.end_wait(run.start)
             if not self.wait:
@@ -120,6 +126,17 @@ class Walk:
             self.sums.exit += past
         elif doing == "running":
             self.window += past
+
+    def may_have_run(self, ns):
+        """Before this run, the thread may have run this long already, unless it waits for a lock that it takes itself."""
+        if not self.wait:
+            self.sums.maybe_interference += ns
+        elif self.wait[0] == "kernel":
+            self.sums.maybe_blocking += ns
+        else:
+            return
+        if ns:
+            self.sums.likely = None
 
     def sleeps(self, run):
         """Whether going to sleep is part of the job: a wait for a lock."""
@@ -217,36 +234,41 @@ class Walk:
         sums.maybe_exit += window if leaving else 0
         sums.maybe += window
 
-    def terms(self, trace, released, known_calls, rest):
-        """All terms, and related figures. It may be the rest of a job, after a wait for a lock."""
+    def terms(self, trace, released, latest, known_calls, rest):
+        """All terms, and related figures. It may be the rest of a job, after a wait for a lock; `latest` is its release."""
         recorded, sums = trace.recorded, self.sums
-        length = self.end - self.own[0].start
+        start, slack = self.own[0].start, self.own[0].slack
+        length = self.end - start
         whole = not rest and (known_calls or not self.slept)
         locks = known_calls and recorded.contention and not self.spun
         handlers, wakeups = recorded.handlers, True
         every = locks and handlers
-        terms = {"w": Bounds(length, length if whole else None)}
+        terms = {"w": Bounds(length, length + slack if whole else None)}
         terms["j"] = released
-        terms["r"] = response(released, terms["w"])
-        terms["i"], terms["b"] = at_least(sums.interference), at_least(sums.blocking)
+        # It starts after its release.
+        shared = 0 if latest is None else min(slack, max(start - latest, 0))
+        terms["r"] = response(released, terms["w"], shared)
+        blocking, interference = sums.blocking - sums.maybe_blocking, sums.interference - sums.maybe_interference
+        terms["i"], terms["b"] = at_least(interference), at_least(blocking)
         terms |= dict.fromkeys(("ss", "ss_entry", "ss_exit", "c"), UNKNOWN)
         likely = None
         if whole:
             executed = length - sums.blocking - sums.interference - sums.entry - sums.exit - sums.maybe
+            unsure = slack + sums.maybe_blocking + sums.maybe_interference
 
             def between(certain, maybe):
-                return Bounds(certain if every else 0, certain + maybe)
+                return Bounds(certain if every else 0, certain + maybe + unsure)
 
             terms["ss"] = between(sums.entry + sums.exit, sums.maybe)
             terms["ss_entry"] = between(sums.entry, sums.maybe_entry)
             terms["ss_exit"] = between(sums.exit, sums.maybe_exit)
             if locks:
-                terms["b"] = Bounds(sums.blocking, sums.blocking)
+                terms["b"] = Bounds(blocking, sums.blocking)
             if handlers and wakeups:
-                terms["i"] = Bounds(sums.interference if locks else 0, sums.interference)
-            if every and sums.maybe and sums.likely is not None:
+                terms["i"] = Bounds(interference if locks else 0, sums.interference)
+            if every and sums.maybe and sums.likely is not None and not unsure:
                 likely = sums.entry + sums.exit + min(sums.likely, sums.maybe)
-            terms["c"] = Bounds(executed if every else 0, executed + sums.maybe)
+            terms["c"] = Bounds(executed if every else 0, executed + sums.maybe + unsure)
         return terms, likely
 
 

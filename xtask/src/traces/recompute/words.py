@@ -4,6 +4,7 @@ from summary import count, text_of_part as part
 
 # The number of causes that are named.
 NAMED = 3
+MISSING = " began or went on by a switch from idle that the kernel did not record"
 LISTED = ("R", "J", "SS", "W", "B", "I", "C")
 
 
@@ -111,8 +112,8 @@ def blocking(wait):
     for share in wait["shares"]:
         if share["holder"] is not None and (share["depth"], share["holder"]) not in holders:
             holders.append((share["depth"], share["holder"]))
-    # At the same depth, the first holder comes first, and the others follow by number.
-    holders.sort(key=lambda at: (at[0], at[1] != holder, int(at[1].rsplit("/", 1)[-1]) if at[1] != "idle" else 0))
+    # At the same depth, the first holder comes first, and the others follow in the order of their first shares.
+    holders.sort(key=lambda at: (at[0], at[1] != holder))
     depth = 0
     for index, (at, other) in enumerate(holders):
         if at > depth:
@@ -187,7 +188,7 @@ def sentences(job, cpu_of_waker):
     said.append(f"B: {bounds(terms['B'])} {of}: {waits(job)}.")
     interference = terms["I"]
     if interference["min_ns"] == interference["max_ns"] == 0:
-        displaced = "displaced by nobody"
+        displaced = "not displaced"
     elif interference["min_ns"] is None:
         displaced = "nothing is known to have displaced it"
     else:
@@ -211,6 +212,13 @@ def assumptions(jobs):
             f"Likely, not certain: SS at most {greatest[0]} and C at most {greatest[1]} in {number}, "
             "if the scheduler took as long as where it was observed."
         )
+    if all(job["missing_switches"] is not None for job in jobs):
+        missing = sum(1 for job in jobs if job["missing_switches"])
+        if missing:
+            said.append(
+                f"{count(missing)} job{'' if missing == 1 else 's'}{MISSING}: it lies between the last event of the idle "
+                "thread and the first of the job, which bound J, W, SS and C."
+            )
     ended = sum(1 for job in jobs if job["ended_on"] and job["ended_on"][1].startswith("likely"))
     roles = [wait["role"] for job in jobs for wait in job["blockings"] if wait["role"]]
     locks, doubtful = roles.count("likely lock"), sum("condition" in role for role in roles)

@@ -88,9 +88,10 @@ impl Default for Settings {
 ///
 /// # Errors
 /// The command cannot be started, or memory cannot be shared with it. The app is still there 10 s
-/// after SIGKILL, because it is in a system call that the kernel cannot interrupt, or another process
-/// traces it and has not collected its status 10 s after its end; this call returns after another
-/// 10 s, and the app is no longer supervised. Any other failure is reported as [`Event::Lacks`].
+/// after SIGKILL, because it is in a system call that the kernel cannot interrupt, or another
+/// process traces it and has not collected its status 10 s after its end; this call returns after
+/// another 10 s, and the app is no longer supervised. Any other failure is reported as
+/// [`Event::Lacks`].
 pub fn supervise(
     make: &dyn Fn() -> io::Result<Command>,
     settings: &Settings,

@@ -95,3 +95,48 @@ mod wait_for_event {
         assert_eq!(app::run(config).expect("nothing is missing").outcome, Outcome::Shutdown);
     }
 }
+
+/// An `idle` whose thread changes its own policy.
+mod changed {
+    use punctual::Config;
+    use punctual_process::scheduling::set_policy;
+
+    #[punctual::app(main = false)]
+    mod app {
+        use super::set_policy;
+
+        #[shared]
+        struct Shared {}
+
+        #[local]
+        struct Local {
+            policy: Option<i32>,
+        }
+
+        #[init]
+        fn init(_: init::Context, policy: Option<i32>) -> (Shared, Local) {
+            (Shared {}, Local { policy })
+        }
+
+        #[idle(local = [policy])]
+        fn idle(cx: idle::Context) {
+            if let Some(policy) = *cx.local.policy {
+                set_policy(policy, 0).expect("an ordinary thread may choose another ordinary policy");
+            }
+            punctual::shutdown();
+        }
+    }
+
+    #[test]
+    fn report_notes_changed_settings_of_idle() {
+        // On a separate thread, which keeps the policy.
+        let notes = |policy| {
+            let run = move || app::run(Config::new(), policy).expect("the app starts").settings.notes;
+            let notes = std::thread::spawn(run).join().expect("the app does not panic");
+            notes.into_iter().filter(|note| note.starts_with("thread idle was changed ")).collect::<Vec<_>>()
+        };
+        assert!(notes(None).is_empty());
+        let changed = notes(Some(libc::SCHED_BATCH));
+        assert!(changed.len() == 1 && changed[0].contains(" to SCHED_BATCH 0 on CPUs "), "{changed:?}");
+    }
+}

@@ -26,9 +26,10 @@ use crate::observe::profile::Profile;
 use crate::port::linux::cpu::{self, Allowed};
 use crate::port::linux::futex::{ADVICE, Refused};
 use crate::port::linux::inherited::Inherited;
+use crate::port::linux::settings::{self, Effective};
 use crate::port::linux::stderr;
 use crate::port::linux::word;
-use crate::port::linux::{self, counter, futex, idle_states, interference, memory, notice, settings};
+use crate::port::linux::{self, counter, futex, idle_states, interference, memory, notice};
 use crate::process::task::costs;
 use crate::report::{Report, Settings, ThreadSettings};
 use crate::start_error::StartError;
@@ -151,6 +152,9 @@ pub(super) fn run(
             // Now, because `init` may have set the logger.
             writer = logging::Writer::start();
             placement.idle(runtime, &plan);
+            if let Some(idle) = granted.threads.last_mut() {
+                idle.cpus = settings::ordinary("idle").cpus;
+            }
             // Now that this thread, too, is on its CPU.
             word::bias(home.core.word_cell());
             runtime.sources().for_each(|source| source.interrupt());
@@ -194,7 +198,10 @@ pub(super) fn run(
     });
     forked::check(runtime);
     runtime.wait_for_stop();
-    note_ends(&mut granted, threads.join());
+    let mut ends = threads.join();
+    // The thread of `idle`, which moves to its CPU after `init`.
+    ends.push(filled.then(|| AtEnd { stack_used: None, settings: Effective::read() }));
+    note_ends(&mut granted, ends);
     granted.notes.append(&mut supervisor.progress().hits.lock().unwrap_or_else(PoisonError::into_inner));
     drop(writer);
     logging.end();

@@ -68,8 +68,16 @@ pub enum BadOptions {
     #[error("{} is not installed; install it (package rt-tests or stress-ng), or give --load own", .0.as_str())]
     NoSuchLoad(LoadKind),
     /// No step with such a name.
-    #[error("no step of the selected suites contains {} in its name", quoted(.0))]
-    NoSuchStep(Vec<String>),
+    #[error(
+        "no step of the selected suites contains {} in its name; give a part of one of these:\n{steps}",
+        quoted(only)
+    )]
+    NoSuchStep {
+        /// The requested parts of names.
+        only: Vec<String>,
+        /// The suites, a line each, with the names of their steps.
+        steps: String,
+    },
     /// A CPU that does not exist or is not allowed.
     #[error("this process may not run on CPU {cpu}; allowed: {}", list(allowed))]
     UnknownCpu {

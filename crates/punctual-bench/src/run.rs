@@ -29,7 +29,8 @@ pub fn run(options: &Options, stop: &Stop, progress: &dyn Progress) -> Result<Ru
     let plan = Plan::new(options)?;
     let suites = suites::chosen(&options.suites);
     if suites.iter().all(|suite| steps(suite, &plan).is_empty()) {
-        return Err(BadOptions::NoSuchStep(plan.only));
+        let steps = suites.iter().map(|suite| names(suite, &plan)).collect::<Vec<_>>().join("\n");
+        return Err(BadOptions::NoSuchStep { only: plan.only, steps });
     }
     let begun = Instant::now();
     let clock = clock::use_best();
@@ -149,8 +150,18 @@ fn perform(step: Step, session: &mut Session<'_>) {
 /// Returns the requested steps of a suite.
 fn steps(suite: &Registration, plan: &Plan) -> Vec<Step> {
     let mut steps = (suite.steps)(plan);
-    steps.retain(|step| plan.only.is_empty() || plan.only.iter().any(|text| step.what.contains(text)));
+    let only: Vec<String> = plan.only.iter().map(|text| text.to_lowercase()).collect();
+    steps.retain(|step| {
+        let name = step.what.to_lowercase();
+        only.is_empty() || only.iter().any(|text| name.contains(text))
+    });
     steps
+}
+
+/// Returns a line with the names of all steps of a suite.
+fn names(suite: &Registration, plan: &Plan) -> String {
+    let names: Vec<String> = (suite.steps)(plan).into_iter().map(|step| step.what).collect();
+    format!("  {}: {}", suite.name.as_str(), names.join("; "))
 }
 
 /// Returns the time for which a measuring thread may run without sleeping: the duration of the

@@ -33,11 +33,16 @@ fn selects_steps_by_their_names() {
         samples: Some(8),
         ..Options::default()
     };
-    let run = punctual_bench::run(&options("eventfd to handler, idle"), &Stop::default(), &Silent).unwrap();
+    let run = punctual_bench::run(&options("Eventfd to handler, idle"), &Stop::default(), &Silent).unwrap();
     assert!(run.rows().count() > 0);
     assert!(run.rows().all(|row| row.id.starts_with("latency/eventfd/")));
     let none = punctual_bench::run(&options("teapot"), &Stop::default(), &Silent).unwrap_err();
-    assert_eq!(none.to_string(), "no step of the selected suites contains `teapot` in its name");
+    let lines = none.to_string();
+    let (first, steps) = lines.split_once('\n').unwrap();
+    let expected =
+        "no step of the selected suites contains `teapot` in its name; give a part of one of these:";
+    assert_eq!(first, expected);
+    assert!(steps.starts_with("  latency: ") && steps.contains("; eventfd to handler, idle; "), "{steps}");
 }
 
 /// Panics with every deviation of the JSON from the schema.

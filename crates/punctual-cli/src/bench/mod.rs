@@ -102,7 +102,7 @@ fn flag_of(error: &BadOptions) -> &'static str {
         BadOptions::HourglassLength => "--duration",
         BadOptions::NoSuchLoad(_) => "--load",
         BadOptions::UnknownCpu { .. } => "--cpus",
-        BadOptions::NoSuchStep(_) => "--only",
+        BadOptions::NoSuchStep { .. } => "--only",
         _ => "the options",
     }
 }

@@ -131,7 +131,7 @@ pub enum JournalError {
         keep: bool,
     },
     /// The kernel refused a change.
-    #[error("{setting} cannot be set to `{new}`: {error}")]
+    #[error("{}: {error}{}", attempt(setting, new), remedy(error))]
     Refused {
         /// The setting.
         setting: Setting,
@@ -140,6 +140,24 @@ pub enum JournalError {
         /// The kernel's error.
         error: io::Error,
     },
+}
+
+/// Describes a refused change.
+fn attempt(setting: &Setting, new: &str) -> String {
+    match setting {
+        Setting::Group(path) if new == "there" => format!("cannot create the control group {path}"),
+        _ => format!("{setting} cannot be set to `{new}`"),
+    }
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "; start the container with --privileged, or make the file system writable: mount -o remount,rw MOUNT_POINT"
+        }
+        io::ErrorKind::PermissionDenied => "; run as root, in a container with --privileged",
+        _ => "",
+    }
 }
 
 /// The settings changed by an owner.

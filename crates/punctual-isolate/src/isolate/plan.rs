@@ -15,6 +15,12 @@ const SYSTEM: &str = "punctual-system";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
+    /// sysfs is not mounted.
+    #[error(
+        "cannot list the CPUs, because there is no /sys/devices/system/cpu/online: mount -t sysfs none /sys (in a \
+         container: start it with --privileged)"
+    )]
+    NoSysfs,
     /// The CPU does not exist, or is offline.
     #[error("{0} not online; online: {1}")]
     NotOnline(String, Cpus),
@@ -68,6 +74,9 @@ impl Plan {
         let online = &machine.topology.online;
         let is_or_are =
             |cpus: &Cpus| format!("{} {}", cpus.named(), if cpus.len() == 1 { "is" } else { "are" });
+        if online.is_empty() {
+            return Err(Refusal::NoSysfs);
+        }
         let missing = cpus.without(online);
         if !missing.is_empty() {
             return Err(Refusal::NotOnline(is_or_are(&missing), online.clone()));

@@ -150,6 +150,8 @@ fn plan_rejects_unavailable_cpus() {
     let taken = small().with("/sys/fs/cgroup/cpuset.cpus.isolated", "3");
     assert!(refused(taken, "2-3").starts_with("CPU 3 is in an isolated partition"));
     assert!(refused(small().without("/proc/self/mounts"), "3").contains("mount -t cgroup2"));
+    let no_sysfs = small().without("/sys/devices/system/cpu/online");
+    assert!(refused(no_sysfs, "3").contains("no /sys/devices/system/cpu/online: mount -t sysfs none /sys"));
 }
 
 #[test]
@@ -207,6 +209,21 @@ fn restores_everything_after_kill_at_any_write() {
         }
         assert!(at >= 8, "only {at} writes");
     }
+}
+
+#[test]
+fn refused_change_names_reason_and_remedy() {
+    let refused = |error| {
+        let (setting, new) = (Setting::Group(GROUP.into()), "there".into());
+        JournalError::Refused { setting, new, error: io::Error::from_raw_os_error(error) }.to_string()
+    };
+    let read_only = refused(libc::EROFS);
+    assert!(
+        read_only.starts_with(&format!("cannot create the control group {GROUP}: Read-only file system"))
+    );
+    assert!(read_only.contains("; start the container with --privileged, or "), "{read_only}");
+    assert!(refused(libc::EACCES).contains("; run as root"));
+    assert!(refused(libc::EIO).ends_with("(os error 5)"));
 }
 
 #[test]

@@ -279,9 +279,16 @@ fn slim(package: &Path) -> Result<String> {
         }
     }
     if let Some(needed) = manifest.get_mut("dev-dependencies").and_then(toml::Value::as_table_mut) {
-        needed.retain(|name, _| sources.contains(&name.replace('-', "_")));
+        needed.retain(|name, _| uses(&sources, name));
     }
     Ok(toml::to_string(&manifest)?)
+}
+
+/// Returns whether Rust code uses an item of a dependency with this name in the manifest.
+pub(crate) fn uses(sources: &str, dependency: &str) -> bool {
+    let path = format!("{}::", dependency.replace('-', "_"));
+    let is_whole = |at: usize| !sources[..at].ends_with(|c: char| c == '_' || c.is_alphanumeric());
+    sources.match_indices(&path).any(|(at, _)| is_whole(at))
 }
 
 /// Makes `to` a copy of `from`, except for manifest, benchmarks and build results; does not touch
@@ -338,4 +345,16 @@ fn complaint(line: &str) -> Option<Complaint> {
         Some((span["file_name"].as_str()?.to_owned(), byte("byte_start")?..byte("byte_end")?))
     });
     Some(Complaint { text: message["rendered"].as_str().unwrap_or_default().to_owned(), place })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_dependencies_by_their_paths() {
+        let sources = "//! As in `triple_buffer`.\nuse punctual_sync::G; my_log::f(); (libc::x)()";
+        let used = ["punctual-sync", "libc", "triple_buffer", "log", "sync"].map(|name| uses(sources, name));
+        assert_eq!(used, [true, true, false, false, false]);
+    }
 }

@@ -18,6 +18,7 @@ use super::{Program, Variant};
 use crate::Result;
 use crate::cargo;
 use crate::golden::PACKAGE;
+use crate::working_copy::uses;
 
 /// The name of the package, and of its directory in the target directory.
 pub(super) const NAME: &str = "variants";
@@ -84,9 +85,8 @@ fn manifest(metadata: &Value, workspace: &Table, sources: &str) -> Result<String
         package["edition"],
         json!(home),
     );
-    let used =
-        |dependency: &&Value| sources.contains(&format!("{}::", name_of(dependency).replace('-', "_")));
-    text.push_str(&dependencies(package["dependencies"].as_array().into_iter().flatten().filter(used))?);
+    let dependencies_of_it = package["dependencies"].as_array().into_iter().flatten();
+    text.push_str(&dependencies(dependencies_of_it.filter(|dependency| uses(sources, name_of(dependency))))?);
     Ok(text)
 }
 

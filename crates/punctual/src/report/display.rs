@@ -107,7 +107,7 @@ fn explain_misses(f: &mut fmt::Formatter<'_>, task: &TaskReport) -> fmt::Result 
         write!(f, "; one of them was suspended for {}", Nanos(task.suspension_max))?;
     } else if task.execution.max > deadline {
         write!(f, "; one of them took {} from start to end", Nanos(task.execution.max))?;
-    } else if suspends {
+    } else if task.suspension_max > 0 {
         let jobs = counted(task.suspended, "job");
         write!(f, "; {jobs} suspended themselves, for up to {}", Nanos(task.suspension_max))?;
     }
@@ -196,6 +196,19 @@ mod tests {
             Report { tasks: vec![task].into(), ..Report::default() }.to_string()
         };
         assert!(with(1).contains("suspended  ") && !with(0).contains("suspended  "));
+        let row = |suspension_max| {
+            let task = TaskReport {
+                name: "t",
+                measured: true,
+                suspended: 1,
+                suspension_max,
+                ..TaskReport::default()
+            };
+            let text = Report { tasks: vec![task].into(), ..Report::default() }.to_string();
+            let row = text.lines().find(|line| line.starts_with("t ")).map(str::to_owned);
+            row.unwrap_or_else(|| panic!("{text}"))
+        };
+        assert!(row(5).ends_with(" 5 ns") && row(0).ends_with(UNKNOWN), "{}", row(0));
     }
 
     #[test]

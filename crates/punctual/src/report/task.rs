@@ -111,8 +111,7 @@ pub(super) const COLUMNS: [Column<TaskReport>; 15] = [
     Column::new("misses", |task: &TaskReport, to| known(task, to, Count(task.misses))),
     Column::new("suspended", |task: &TaskReport, to| known(task, to, Count(task.suspended)))
         .shown_if(any_suspended),
-    Column::new("max", |task: &TaskReport, to| known(task, to, Nanos(task.suspension_max)))
-        .shown_if(any_suspended),
+    Column::new("max", suspension).shown_if(any_suspended),
 ];
 
 fn any_placed(tasks: &[TaskReport]) -> bool {
@@ -135,6 +134,15 @@ fn any_suspended(tasks: &[TaskReport]) -> bool {
 /// Prints a figure of a task whose jobs are measured.
 fn known(task: &TaskReport, to: &mut dyn Write, figure: impl fmt::Display) -> fmt::Result {
     if task.measured { write!(to, "{figure}") } else { to.write_str(UNKNOWN) }
+}
+
+/// Prints the longest time for which a job that suspended itself was off its CPU. 0 is a lower
+/// bound then.
+fn suspension(task: &TaskReport, to: &mut dyn Write) -> fmt::Result {
+    match (task.suspended, task.suspension_max) {
+        (1.., 0) => to.write_str(UNKNOWN),
+        (_, max) => known(task, to, Nanos(max)),
+    }
 }
 
 /// Prints the longest time of the jobs of a task, in ns.

@@ -7,19 +7,21 @@
 //!
 //! The count is not read on the wake-up path of a worker either, to keep latency low: its sleep is
 //! assumed to be one switch. It can be none, if the wake came while the thread was falling asleep,
-//! or rarely two, if the kernel made the thread wait for one of its own locks. So the count is read
-//! [before a sleep](before_sleeping) after a number of wakes, and after a job seems to have
-//! suspended itself, the thread reads it after every sleep: at most one job of a thread is wrongly
-//! reported as suspending itself. A sleep that lasts until its time is a switch, unless the thread
-//! was preempted for all of that time: so a thread that only the clock wakes makes no other system
-//! call, and such a preemption can hide one suspension, if no job has been long enough to be
-//! checked since.
+//! or rarely more, if the kernel made the thread wait for one of its own locks, or a signal stopped
+//! the process during the sleep. So the count is read [before a sleep](before_sleeping) after a
+//! number of wakes. A job that seems to have suspended itself has not if its thread has had the CPU
+//! since before the job's start, and otherwise the thread reads the count after every sleep from
+//! then on: at most one job of a thread is wrongly reported as suspending itself. A sleep that
+//! lasts until its time is a switch, unless the thread was preempted for all of that time: so a
+//! thread that only the clock wakes makes no other system call, and such a preemption can hide one
+//! suspension, if no job has been long enough to be checked since.
 //!
 //! The time off the CPU of such a job is its time from start to end minus the CPU time that the
 //! thread has used since the last reading. Other jobs incur no cost for it: the kernel returns the
-//! CPU time with the count. The CPU time may lag by a tick of the kernel, and the thread may have
-//! run shorter jobs since the reading, so [`since`] returns a lower bound for the first suspension
-//! of a thread. After it, the thread also reads its CPU clock after every sleep.
+//! CPU time with the count. It is that at the last switch or tick, so the CPU clock exceeds it by
+//! the time for which the thread has had the CPU, or by less. For the first suspension of a thread,
+//! [`since`] returns a lower bound, because the thread may also have run shorter jobs since the
+//! reading. After it, the thread also reads its CPU clock after every sleep.
 
 use std::cell::{Cell, UnsafeCell};
 
@@ -103,22 +105,29 @@ impl Account {
         cpu: impl FnOnce() -> u64,
     ) -> Suspensions {
         match self.read(read) {
-            count @ 1.. => Suspensions { count: count as u64, time: self.off_cpu(wall, cpu()) },
+            count @ 1.. => self.suspensions(count as u64, wall, cpu()),
             _ => Suspensions::NONE,
         }
     }
 
-    /// Returns a lower bound, in ns, on the time off the CPU within the last `wall` ns; `cpu` is
-    /// the thread's CPU time now.
+    /// Returns `count` suspensions with a lower bound, in ns, on the time off the CPU within the
+    /// last `wall` ns, unless the thread has had the CPU for all of that time; `cpu` is its CPU
+    /// time now.
     #[cold]
-    fn off_cpu(&self, wall: u64, cpu: u64) -> u64 {
-        self.exact.set(true);
+    fn suspensions(&self, count: u64, wall: u64, cpu: u64) -> Suspensions {
+        let later = self.later.get();
         // SAFETY: the account belongs to one thread, which holds no other reference now.
-        let earlier = unsafe { &(*self.usages.get())[1 - self.later.get()] };
+        let usages = unsafe { &*self.usages.get() };
         let nanos = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
+        let [earlier, now] =
+            [1 - later, later].map(|at| nanos(usages[at].ru_utime) + nanos(usages[at].ru_stime));
         // Both are at most the thread's CPU time at the previous reading of the count.
-        let before = self.cpu.replace(cpu).max(nanos(earlier.ru_utime) + nanos(earlier.ru_stime));
-        wall.saturating_sub(cpu.saturating_sub(before))
+        let before = self.cpu.replace(cpu).max(earlier);
+        if cpu.saturating_sub(now) >= wall {
+            return Suspensions::NONE;
+        }
+        self.exact.set(true);
+        Suspensions { count, time: wall.saturating_sub(cpu.saturating_sub(before)) }
     }
 }
 
@@ -217,7 +226,20 @@ mod tests {
         assert_eq!(time(5, 1_200, 1_210_000), 90_000);
         assert_eq!(time(5, 1_500, 0), 0, "it did not sleep");
         assert_eq!(time(6, 1_500, 1_520_000), 80_000, "since the count was read");
-        assert_eq!(time(7, 1_520, 9_000_000), 0, "shorter jobs came before");
+        assert_eq!(time(7, 8_990, 9_000_000), 0, "shorter jobs came before");
+    }
+
+    #[test]
+    fn thread_with_cpu_since_start_is_not_suspended() {
+        let account = Account::new();
+        account.read(usage(1, 1_000));
+        // A signal has stopped the process during the sleep, which took three switches.
+        account.woke(true, unread, || 0);
+        assert_eq!(account.since(100_000, usage(4, 1_200), || 1_300_000), Suspensions::NONE);
+        // So the thread still does not read the count after every sleep.
+        account.woke(true, unread, || 0);
+        let suspensions = account.since(100_000, usage(6, 1_400), || 1_499_000);
+        assert_eq!(suspensions, Suspensions { count: 1, time: 0 }, "unknown, because of a tick");
     }
 
     #[test]

@@ -30,10 +30,13 @@
 //! holds a lock on the directory, which the kernel releases when the owner dies, in any PID
 //! namespace.
 //!
+//! [`allocate`] reserves the memory of a file that processes share.
+//!
 //! [`read`], [`read_text`] and [`read_regular`] read files of other people with a limit.
 
 #![forbid(unsafe_code)]
 
+mod allocate;
 mod directory;
 mod input;
 mod new_file;
@@ -43,6 +46,7 @@ mod resolve;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
+pub use allocate::allocate;
 pub use directory::Directory;
 pub use input::{read, read_regular, read_text};
 pub use new_file::{NewFile, Output, check, create_new, stream, unnamed, write};

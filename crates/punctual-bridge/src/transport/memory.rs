@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
 /// Bytes of a word.
@@ -92,7 +92,7 @@ impl Drop for Mapping {
 pub(super) fn create(name: &str, length: usize) -> io::Result<(OwnedFd, Mapping)> {
     let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     rustix::fs::ftruncate(&file, length as u64)?;
-    rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length as u64)?;
+    punctual_files::allocate(&file, length as u64)?;
     rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
     let mapping = Mapping::new(file.as_fd(), length, Access::ReadWrite)?;
     Ok((file, mapping))
@@ -128,6 +128,8 @@ pub(super) fn load_bytes(words: &[AtomicU64], offset: usize, length: usize) -> O
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::FallocateFlags;
+
     use super::*;
 
     #[test]

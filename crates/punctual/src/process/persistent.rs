@@ -34,7 +34,7 @@ use punctual_core::heartbeat;
 use punctual_sync::shared::{
     Latest, LatestWriter, LayoutError, LayoutField, Plain, attach_at, init_at, region_size,
 };
-use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use crate::port::linux::mapping::Mapping;
 
@@ -156,13 +156,13 @@ impl<T: Plain> Persistent<T> {
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(PersistentError::Taken { name: name.into() }),
             locked => locked.map_err(system)?,
         }
+        let failed = |error| PersistentError::System { path: path.clone(), error };
         let mut length = rustix::fs::fstat(&file).map_err(system)?.st_size as u64;
         if length == 0 {
             length = region_size::<Latest<T>>() as u64;
             // Reports a full file system as an error here, rather than as SIGBUS later.
-            rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length).map_err(system)?;
+            punctual_files::allocate(&file, length).map_err(failed)?;
         }
-        let failed = |error| PersistentError::System { path: path.clone(), error };
         let length = usize::try_from(length).map_err(|_| failed(io::ErrorKind::FileTooLarge.into()))?;
         let memory = Mapping::new(length, Some(file.as_fd())).map_err(failed)?;
         Self::begin(memory, name, initial, true)

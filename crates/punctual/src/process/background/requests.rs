@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use punctual_sync::Full;
 use punctual_sync::shared::{Plain, Ring, RingConsumer, RingProducer, attach_at, init_at, region_size};
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::fs::{MemfdFlags, SealFlags};
 
 use super::pauses::Pauses;
 use super::process::{HelperCommand, HelperProcess};
@@ -85,7 +85,7 @@ impl<T: Plain, const N: usize> Requester<T, N> {
         rustix::fs::ftruncate(&file, length as u64)?;
         // Reports a lack of memory as an error here, rather than as SIGBUS in a job; the file is
         // sealed against truncation by the helper.
-        rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length as u64)?;
+        punctual_files::allocate(&file, length as u64)?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let memory = Mapping::new(length, Some(file.as_fd()))?;
         // SAFETY: the memory is new, all zero and not yet shared. It is mapped until after the

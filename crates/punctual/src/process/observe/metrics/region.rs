@@ -5,9 +5,7 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 
 use punctual_core::metrics::NAME;
-use rustix::fs::{
-    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
-};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// Maximum length of an app's name in a file name, in bytes; the kernel allows 249 in total.
@@ -34,7 +32,7 @@ impl Region {
         ftruncate(&file, size as u64)?;
         // Now, while it can be refused: a page that is missing later ends the process by SIGBUS, in
         // a job.
-        fallocate(&file, FallocateFlags::empty(), 0, size as u64)?;
+        punctual_files::allocate(&file, size as u64)?;
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
         // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
         let start = unsafe { mmap(std::ptr::null_mut(), size, protection, flags, &file, 0) }?;

@@ -201,8 +201,8 @@ impl Decomposer {
         }
     }
 
-    /// A woken thread slept while its state was unknown: its jobs end here, including the callers of
-    /// the innermost one, whose marks may have been lost.
+    /// A woken thread slept while its state was unknown: its jobs end here, including the callers
+    /// of the innermost one, whose marks may have been lost.
     #[cold]
     fn end_unobserved(&mut self, time: u64, slot: u32, sink: Sink<'_>) {
         let open = self.threads.at(slot).open.as_mut();

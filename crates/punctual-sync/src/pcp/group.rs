@@ -38,7 +38,7 @@ use rustix::io::Errno;
 
 use super::lock_table::{LockTable, MEMBERS, bit, members};
 use super::{JoinError, PcpLockError, Rank, rank};
-use crate::atomic::{AtomicBool, AtomicU32, Ordering, UnsafeCell, const_new};
+use crate::atomic::{AtomicBool, AtomicU32, Ordering, UnsafeCell, const_array, const_new};
 use crate::futex;
 
 const FREE: u32 = 0;
@@ -115,10 +115,7 @@ impl PcpGroup {
             Self {
                 word: AtomicU32::new(FREE),
                 table_lock: AtomicU32::new(0),
-                #[cfg(not(loom))]
-                seats: [const { Seat::new() }; MEMBERS],
-                #[cfg(loom)]
-                seats: core::array::from_fn(|_| Seat::new()),
+                seats: const_array![Seat::new(); MEMBERS],
                 table: UnsafeCell::new(LockTable::new()),
             }
         }

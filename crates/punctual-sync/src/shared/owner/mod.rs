@@ -23,7 +23,7 @@
 use core::fmt;
 
 use crate::Taken;
-use crate::atomic::{AtomicU64, Ordering, const_new};
+use crate::atomic::{AtomicU64, Ordering, const_array, const_new};
 
 #[cfg(all(feature = "std", not(loom)))]
 mod process;
@@ -303,13 +303,7 @@ impl Peers {
     const_new! {
         /// Creates the peers of a structure of one process, which are anonymous.
         pub(super) fn new() -> Self {
-            Self {
-                home: Home::NOWHERE,
-                #[cfg(not(loom))]
-                owners: [const { AtomicU64::new(NO_OWNER.0) }; PEERS],
-                #[cfg(loom)]
-                owners: core::array::from_fn(|_| AtomicU64::new(NO_OWNER.0)),
-            }
+            Self { home: Home::NOWHERE, owners: const_array![AtomicU64::new(NO_OWNER.0); PEERS] }
         }
     }
 

@@ -19,7 +19,7 @@ mod windows;
 
 use std::cell::UnsafeCell;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual_sync::shared::{Latest, Ring, Semaphore};
 use punctual_sync::{TimedQueue, now};
@@ -129,34 +129,37 @@ fn batches<T: Item>() -> f64 {
     together(receive, send) / ITEMS as f64
 }
 
-/// Writes while another thread reads; returns the time of a write, and adds up the reads.
-fn cell_window(mut write: impl FnMut(u64), mut read: impl FnMut() -> u64 + Send) -> f64 {
-    let (stop, reads) = (AtomicBool::new(false), AtomicU64::new(0));
+/// State of one thread, on its own cache lines: two, since processors fetch lines in pairs.
+#[repr(align(128))]
+struct Apart<T>(T);
+
+/// Writes while another thread reads; returns the time of a write.
+///
+/// Each thread stores into its end with each value, and the reader polls a flag. Side by side on
+/// the stack they would share cache lines, as the place of each in the frame determines.
+fn cell_window(write: impl FnMut(u64), read: impl FnMut() -> u64 + Send) -> f64 {
+    let (stop, mut write, mut read) = (Apart(AtomicBool::new(false)), Apart(write), Apart(read));
     let reading = || {
-        let mut count = 0;
-        while !stop.load(Ordering::Relaxed) {
-            black_box(read());
-            count += 1;
+        while !stop.0.load(Ordering::Relaxed) {
+            black_box(read.0());
         }
-        reads.store(count, Ordering::Relaxed);
     };
     let time = together(reading, || {
-        (0..ITEMS).for_each(&mut write);
-        stop.store(true, Ordering::Relaxed);
+        (0..ITEMS).for_each(&mut write.0);
+        stop.0.store(true, Ordering::Relaxed);
     });
-    black_box(reads.load(Ordering::Relaxed));
     time / ITEMS as f64
 }
 
 fn latest() -> f64 {
     let cell = Latest::new([0_u64; 8]);
     let (mut writer, mut reader) = (cell.writer().unwrap(), cell.reader().unwrap());
-    cell_window(|item| writer.write([item; 8]), move || reader.read_with(|value, _| value[7]))
+    cell_window(move |item| writer.write([item; 8]), move || reader.read_with(|value, _| value[7]))
 }
 
 fn triple() -> f64 {
     let (mut writer, mut reader) = triple_buffer::triple_buffer(&[0_u64; 8]);
-    cell_window(|item| writer.write([item; 8]), move || reader.read()[7])
+    cell_window(move |item| writer.write([item; 8]), move || reader.read()[7])
 }
 
 /// P and V, with a free unit and no waiter.

@@ -46,8 +46,19 @@ impl FromStr for Deadline {
 }
 
 impl Deadline {
+    /// Checks that the command line gives each task one deadline.
+    pub(crate) fn check(deadlines: &[Self]) -> Result<(), String> {
+        for (at, Self { task, .. }) in deadlines.iter().enumerate() {
+            if deadlines[..at].iter().any(|earlier| earlier.task == *task) {
+                let whose = task.as_ref().map_or("all other tasks".into(), |task| format!("`{task}`"));
+                return Err(format!("--deadline: two for {whose}; give one"));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the deadline of a task that `is_called` recognizes by its names, or that of every
-    /// task. The last one on the command line applies.
+    /// task. If two names of the command line are its own, the last one applies.
     pub(crate) fn find(deadlines: &[Self], is_called: impl Fn(&str) -> bool) -> Option<Nanos> {
         Self::named(deadlines, is_called).or_else(|| Self::of_all(deadlines))
     }
@@ -117,10 +128,16 @@ mod tests {
     }
 
     #[test]
-    fn last_deadline_of_a_task_applies() {
-        let deadlines: Vec<Deadline> =
-            ["1ms", "a=2ms", "3ms", "a=4ms"].map(|text| text.parse().unwrap()).into();
-        let find = |name: &str| Deadline::find(&deadlines, |task| task == name);
-        assert_eq!((find("a"), find("b")), (Some(4_000_000), Some(3_000_000)));
+    fn accepts_one_deadline_per_task() {
+        let parsed =
+            |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Deadline>>();
+        let deadlines = parsed(&["3ms", "a=2ms", "a/7=4ms"]);
+        assert_eq!(Deadline::check(&deadlines), Ok(()));
+        let find = |names: &[&str]| Deadline::find(&deadlines, |task| names.contains(&task));
+        assert_eq!([find(&["a"]), find(&["b"])], [Some(2_000_000), Some(3_000_000)]);
+        assert_eq!(find(&["a", "a/7"]), Some(4_000_000));
+        let error = |texts| Deadline::check(&parsed(texts)).unwrap_err();
+        assert!(error(&["a=2ms", "b=2ms", "a=2ms"]).contains("two for `a`; "));
+        assert!(error(&["1ms", "a=2ms", "2ms"]).contains("two for all other tasks; "));
     }
 }

@@ -61,7 +61,7 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// Returns the deadline of a task, if the command line gives one. The last one applies.
+    /// Returns the deadline of a task, if the command line gives one.
     pub(super) fn deadline_of(&self, task: &str) -> Option<Nanos> {
         Deadline::find(&self.deadlines, |name| name == task)
     }

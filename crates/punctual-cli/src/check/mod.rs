@@ -16,11 +16,13 @@ use self::args::Check;
 use self::measure::Measured;
 use self::verdict::{Answer, Verdict};
 use crate::output;
+use crate::parse::Deadline;
 
 /// Returns the exit status, or the reason why nothing could be checked.
 pub(crate) fn run(arguments: &Check) -> Result<u8, String> {
     arguments.json.check()?;
     output::check("--html", arguments.html.as_deref())?;
+    Deadline::check(&arguments.deadlines)?;
     let Measured { subject, machine, app } = measure::measure(arguments)?;
     let scene = machine.as_ref().map(crate::doctor::scene).transpose()?;
     let scene = match (scene, app) {

@@ -43,7 +43,7 @@ pub(crate) struct Rta {
     pub(super) trace: Option<PathBuf>,
 
     /// Definition of a job of a recorded thread
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = Jobs::Auto, requires = "trace")]
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Jobs::Auto, requires = "trace", conflicts_with = "file")]
     pub(super) jobs: Jobs,
 
     /// Which futex waits of recorded threads count as blocking, as in `punctual trace report`
@@ -52,7 +52,7 @@ pub(crate) struct Rta {
 
     /// Deadline from release to end of a recorded thread, or of every one without its own; may be
     /// repeated
-    #[arg(long = "deadline", value_name = "[NAME=]TIME", requires = "trace")]
+    #[arg(long = "deadline", value_name = "[NAME=]TIME", requires = "trace", conflicts_with = "file")]
     pub(super) deadlines: Vec<Deadline>,
 
     /// Use as C the time that a job exceeds with this probability, such as 1e-9, by a distribution
@@ -68,9 +68,9 @@ pub(crate) struct Rta {
     #[arg(long, value_name = "TASK")]
     pub(super) without: Vec<String>,
 
-    /// Length of the app's run
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s")]
-    pub(super) duration: Duration,
+    /// Length of the app's run [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) duration: Option<Duration>,
 
     /// Multiply all execution times and critical sections by this factor, such as 1.2
     #[arg(long, value_name = "FACTOR", value_parser = factor, default_value = "1")]
@@ -81,7 +81,7 @@ pub(crate) struct Rta {
     pub(super) fail_under: Option<f64>,
 
     /// Find levels that meet every deadline, and show what to change
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["fail_under", "json", "html"])]
     pub(super) assign: bool,
 
     #[command(flatten)]

@@ -6,6 +6,7 @@ pub(crate) mod text;
 pub(crate) mod trace;
 
 use std::path::Path;
+use std::time::Duration;
 
 use punctual_analysis::bound::{Analysis, NoBound};
 use punctual_analysis::margin::{Margins, margins};
@@ -15,7 +16,11 @@ use punctual_analysis::{analyze, assign, explain, json, measured, of_run, schema
 use self::args::Rta;
 use crate::app;
 use crate::output::{self, message, print};
+use crate::parse::Deadline;
 use crate::status::{BAD_INPUT, FINDING};
+
+/// Default length of the app's run.
+const DURATION: Duration = Duration::from_secs(5);
 
 /// The system to analyze, and the source of its tasks.
 pub(crate) struct Input {
@@ -29,10 +34,10 @@ pub(crate) fn run(arguments: &Rta) -> Result<u8, String> {
     arguments.json.check()?;
     output::check("--html", arguments.html.as_deref())?;
     let file = arguments.file.as_deref().map(File::load).transpose()?;
+    check(arguments, file.as_ref())?;
     if let (Some(path), None) = (&arguments.trace, &file) {
         return trace::run(arguments, path);
     }
-    check(arguments, file.as_ref())?;
     let Input { mut system, place } = input(arguments, file.as_ref())?;
     let recorded =
         arguments.trace.as_ref().map(|path| trace::add(&mut system, path, arguments.futex)).transpose()?;
@@ -83,11 +88,22 @@ impl File {
     }
 }
 
-/// Checks that the options belong to this kind of file.
+/// Checks that the options belong to this kind of input.
 fn check(arguments: &Rta, file: Option<&File>) -> Result<(), String> {
+    Deadline::check(&arguments.deadlines)?;
+    if arguments.duration.is_some() && arguments.command.is_empty() {
+        return Err("--duration: no app is run; give `--` and an app, or omit the option".into());
+    }
     match file {
         None if arguments.profile.is_some() => {
             Err("--profile requires the model of the app, or a task set to compare it with".into())
+        }
+        None if arguments.trace.is_some() && arguments.cpus.is_some() => {
+            Err("--cpus: a recording contains the CPUs of every thread; omit the option".into())
+        }
+        None if arguments.trace.is_some() && !arguments.without.is_empty() => {
+            Err("--without: a recording contains no tasks; give the model of the app and --profile, too"
+                .into())
         }
         None => Ok(()),
         Some(model) if model.is_model => match &arguments.profile {
@@ -100,6 +116,9 @@ fn check(arguments: &Rta, file: Option<&File>) -> Result<(), String> {
         Some(set) if arguments.trace.is_some() => {
             Err(format!("--trace: {} is a task set; give the model of an app", set.name))
         }
+        Some(set) if arguments.cpus.is_some() => {
+            Err(format!("--cpus: {} is a task set; give `cpus` of its global partition there", set.name))
+        }
         Some(set) if !arguments.without.is_empty() => {
             Err(format!("--without: {} is a task set; remove the task there", set.name))
         }
@@ -110,7 +129,7 @@ fn check(arguments: &Rta, file: Option<&File>) -> Result<(), String> {
 fn input(arguments: &Rta, file: Option<&File>) -> Result<Input, String> {
     let cpus = arguments.cpus.as_ref().map(|cpus| cpus.len() as u64);
     if !arguments.command.is_empty() {
-        let files = app::run(&arguments.command, arguments.duration, |_| {})?;
+        let files = app::run(&arguments.command, arguments.duration.unwrap_or(DURATION), |_| {})?;
         let here = std::thread::available_parallelism().ok().map(|cpus| cpus.get() as u64);
         return measured(&files.model, &files.profile, cpus.or(here), &arguments.without);
     }

@@ -21,8 +21,10 @@ use super::reading::{Batch, Reading};
 use super::window::Window;
 use super::{FAILED, Failure, open, text};
 use crate::output::{message, print, printable};
+use crate::parse::Deadline;
 
 pub(crate) fn run(arguments: &Report) -> Result<u8, Failure> {
+    Deadline::check(&arguments.analysis.deadlines).map_err(Failure::usage)?;
     let trace = open(&arguments.trace)?;
     let damage: Vec<_> =
         trace.damage().iter().map(|what| format!("{}: {what}", arguments.trace.display())).collect();

@@ -20,6 +20,7 @@ use super::record::{StopReason, finish, refused};
 use super::signals::{Notice, Signals};
 use super::{FAILED, Failure, text};
 use crate::output::message;
+use crate::parse::Deadline;
 
 /// Interval at which events are read. The kernel's buffers hold many times the events of this time.
 const TICK: Duration = Duration::from_millis(50);
@@ -51,6 +52,7 @@ impl Source {
 
 pub(crate) fn run(arguments: &Watch) -> Result<u8, Failure> {
     let Watch { source, analysis, .. } = arguments;
+    Deadline::check(&analysis.deadlines).map_err(Failure::usage)?;
     for (flag, is_set) in [("--exec", arguments.exec.is_some()), ("--stop", arguments.stop)] {
         if is_set && analysis.deadlines.is_empty() {
             return Err(Failure::usage(format!(

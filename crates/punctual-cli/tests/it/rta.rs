@@ -117,6 +117,27 @@ fn names_file_line_and_fix_of_bad_input() {
 }
 
 #[test]
+fn rejects_options_without_effect() {
+    let file = File::new("unused.toml", SET);
+    let set = file.path.to_str().unwrap();
+    for (arguments, remedy) in [
+        (&[set, "--cpus", "0"][..], "is a task set; give `cpus` of its global partition there"),
+        (&[set, "--without", "log"], "is a task set; remove the task there"),
+        (&[set, "--duration", "1s"], "no app is run; give `--` and an app, or"),
+        (&[set, "--assign", "--json"], "cannot be used with"),
+        (&[set, "--trace", "t.dat"], "is a task set; give the model of an app"),
+        (&[set, "--trace", "t.dat", "--deadline", "1ms"], "cannot be used with"),
+        (&["--trace", "t.dat", "--cpus", "0"], "; omit the option"),
+        (&["--trace", "t.dat", "--without", "log"], "; give the model of the app"),
+        (&["--trace", "t.dat", "--profile", "p.json"], "--profile requires the model"),
+    ] {
+        let output = punctual(&[&["rta"], arguments].concat()).output_within(TEST_LIMIT).unwrap();
+        let error = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && error.contains(remedy), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
 fn prints_json() {
     let output = rta(&File::new("json.toml", SET), &["--json"]);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -71,6 +71,18 @@ fn missing_input_is_always_status_2() {
 }
 
 #[test]
+fn rejects_two_deadlines_of_one_task() {
+    let deadlines = ["--deadline", "a=1ms", "--deadline", "b=1ms", "--deadline", "a=2ms"];
+    for command in
+        [&["check"][..], &["rta", "--trace", MISSING], &["trace", "report", MISSING], &["trace", "watch"]]
+    {
+        let output = punctual(&[command, &deadlines].concat()).output_within(TEST_LIMIT).unwrap();
+        let error = text(&output.stderr);
+        assert_eq!((output.status.code(), &*error), (Some(2), "error: --deadline: two for `a`; give one\n"));
+    }
+}
+
+#[test]
 fn every_command_and_every_flag_with_a_file_has_an_entry() {
     let scratch = Scratch::new("inputs");
     let made = punctual(&["man", scratch.0.to_str().unwrap()]).status_within(TEST_LIMIT).unwrap();

@@ -62,7 +62,7 @@ pub(crate) fn run(
     let files =
         files().map_err(|error| format!("cannot create a directory for what the app writes: {error}"))?;
     declare(command, &files)?;
-    let mut app = App::start(command, &[(PROFILE, files.profile.as_os_str())])?;
+    let mut app = App::start(command, &[(PROFILE, files.profile.as_os_str())], Stdio::inherit())?;
     app.settle();
     running(app.id());
     let status = app.end_after(length)?;
@@ -84,7 +84,8 @@ pub(crate) fn run(
 
 /// Makes the app write its model.
 pub(crate) fn declare(command: &[OsString], files: &Files) -> Result<(), String> {
-    let status = App::start(command, &[(MODEL, files.model.as_os_str())])?.end_after(END_TIMEOUT)?;
+    let mut app = App::start(command, &[(MODEL, files.model.as_os_str())], Stdio::null())?;
+    let status = app.end_after(END_TIMEOUT)?;
     if !files.model.exists() {
         return Err(format!(
             "{} has written no model ({}); give an app of Punctual, which writes one with {MODEL}=FILE",
@@ -111,14 +112,18 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Starts the command, which must not be empty, with these environment variables. Its output
-    /// goes to standard error, so that standard output contains only the result.
-    pub(crate) fn start(command: &[OsString], variables: &[(&str, &OsStr)]) -> Result<Self, String> {
+    /// Starts the command, which must not be empty, with these environment variables and this
+    /// input. Its output goes to standard error, so that standard output contains only the result.
+    pub(crate) fn start(
+        command: &[OsString],
+        variables: &[(&str, &OsStr)],
+        input: Stdio,
+    ) -> Result<Self, String> {
         resolve(&command[0])?;
         let name = command[0].display().to_string();
         let mut app = Command::new(&command[0]);
         app.args(&command[1..]).env_remove(MODEL).env_remove(PROFILE).envs(variables.iter().copied());
-        app.stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
+        app.stdin(input).stdout(Stdio::from(io::stderr()));
         match app.spawn() {
             Ok(child) => Ok(Self { child, name }),
             Err(error) => Err(not_executed(&command[0], &error)),
@@ -163,7 +168,7 @@ pub(crate) fn start_declared(command: &[OsString]) -> Result<(App, doctor::App),
         files().map_err(|error| format!("cannot create a directory for what the app writes: {error}"))?;
     declare(command, &files)?;
     let declared = declared(&files.model, command)?;
-    let mut running = App::start(command, &[])?;
+    let mut running = App::start(command, &[], Stdio::inherit())?;
     running.settle();
     let process = running.id();
     Ok((running, observed(declared, process)))

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -54,7 +55,7 @@ pub(crate) fn run(arguments: &Replay) -> Result<u8, String> {
         ("PUNCTUAL_REPLAY_VERDICT", files.verdict.as_ref()),
     ];
     let begun = Instant::now();
-    let ended = App::start(command, &variables).and_then(|mut app| app.end_after(*timeout));
+    let ended = App::start(command, &variables, Stdio::null()).and_then(|mut app| app.end_after(*timeout));
     let verdict = read(&files.verdict);
     let ended = match ended? {
         Some(status) => status.to_string(),

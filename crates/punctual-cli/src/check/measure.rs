@@ -195,7 +195,7 @@ fn measure_app(arguments: &Check) -> Result<Measured, String> {
     if !without.is_empty() {
         subject.unknown.push(Unknown::new(
             format!("times of {}", quoted(&without)),
-            "no job ran; extend --duration, or provide the inputs of the tasks",
+            "no job ran; extend --duration, or give the app the options and the input that release a task",
         ));
     }
     let cpus = std::thread::available_parallelism().ok().map(|cpus| cpus.get() as u64);
@@ -327,7 +327,7 @@ fn measure_program(arguments: &Check) -> Result<Measured, String> {
         }
         // The recorder did not start the program. The machine can still be examined.
         (Err(refused), None) => {
-            let mut program_run = app::App::start(&arguments.command, &[])?;
+            let mut program_run = app::App::start(&arguments.command, &[], Stdio::inherit())?;
             program_run.settle();
             let (machine, process) = (Machine::read(Tree::system()), program_run.id());
             drop(program_run);

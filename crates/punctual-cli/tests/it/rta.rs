@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
-use punctual_process::child::{BoundedCommand, TEST_LIMIT};
+use punctual_process::child::{BoundedChild, BoundedCommand, TEST_LIMIT};
 
 use crate::support::{Scratch, punctual, text};
 
@@ -463,6 +463,22 @@ fn runs_app_to_measure_it() {
         "{}",
         text(&output.stderr)
     );
+    // Tasks may be released by standard input, which declares nothing.
+    let reader = scratch.file("reader");
+    let script = format!(
+        "#!/bin/sh\nread line\n[ -n \"$PUNCTUAL_MODEL\" ] && [ -z \"$line\" ] && cp {} \"$PUNCTUAL_MODEL\"\n\
+         [ -n \"$PUNCTUAL_PROFILE\" ] && [ \"$line\" = go ] && cp {} \"$PUNCTUAL_PROFILE\"\n",
+        model.display(),
+        profile.display()
+    );
+    fs::write(&reader, script).unwrap();
+    fs::set_permissions(&reader, fs::Permissions::from_mode(0o755)).unwrap();
+    let input = scratch.file("input");
+    fs::write(&input, "go\n").unwrap();
+    let mut command = punctual(&["rta", "--json", "--"]);
+    command.arg(&reader).stdin(fs::File::open(&input).unwrap()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = command.spawn().unwrap().output_within(TEST_LIMIT).unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
     let slow = scratch.file("slow");
     let script = format!(
         "#!/bin/sh\n[ -n \"$PUNCTUAL_MODEL\" ] && {{ cp {} \"$PUNCTUAL_MODEL\"; exit 0; }}\nexec sleep 60\n",

@@ -7,14 +7,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use punctual_process::child::BoundedCommand;
 
-const EDITIONS: [&str; 4] = ["2015", "2018", "2021", "2024"];
+use crate::{FLAGS, LIMIT};
 
-/// Limit for a check of Punctual from scratch on a slow machine.
-const LIMIT: Duration = Duration::from_secs(1800);
+const EDITIONS: [&str; 4] = ["2015", "2018", "2021", "2024"];
 
 /// The parts of an app that have the same form in every edition. `GEN` stands for a name that is a
 /// keyword since 2024.
@@ -77,6 +75,10 @@ const ASYNC: &str = "
 /// Another crate that exports Punctual under another name.
 const REEXPORT: &str = "pub use punctual as real_time;";
 
+/// The dependencies of that crate: those of the programs in `ui/`, which select the features of
+/// Punctual's own dependencies.
+const SAME_FEATURES: &str = "punctual = { workspace = true }\npunctual-bridge = { workspace = true }\n";
+
 /// Returns the app, which finds Punctual at `path` and has `attribute`.
 fn program(edition: &str, path: &str, attribute: &str) -> String {
     let name = if edition == "2024" { "r#gen" } else { "gen" };
@@ -86,7 +88,7 @@ fn program(edition: &str, path: &str, attribute: &str) -> String {
     let app = APP.replace("GEN", name).replace("use punctual::prelude", &format!("use {path}::prelude"));
     // In the module, the name of the crate is the same.
     let alias = if krate == "punctual" { String::new() } else { format!("use {path} as punctual;") };
-    format!("#![deny(warnings)]\n{external}\n#[{attribute}]\nmod app {{{alias}{app}{waits}}}\n")
+    format!("#![deny(warnings, dead_code)]\n{external}\n#[{attribute}]\nmod app {{{alias}{app}{waits}}}\n")
 }
 
 /// Writes a file unless it has this content, so that cargo does not check its package again.
@@ -99,10 +101,12 @@ fn update(path: &Path, content: &str) -> std::io::Result<()> {
 
 /// Writes the workspace.
 fn write(place: &Path, punctual: &Path) -> std::io::Result<()> {
+    let bridge = punctual.with_file_name("punctual-bridge");
     let members = EDITIONS.map(|edition| format!("\"edition{edition}\"")).join(", ");
     let workspace = format!(
         "[workspace]\nresolver = \"3\"\nmembers = [\"reexport\", {members}]\n\n[workspace.dependencies]\n\
-         punctual = {{ path = {punctual:?} }}\nreexport = {{ path = \"reexport\" }}\n"
+         punctual = {{ path = {punctual:?} }}\nreexport = {{ path = \"reexport\" }}\n\
+         punctual-bridge = {{ path = {bridge:?}, features = [\"parameters\"] }}\n"
     );
     fs::create_dir_all(place)?;
     update(&place.join("Cargo.toml"), &workspace)?;
@@ -119,7 +123,7 @@ fn write(place: &Path, punctual: &Path) -> std::io::Result<()> {
         update(&package.join("src/bin/renamed.rs"), &program(edition, path, attribute))?;
     }
     let package = place.join("reexport");
-    write_package(&package, "2024", "punctual = { workspace = true }\n")?;
+    write_package(&package, "2024", SAME_FEATURES)?;
     update(&package.join("src/lib.rs"), REEXPORT)
 }
 
@@ -136,13 +140,15 @@ fn write_package(package: &Path, edition: &str, dependencies: &str) -> std::io::
 #[test]
 fn apps_compile_in_every_edition() {
     let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("editions");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("tests").join("trybuild");
     let punctual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../punctual");
     write(&place, &punctual).expect("the target directory can be written");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // With `--verbose`, cargo also lists the packages that have not changed since the last check.
     cargo.args(["check", "--workspace", "--offline", "--keep-going", "--verbose"]).current_dir(&place);
-    // The flags of this build may deny what warnings in dependencies are.
-    cargo.env("CARGO_TARGET_DIR", place.join("target")).env_remove("RUSTFLAGS");
+    // As trybuild does.
+    cargo.args(["--target", "host-tuple"]);
+    cargo.env("CARGO_TARGET_DIR", target).env("CARGO_INCREMENTAL", "0").env(FLAGS.0, FLAGS.1);
     let output = cargo.output_within(LIMIT).expect("cargo can be run");
     let messages = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{messages}");

@@ -126,7 +126,8 @@ class Trace:
             self.switch_to(cpu, thread, time, time - max(cpu.idle, self.ready[thread][0]))
             cpu.left = None
         if not contends:
-            # A thread contends for locks behind the event of its switch, so this does not show that it runs.
+            # A thread contends for locks behind the event of its switch, so this does not show that
+            # it runs.
             cpu.idle = None if thread else time
         if not occupied:
             # The thread of the first event of a CPU occupies it, and may be woken before it sleeps.
@@ -342,7 +343,8 @@ class Cpu:
     def __init__(self):
         self.running = self.left = self.firing = self.clock = None
         self.since = self.before = self.last = self.number = self.slack = 0
-        # The time of the last event that shows the idle thread, if nothing has shown another one since.
+        # The time of the last event that shows the idle thread, if nothing has shown another one
+        # since.
         self.idle = None
         self.frames = []  # running handlers, with their beginnings
 

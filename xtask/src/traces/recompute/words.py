@@ -112,7 +112,8 @@ def blocking(wait):
     for share in wait["shares"]:
         if share["holder"] is not None and (share["depth"], share["holder"]) not in holders:
             holders.append((share["depth"], share["holder"]))
-    # At the same depth, the first holder comes first, and the others follow in the order of their first shares.
+    # At the same depth, the first holder comes first, and the others follow in the order of their
+    # first shares.
     holders.sort(key=lambda at: (at[0], at[1] != holder))
     depth = 0
     for index, (at, other) in enumerate(holders):

@@ -74,7 +74,8 @@ pub(super) const PARTS: &[Part] = &[
         commands: &[
             // A dependency of benchmarks is in C.
             "bash .ci/packages.sh --musl",
-            "rustup target add x86_64-unknown-linux-musl",
+            "rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl",
+            "cargo check --locked --target aarch64-unknown-linux-musl -p punctual-process -p punctual",
             "cargo test --locked --target x86_64-unknown-linux-musl -p punctual-process -p punctual --lib",
             // One at a time: real-time apps would take the CPU from the others.
             "cargo test --locked --target x86_64-unknown-linux-musl -p punctual --test it -- --test-threads=1 inherited:: settings::",

@@ -136,8 +136,9 @@ impl<P: Port> Kernel<P> {
     pub fn run() {
         // SAFETY: used in this function only, which the kernel's user calls.
         let kernel = unsafe { P::enter(&P::HOME) };
-        let mask = P::mask();
+        // Unmasked: a caller that survives the panic can still wait.
         assert!(!kernel.is_running.replace(true), "the kernel runs already");
+        let mask = P::mask();
         while !kernel.has_stopped() {
             match kernel.ready.highest() {
                 Some(first) => kernel.switch(None, Some(first)),
@@ -224,9 +225,17 @@ impl<P: Port> Kernel<P> {
 
     /// Calls an interrupt handler, which is not a thread, whatever it has interrupted.
     pub(crate) fn outside_of_threads(&self, handler: impl FnOnce()) {
-        let interrupted = self.current.take();
+        struct Interrupted<'a, P: Port>(&'a Link<P>, Option<&'static ThreadSlot<P>>);
+
+        // Also if the handler panics, which in a simulation ends the interrupted thread.
+        impl<P: Port> Drop for Interrupted<'_, P> {
+            fn drop(&mut self) {
+                self.0.set(self.1);
+            }
+        }
+
+        let _interrupted = Interrupted(&self.current, self.current.take());
         handler();
-        self.current.set(interrupted);
     }
 
     #[inline]

@@ -409,3 +409,26 @@ fn propagates_thread_panic() {
     static STACK: Stack = Stack::new();
     assert_eq!(panic_of(|| in_thread(&STACK, || panic!("on purpose"))), "on purpose");
 }
+
+#[test]
+fn propagates_panic_of_interrupt_handler() {
+    static STACK: Stack = Stack::new();
+    let message = panic_of(|| {
+        in_thread(&STACK, || {
+            Kernel::subscribe_irq(1, |_| panic!("in the handler")).unwrap();
+            sim::raise(1);
+        });
+    });
+    assert_eq!(message, "in the handler");
+}
+
+#[test]
+fn survives_rejected_nested_run() {
+    static STACK: Stack = Stack::new();
+    static SEMAPHORE: Semaphore = Semaphore::new(0, 1);
+    in_thread(&STACK, || {
+        assert!(panic_of(Kernel::run).contains("the kernel runs already"));
+        // Interrupts are not masked.
+        assert_eq!(SEMAPHORE.p_until(Kernel::now() + 5), Err(WaitError::TimedOut));
+    });
+}

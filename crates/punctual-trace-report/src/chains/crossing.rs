@@ -74,8 +74,11 @@ fn stage(job: &Job, (from, to): (u64, u64), is_first: bool) -> Stage {
     let ns = to.saturating_sub(from);
     let length = match job.jitter {
         _ if !is_first => Bounds::Exact(ns),
-        Bounds::Exact(_) => Bounds::Exact(ns),
-        Bounds::Between { lo, hi } => Bounds::between(ns, ns + (hi - lo)),
+        // An uncertain start is part of the stage; only the release bounds its length.
+        Bounds::Exact(_) | Bounds::Between { .. } => {
+            let earliest = job.released.map_or(from, |released| released.0.min(from));
+            Bounds::between(ns, to.saturating_sub(earliest))
+        }
         Bounds::AtLeast(_) => Bounds::AtLeast(ns),
         Bounds::Unknown => Bounds::at_least(to.saturating_sub(job.start)),
     };
@@ -90,4 +93,30 @@ fn stage(job: &Job, (from, to): (u64, u64), is_first: bool) -> Stage {
     }
     parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
     Stage { from, to, length, parts }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_trace::event::{Event, Kind, SwitchOut, Task};
+    use punctual_trace::jobs::{Config, Decomposer};
+
+    use super::*;
+
+    /// The kernel has not recorded the switch from the idle thread: J and W are bounded, and R is
+    /// exact.
+    #[test]
+    fn has_exact_latency_if_only_start_is_uncertain() {
+        let (worker, idle) = (Task { id: 7, priority: 20 }, Task { id: 0, priority: 120 });
+        let event = |time, by, kind| Event { time, cpu: 0, by, kind };
+        let trace = [
+            event(100, 0, Kind::Waking { task: worker, cpu: 0 }),
+            event(105, 0, Kind::Wakeup { task: worker, cpu: 0, new: false }),
+            event(130, 7, Kind::SyscallExit { number: 1 }),
+            event(200, 7, Kind::Switch { from: worker, reason: SwitchOut::Sleeping, to: idle }),
+        ];
+        let (mut decomposer, mut jobs) = (Decomposer::new(Config::default()), Vec::new());
+        trace.iter().for_each(|event| decomposer.feed(event, &mut |job| jobs.push(Rc::new(job.clone()))));
+        assert_eq!(jobs[0].jitter, Bounds::Between { lo: 5, hi: 30 });
+        assert_eq!(Crossing::new(jobs).latency, Bounds::Exact(100));
+    }
 }

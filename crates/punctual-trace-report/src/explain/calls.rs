@@ -26,7 +26,7 @@ pub struct Call {
     pub called: Called,
     /// Start, on the trace's clock.
     pub start: u64,
-    /// Time until it returned or the job ended, in ns.
+    /// Time until it returned, the next call began or the job ended, in ns.
     pub ns: u64,
     /// True if it returned before the job ended.
     pub returned: bool,
@@ -53,14 +53,17 @@ pub fn calls(captured: &CapturedJob) -> Vec<Call> {
 
 fn of_thread(events: &[Event], thread: Tid, end: u64) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
+    let mut now = 0;
     for event in events.iter().filter(|event| event.by == thread) {
+        // An event of another CPU may be older than its predecessor.
+        now = event.time.max(now);
         let called = match event.kind {
             Kind::SyscallEnter { number } => Called::Number(number),
             Kind::FutexEnter { .. } => Called::Futex,
             Kind::YieldEnter => Called::Yield,
             Kind::SyscallExit { .. } | Kind::FutexExit { .. } | Kind::YieldExit => {
                 if let Some(call) = calls.last_mut().filter(|call| !call.returned) {
-                    (call.ns, call.returned) = (event.time - call.start, true);
+                    (call.ns, call.returned) = (now - call.start, true);
                 }
                 continue;
             }
@@ -68,10 +71,13 @@ fn of_thread(events: &[Event], thread: Tid, end: u64) -> Vec<Call> {
         };
         // A recording of system calls may contain both the general events and those specific to the
         // call.
-        let again = calls.last().is_some_and(|call| !call.returned && call.start == event.time);
+        let again = calls.last().is_some_and(|call| !call.returned && call.start == now);
         if !again {
-            let ns = end.saturating_sub(event.time);
-            calls.push(Call { called, start: event.time, ns, returned: false });
+            // A thread is in one call at a time, even if the exits are not recorded.
+            if let Some(call) = calls.last_mut().filter(|call| !call.returned) {
+                (call.ns, call.returned) = (now - call.start, true);
+            }
+            calls.push(Call { called, start: now, ns: end.saturating_sub(now), returned: false });
         }
     }
     calls
@@ -125,5 +131,20 @@ mod tests {
         let expected =
             [call(read, 10, 10, true), call(Called::Futex, 30, 4, true), call(sleep, 40, 60, false)];
         assert_eq!(of_thread(&events, 7, 100), expected);
+    }
+
+    #[test]
+    fn ends_call_without_recorded_exit_where_next_begins() {
+        let event = |time, number| Event { time, cpu: 0, by: 7, kind: Kind::SyscallEnter { number } };
+        let calls = of_thread(&[event(10, 1), event(30, 2), event(60, 3)], 7, 100);
+        assert_eq!(calls.iter().map(|call| call.ns).collect::<Vec<_>>(), [20, 30, 40]);
+    }
+
+    #[test]
+    fn takes_disordered_events_for_simultaneous_ones() {
+        let event = |time, kind| Event { time, cpu: 0, by: 7, kind };
+        let events =
+            [event(20, Kind::SyscallEnter { number: 1 }), event(10, Kind::SyscallExit { number: 1 })];
+        assert_eq!(of_thread(&events, 7, 30)[0].ns, 0);
     }
 }

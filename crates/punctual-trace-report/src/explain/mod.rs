@@ -301,7 +301,8 @@ fn jitter(job: &Job, predicate: &str, names: &Names) -> String {
     if matches!(job.released_by, ReleasedBy::Timer | ReleasedBy::Mark | ReleasedBy::Budget)
         && let Some(late) = job.lateness().filter(|&late| late > 0)
     {
-        let most = if matches!(job.jitter, Bounds::Exact(_)) { "" } else { "at most " };
+        let is_exact = job.released.is_some_and(|(earliest, latest)| earliest == latest);
+        let most = if is_exact { "" } else { "at most " };
         parts.push(format!("woken {most}{} late", format_part(late)));
     }
     if job.jitter_causes.is_empty() {

@@ -73,7 +73,8 @@ def jitter(job):
     if job["released_by"] in ("timer", "mark", "period") and job["woken_ns"] is not None:
         late = max(job["woken_ns"] - job["released_ns"][0], 0)
         if late:
-            parts.append(f"woken {'' if term['min_ns'] == term['max_ns'] else 'at most '}{part(late)} late")
+            earliest, latest = job["released_ns"]
+            parts.append(f"woken {'' if earliest == latest else 'at most '}{part(late)} late")
     if job["jitter_causes"]:
         took = causes(job["jitter_causes"]).replace(" for ", " took ")
         parts.append(f"released and not yet running, while {took} of the CPU")

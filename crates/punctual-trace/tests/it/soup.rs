@@ -6,7 +6,8 @@ use punctual_trace::jobs::{Config, FutexWaits, Job, Select, Sleeps};
 use punctual_trace::names::Names;
 use punctual_trace::stats::Watch;
 use punctual_trace_report::explain;
-use punctual_trace_report::export::{Csv, Perfetto, json};
+use punctual_trace_report::export::html::{self, About, Collector, Report};
+use punctual_trace_report::export::{Csv, Perfetto, captured_job, json};
 
 use crate::random::{Random, inputs};
 
@@ -107,7 +108,7 @@ fn check(job: &Job) {
 #[test]
 fn never_panics_on_random_events() {
     let names = Names::new();
-    let mut jobs = 0_u64;
+    let (mut jobs, mut timelines) = (0_u64, 0);
     let seeds = inputs(20);
     for seed in 0..seeds {
         let mut random = Random::new(seed);
@@ -129,12 +130,15 @@ fn never_panics_on_random_events() {
         watch.default_deadline(Some(500));
         let mut csv = Csv::new(std::io::sink()).unwrap();
         let mut perfetto = Perfetto::new(std::io::sink()).unwrap();
+        let mut collector = Collector::new();
         let mut soup = Soup { random, wide: seed % 2 == 1, time: 0 };
         for _ in 0..20_000 {
             let event = soup.event();
+            collector.event(&event);
             perfetto.event(&event, &names, |tid| !tid.is_multiple_of(3)).unwrap();
             let mut each = |job: &Job| {
                 check(job);
+                collector.job(job);
                 jobs += 1;
                 if jobs.is_multiple_of(16) {
                     csv.job(job, &names).unwrap();
@@ -147,6 +151,13 @@ fn never_panics_on_random_events() {
             watch.feed(&event, &mut each, &mut |_| {});
         }
         watch.finish(&mut check);
+        for captured in watch.tasks().iter().flat_map(|task| task.worst()) {
+            assert!(explain::system_calls(captured, &names).is_none_or(|calls| calls.ends_with('.')));
+            assert!(captured_job(captured, &names).ends_with('}'));
+        }
+        let about = About::default();
+        let report = Report::new(&about, &watch, &collector, &names);
+        timelines += html::write(&report, &mut std::io::sink()).unwrap().timelines;
     }
-    assert!(jobs > 160 * seeds, "{jobs}");
+    assert!(jobs > 160 * seeds && timelines > 0, "{jobs}, {timelines}");
 }

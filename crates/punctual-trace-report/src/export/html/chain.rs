@@ -60,7 +60,8 @@ pub(super) fn section(stages: &[String], chain: &Chain, report: &Report<'_>) -> 
 }
 
 fn draw(crossing: &Crossing, names: &Names, class: &'static str, width: f64, left: f64) -> String {
-    let from = crossing.stages.first().map_or(0, |stage| stage.from);
+    // The scale needs at least 1 ns.
+    let from = crossing.stages.first().map_or(0, |stage| stage.from).min(u64::MAX - 1);
     let to = crossing.stages.last().map_or(0, |stage| stage.to).max(from + 1);
     let scale = Linear::new(0.0, (to - from) as f64, left, width - 14.0);
     let x = |time: u64| scale.at(time.clamp(from, to).saturating_sub(from) as f64);

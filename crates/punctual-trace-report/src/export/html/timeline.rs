@@ -56,7 +56,9 @@ pub(super) fn draw(captured: &CapturedJob, names: &Names, must_observe: impl Fn(
 }
 
 fn sized(size: &Size, job: &Job, scene: &Scene, beside: &[Beside], names: &Names) -> String {
-    let from = job.released.map_or(job.woken.unwrap_or(job.start), |released| released.0).min(job.start);
+    let released = job.released.map_or(job.woken.unwrap_or(job.start), |released| released.0);
+    // The scale needs at least 1 ns.
+    let from = released.min(job.start).min(u64::MAX - 1);
     let to = job.end.max(from + 1);
     let (left, right) = (size.left, size.width - RIGHT);
     let scale = Linear::new(0.0, (to - from) as f64, left, right);

@@ -50,85 +50,52 @@ fn count(resource: &'static Shared) -> u32 {
     unsafe { resource.get() }.count()
 }
 
-/// A job at level 1 is raising while another starts at level 2 and raises too. One of them is
-/// first; the other waits or does not start.
-fn two_jobs(boosts: bool) {
+/// A job at level 1 is raising to `CEILING` while others start at level 2, one after the other, and
+/// raise too. One of them is first; the others wait or do not start.
+fn two_levels<const CEILING: u8>(boosts: bool, others: u32) {
     check(3, move |arena| {
         let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, boosts);
         let resource = shared(arena);
         let low = partition.call(w1, l1, || {
             let other = start(2, move || {
-                let _ = partition.call(w2, l2, || {
-                    right::<2, 3>(resource, partition, w2).lock(|r| r.enter());
-                    None
-                });
+                for _ in 0..others {
+                    let _ = partition.call(w2, l2, || {
+                        right::<2, CEILING>(resource, partition, w2).lock(|r| r.enter());
+                        None
+                    });
+                }
             });
-            right::<1, 3>(resource, partition, w1).lock(|r| r.enter());
+            right::<1, CEILING>(resource, partition, w1).lock(|r| r.enter());
             other.join().unwrap();
             None
         });
         assert!(low.is_ok());
-        assert!((1..=2).contains(&count(resource)));
+        assert!((1..=1 + others).contains(&count(resource)));
         assert_eq!(partition.snapshot(), Default::default());
     });
 }
 
 #[test]
 fn two_waiting_jobs_exclude_each_other() {
-    two_jobs(false);
+    two_levels::<3>(false, 1);
 }
 
 #[test]
 fn two_boosting_jobs_exclude_each_other() {
-    two_jobs(true);
+    two_levels::<3>(true, 1);
 }
 
 /// A job that waits to raise finds the level above vacated, and occupied again before it has
 /// raised.
 #[test]
 fn job_waits_again_for_restarted_level() {
-    check(3, |arena| {
-        let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, false);
-        let resource = shared(arena);
-        let low = partition.call(w1, l1, || {
-            let other = start(2, move || {
-                for _ in 0..2 {
-                    let _ = partition.call(w2, l2, || {
-                        right::<2, 2>(resource, partition, w2).lock(|r| r.enter());
-                        None
-                    });
-                }
-            });
-            right::<1, 2>(resource, partition, w1).lock(|r| r.enter());
-            other.join().unwrap();
-            None
-        });
-        assert!(low.is_ok());
-        assert_eq!(partition.snapshot(), Default::default());
-    });
+    two_levels::<2>(false, 2);
 }
 
 /// The upper job runs at the ceiling itself, one level above the lower job, and so never raises.
 #[test]
 fn ceiling_is_next_level() {
-    check(3, |arena| {
-        let Trio { partition, levels: [l1, l2, _], workers: [w1, w2, _] } = trio(arena, false);
-        let resource = shared(arena);
-        let low = partition.call(w1, l1, || {
-            let other = start(2, move || {
-                let _ = partition.call(w2, l2, || {
-                    right::<2, 2>(resource, partition, w2).lock(|r| r.enter());
-                    None
-                });
-            });
-            right::<1, 2>(resource, partition, w1).lock(|r| r.enter());
-            other.join().unwrap();
-            None
-        });
-        assert!(low.is_ok());
-        assert!((1..=2).contains(&count(resource)));
-        assert_eq!(partition.snapshot(), Default::default());
-    });
+    two_levels::<2>(false, 1);
 }
 
 /// The upper job runs at the ceiling itself and so never raises: the lower one has to see that it

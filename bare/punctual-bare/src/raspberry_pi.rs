@@ -12,7 +12,7 @@ use core::fmt;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use rpi_hal::mailbox::{Clock, Error, Firmware, Mailbox};
+use rpi_hal::mailbox::{Clock, Error, Firmware, Mailbox, Message};
 use rpi_registers::Block;
 use rpi_registers::map::Map;
 
@@ -96,6 +96,14 @@ unsafe impl Sync for Shared {}
 
 static FIRMWARE: Shared = Shared { is_in_use: AtomicBool::new(false), firmware: UnsafeCell::new(None) };
 
+/// The memory through which questions and answers pass.
+struct Memory(UnsafeCell<Message>);
+
+// SAFETY: only `prepare` accesses it, once, and passes it to the mailbox.
+unsafe impl Sync for Memory {}
+
+static MESSAGE: Memory = Memory(UnsafeCell::new(Message::EMPTY));
+
 /// Returns the clocks, as read at the start of the program.
 pub fn clocks() -> Clocks {
     let [arm, core, uart, emmc] =
@@ -125,11 +133,12 @@ pub fn ask<R>(question: impl FnOnce(&mut Firmware<Mailbox>) -> Result<R, Error>)
 pub(crate) unsafe fn prepare() {
     // SAFETY: by this function's contract.
     unsafe { connect_uart() };
-    // SAFETY: the mailbox is there and nothing else uses it; this is the only access to the static
+    // SAFETY: the mailbox is there and nothing else uses it; this is the only access to the statics
     // before other code runs.
     unsafe {
         let registers = Block::at(map().mailbox());
-        *FIRMWARE.firmware.get() = Some(Firmware::new(Mailbox::new(registers, arch::flush)));
+        let mailbox = Mailbox::new(registers, arch::flush, &mut *MESSAGE.0.get());
+        *FIRMWARE.firmware.get() = Some(Firmware::new(mailbox));
     }
     ask(|firmware| {
         match firmware.max_clock_rate(Clock::Arm) {
@@ -167,7 +176,10 @@ pub(crate) fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let Clocks { arm, core, uart, emmc } = clocks();
     write!(f, "ARM {}, core {}, UART {}, EMMC {}", Hertz(arm), Hertz(core), Hertz(uart), Hertz(emmc))?;
     match ask(Firmware::temperature) {
-        Some(millis) => write!(f, "; {}.{} °C", millis / 1000, millis.unsigned_abs() % 1000 / 100)?,
+        Some(millis) => {
+            let (sign, tenths) = (if millis < 0 { "-" } else { "" }, millis.unsigned_abs() / 100);
+            write!(f, "; {sign}{}.{} °C", tenths / 10, tenths % 10)?;
+        }
         None => f.write_str("; temperature unknown")?,
     }
     match ask(Firmware::throttling) {

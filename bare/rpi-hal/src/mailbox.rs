@@ -37,7 +37,7 @@ const ANSWER: u32 = 1 << 31;
 /// Reason for an unanswered question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The firmware does not respond within a second.
+    /// The firmware does not respond within a second, or did not respond to an earlier question.
     Timeout,
     /// The firmware cannot parse the message.
     Rejected,
@@ -66,6 +66,9 @@ impl core::error::Error for Error {}
 pub struct Message([u32; WORDS]);
 
 impl Message {
+    /// The memory of a message.
+    pub const EMPTY: Self = Self([0; WORDS]);
+
     /// Returns the words.
     pub fn words(&mut self) -> &mut [u32; WORDS] {
         &mut self.0
@@ -87,23 +90,38 @@ pub struct Mailbox {
     registers: Block<Registers>,
     /// Writes a range of addresses back to memory and removes it from the caches.
     flush: fn(Range<usize>),
+    /// The memory that the firmware writes to. It may do so at any time after a timeout, so it is
+    /// never used for anything else.
+    message: &'static mut Message,
+    /// True if a question has not been answered: its answer may still come.
+    is_pending: bool,
 }
 
 impl Mailbox {
-    /// Takes the registers. `flush` writes a range of addresses back to memory and removes it from
-    /// the data caches of the calling core.
-    pub const fn new(registers: Block<Registers>, flush: fn(Range<usize>)) -> Self {
-        Self { registers, flush }
+    /// Takes the registers, and the memory through which questions and answers pass. `flush` writes
+    /// a range of addresses back to memory and removes it from the data caches of the calling core.
+    pub const fn new(
+        registers: Block<Registers>,
+        flush: fn(Range<usize>),
+        message: &'static mut Message,
+    ) -> Self {
+        Self { registers, flush, message, is_pending: false }
     }
 
-    /// Sends a word, and waits until the firmware returns it.
-    fn send(&self, word: u32) -> Result<(), Error> {
+    /// Sends a word, and waits until the firmware returns it. Fails for ever after a word that did
+    /// not come back: it would be taken for the answer to the next.
+    fn send(&mut self, word: u32) -> Result<(), Error> {
         let registers = &*self.registers;
+        if self.is_pending {
+            return Err(Error::Timeout);
+        }
         poll(|| !registers.write_status.is_set(STATUS::FULL))?;
         registers.write.set(word);
+        self.is_pending = true;
         for _ in 0..MAX_FOREIGN {
             poll(|| !registers.read_status.is_set(STATUS::EMPTY))?;
             if registers.read.get() == word {
+                self.is_pending = false;
                 return Ok(());
             }
         }
@@ -113,16 +131,20 @@ impl Mailbox {
 
 impl Transport for Mailbox {
     fn exchange(&mut self, message: &mut Message) -> Result<(), Error> {
-        let start = (&raw const message.0).expose_provenance();
+        if self.is_pending {
+            return Err(Error::Timeout);
+        }
+        let start = (&raw mut self.message.0).expose_provenance();
         let range = start..start + size_of::<Message>();
         let address = u32::try_from(start).ok().filter(|&address| address < REACHABLE);
         let address = address.ok_or(Error::Unreachable)?;
+        self.message.0 = message.0;
         (self.flush)(range.clone());
         self.send(address | UNCACHED | WORD::CHANNEL::Properties.value)?;
         (self.flush)(range);
         // SAFETY: the pointer is from the reference. A volatile read, because the firmware has
         // changed the words.
-        message.0 = unsafe { (&raw const message.0).read_volatile() };
+        message.0 = unsafe { (&raw const self.message.0).read_volatile() };
         Ok(())
     }
 }
@@ -198,7 +220,7 @@ impl<T: Transport> Firmware<T> {
     /// See [`Error`]. An answer with less than `needed` values is [`Error::Unknown`].
     fn ask<const N: usize>(&mut self, tag: u32, values: [u32; N], needed: usize) -> Result<[u32; N], Error> {
         const { assert!(6 + N <= WORDS, "the message has room for the values and the end tag") };
-        let mut message = Message([0; WORDS]);
+        let mut message = Message::EMPTY;
         let size = 4 * N as u32;
         message.0[..5].copy_from_slice(&[4 * (6 + N as u32), 0, tag, size, 0]);
         message.0[5..5 + N].copy_from_slice(&values);
@@ -306,6 +328,7 @@ impl<T: Transport> Firmware<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::boxed::Box;
     use std::string::ToString;
     use std::vec;
     use std::vec::Vec;
@@ -410,19 +433,25 @@ mod tests {
     #[test]
     fn a_mailbox_that_stays_full_or_empty_is_a_timeout() {
         let (block, memory) = Fake::<Registers>::new();
-        let mailbox = Mailbox::new(block, |_| ());
+        let mut mailbox = Mailbox::new(block, |_| (), Box::leak(Box::new(Message::EMPTY)));
         memory.set(0x38, 1 << 31);
         assert_eq!(mailbox.send(0xC000_1008), Err(Error::Timeout));
         assert_eq!(memory.get(0x20), 0, "nothing is written to a full mailbox");
         memory.set(0x38, 0);
         memory.set(0x18, 1 << 30);
         assert_eq!(mailbox.send(0xC000_1008), Err(Error::Timeout));
+        // The late answer is not taken for that to another question at the same address.
+        memory.set(0x18, 0);
+        memory.set(0x00, 0xC000_1008);
+        memory.set(0x20, 0);
+        assert_eq!(mailbox.send(0xC000_1008), Err(Error::Timeout));
+        assert_eq!(memory.get(0x20), 0);
     }
 
     #[test]
     fn waits_for_its_own_word() {
         let (block, memory) = Fake::<Registers>::new();
-        let mailbox = Mailbox::new(block, |_| ());
+        let mut mailbox = Mailbox::new(block, |_| (), Box::leak(Box::new(Message::EMPTY)));
         memory.set(0x00, 0xC000_1008);
         assert_eq!(mailbox.send(0xC000_1008), Ok(()));
         assert_eq!(memory.get(0x20), 0xC000_1008);

@@ -23,7 +23,7 @@ const FIFO: usize = 16;
 pub struct Config {
     /// The core clock in Hz, from which the bus clock is derived.
     pub core_clock: u32,
-    /// The maximum frequency of the bus clock in Hz.
+    /// The maximum frequency of the bus clock in Hz. The least is `core_clock` / 65536.
     pub frequency: u32,
     /// Polarity and phase of the clock.
     pub mode: Mode,

@@ -188,16 +188,14 @@ pub(crate) trait JobObserver: Sized {
         f();
     }
 
-    /// Called when the user's function has returned. Returns the end of the job, if it read it.
-    fn stop(&mut self) -> Option<Instant> {
-        None
-    }
+    /// Called when the user's function has returned.
+    fn stop(&mut self) {}
 
-    /// Called after the job has been recorded.
+    /// Called after the job has been recorded, with `end` as its end.
     ///
     /// # Safety
     /// The calling thread occupies the task's level.
-    unsafe fn end(self, _deadline: Option<Duration>, _suspensions: Suspensions) {}
+    unsafe fn end(self, _deadline: Option<Duration>, _suspensions: Suspensions, _end: Instant) {}
 }
 
 /// A job without observers.
@@ -241,23 +239,17 @@ pub(crate) unsafe fn measured(
     observer.begin(job.release);
     Host::call(runtime, task.name, false, || observer.call(call(job.release)));
     Host::spend(partition, me, task.execution);
-    // The observer works after the end that it read, so what comes next starts later.
-    let (end, next) = match observer.stop() {
-        Some(end) => (end, None),
-        None => {
-            let end = port.stamp();
-            (end, Some(end))
-        }
-    };
+    observer.stop();
     // SAFETY: by this function's contract this thread occupies the task's level.
     unsafe {
+        let end = port.stamp();
         let suspensions = job.record(monitor, partition, end);
-        observer.end(task.deadline, suspensions);
+        observer.end(task.deadline, suspensions, end);
         if let Some(interval) = (task.interval)() {
             monitor.cells.show_early(|| interval.early());
         }
         // This thread is still at the task's level, and `call` has returned.
-        (task.after)(next)
+        (task.after)(Some(end))
     }
 }
 

@@ -59,14 +59,16 @@ impl JobObserver for Observed<'_> {
         guard::users_code(f);
     }
 
-    fn stop(&mut self) -> Option<Instant> {
-        self.profiled.as_mut().map(ProfiledJob::stop)
+    fn stop(&mut self) {
+        if let Some(profiled) = &mut self.profiled {
+            profiled.stop();
+        }
     }
 
-    unsafe fn end(self, deadline: Option<Duration>, suspensions: Suspensions) {
+    unsafe fn end(self, deadline: Option<Duration>, suspensions: Suspensions, end: Instant) {
         if let Some(profiled) = self.profiled {
             // SAFETY: by this function's contract this thread occupies the task's level.
-            unsafe { profiled.record(deadline, suspensions.count) };
+            unsafe { profiled.record(deadline, suspensions.count, end) };
         }
     }
 }

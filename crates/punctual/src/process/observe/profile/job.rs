@@ -112,18 +112,19 @@ impl ProfiledJob {
         }
     }
 
-    /// Reads the clock at the end of the job, and returns its time.
-    pub(crate) fn stop(&mut self) -> Instant {
+    /// Reads the clock at the end of the job.
+    pub(crate) fn stop(&mut self) {
         self.end = Reading::now(self.task.partition);
         self.thread_time = self.thread_time.map(|before| clock::thread_cpu_time().saturating_sub(before));
-        self.end.time
     }
 
-    /// Records the job after [`stop`](Self::stop). It suspended itself `suspensions` times.
+    /// Records the job after [`stop`](Self::stop). It suspended itself `suspensions` times. In the
+    /// report it ended at `reported`, slightly later, which determines whether it was late: one run
+    /// has one count of misses.
     ///
     /// # Safety
     /// The calling thread occupies the task's level since the job began.
-    pub(crate) unsafe fn record(self, deadline: Option<Duration>, suspensions: u64) {
+    pub(crate) unsafe fn record(self, deadline: Option<Duration>, suspensions: u64, reported: Instant) {
         let Self { task, entered, start, end, thread_time, .. } = self;
         let partition = task.partition;
         let (gross, others) = end.since(start);
@@ -151,7 +152,9 @@ impl ProfiledJob {
             suspension,
             suspensions,
             outside,
-            deadline: deadline.map(|deadline| deadline.as_ticks()),
+            is_missed: deadline.is_some_and(|deadline| {
+                reported.as_ticks().saturating_sub(self.release) > deadline.as_ticks()
+            }),
         };
         // SAFETY: this thread occupies the task's level, by this function's contract.
         unsafe { task.record(ended) };

@@ -114,7 +114,7 @@ pub(super) struct Ended {
     pub(super) suspensions: u64,
     /// Part of the execution used neither by the thread nor by jobs of its partition, if known.
     pub(super) outside: Option<u64>,
-    pub(super) deadline: Option<u64>,
+    pub(super) is_missed: bool,
 }
 
 impl Figures {
@@ -138,7 +138,7 @@ impl Figures {
         self.jitter_max = self.jitter_max.max(job.start.saturating_sub(job.release));
         self.lateness_max = self.lateness_max.max(job.lateness);
         self.lateness_min = self.lateness_min.min(job.lateness);
-        self.deadline_misses += u64::from(job.deadline.is_some_and(|deadline| response > deadline));
+        self.deadline_misses += u64::from(job.is_missed);
         self.suspension_max = self.suspension_max.max(job.suspension);
         self.suspensions_most = self.suspensions_most.max(job.suspensions);
         self.cpu_max = self.cpu_max.max(job.execution - job.outside.unwrap_or(0));

@@ -40,8 +40,6 @@ mod app {
 mod sleeper {
     #[punctual::app(main = false, profile)]
     mod app {
-        use punctual::prelude::*;
-
         #[shared]
         struct Shared {}
 

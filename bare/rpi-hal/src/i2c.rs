@@ -84,8 +84,8 @@ impl<B, P> fmt::Debug for Controller<B, P> {
 
 impl<B: Bus, P: Pins<B>> Controller<B, P> {
     /// Initializes the controller. `core_clock`, as the firmware reports it (see
-    /// [`crate::mailbox`]), and the maximum `frequency` of the bus are in Hz. The least frequency is
-    /// `core_clock` / 65534.
+    /// [`crate::mailbox`]), and the maximum `frequency` of the bus are in Hz. The least frequency
+    /// is `core_clock` / 65534.
     ///
     /// # Panics
     /// If the frequency is 0.

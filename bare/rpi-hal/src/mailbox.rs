@@ -131,9 +131,6 @@ impl Mailbox {
 
 impl Transport for Mailbox {
     fn exchange(&mut self, message: &mut Message) -> Result<(), Error> {
-        if self.is_pending {
-            return Err(Error::Timeout);
-        }
         let start = (&raw mut self.message.0).expose_provenance();
         let range = start..start + size_of::<Message>();
         let address = u32::try_from(start).ok().filter(|&address| address < REACHABLE);

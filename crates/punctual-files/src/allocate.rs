@@ -36,7 +36,8 @@ fn repeat(mut attempt: impl FnMut() -> rustix::io::Result<()>) -> rustix::io::Re
 mod tests {
     use super::*;
 
-    /// Returns the result and the number of attempts if so many are interrupted before `end`.
+    /// Returns the result and the number of attempts. Signals interrupt the first `times`, and the
+    /// next one returns `end`.
     fn interrupted(times: u32, end: rustix::io::Result<()>) -> (rustix::io::Result<()>, u32) {
         let mut attempts = 0;
         let result = repeat(|| {

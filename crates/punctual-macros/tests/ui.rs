@@ -15,8 +15,8 @@ use punctual_process::child::BoundedCommand;
 /// Limit for a check of Punctual from scratch on a slow machine.
 const LIMIT: Duration = Duration::from_secs(1800);
 
-/// Replaces the flags of trybuild, which are these for the programs, but others for what they
-/// depend on, so that trybuild would check that twice.
+/// The flags for programs and dependencies. By default, trybuild uses other flags for dependencies,
+/// and checks them twice.
 const FLAGS: (&str, &str) =
     ("CARGO_ENCODED_RUSTFLAGS", "--verbose\x1f-A\x1fdead_code\x1f--diagnostic-width=140");
 

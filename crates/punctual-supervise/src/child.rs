@@ -24,7 +24,7 @@ const GENERATIONS: u32 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waited {
     Running,
-    /// It has ended, but another process traces it, and has not collected its status.
+    /// The process has ended, and its tracer has not collected the exit status.
     Held,
     Ended(ExitStatus),
 }
@@ -255,7 +255,7 @@ mod tests {
         // SAFETY: the closure makes one system call, with integers.
         unsafe {
             command.pre_exec(|| {
-                // Where only ancestors may trace. Fails where no such rule exists.
+                // Yama may restrict tracing to ancestors. Without Yama the call fails.
                 libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0);
                 Ok(())
             });

@@ -136,7 +136,7 @@ struct Apart<T>(T);
 /// Writes while another thread reads; returns the time of a write.
 ///
 /// Each thread stores into its end with each value, and the reader polls a flag. Side by side on
-/// the stack they would share cache lines, as the place of each in the frame determines.
+/// the stack, they would share cache lines.
 fn cell_window(write: impl FnMut(u64), read: impl FnMut() -> u64 + Send) -> f64 {
     let (stop, mut write, mut read) = (Apart(AtomicBool::new(false)), Apart(write), Apart(read));
     let reading = || {

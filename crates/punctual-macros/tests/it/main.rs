@@ -8,7 +8,7 @@
     reason = "programs are written as users write them"
 )]
 
-/// Defines a test for each of these modules, which runs its app and has the same name.
+/// Defines tests that run the apps of these modules, each named after its module.
 macro_rules! runs {
     ($($program:ident),*) => {$(
         #[test]

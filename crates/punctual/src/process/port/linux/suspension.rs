@@ -6,15 +6,16 @@
 //! count costs a system call, so it is skipped for jobs too short to have slept and woken.
 //!
 //! The count is not read on the wake-up path of a worker either, to keep latency low: its sleep is
-//! assumed to be one switch. It can be none, if the wake came while the thread was falling asleep,
-//! or rarely more, if the kernel made the thread wait for one of its own locks, or a signal stopped
-//! the process during the sleep. So the count is read [before a sleep](before_sleeping) after a
-//! number of wakes. A job that seems to have suspended itself has not if its thread has had the CPU
-//! since before the job's start, and otherwise the thread reads the count after every sleep from
-//! then on: at most one job of a thread is wrongly reported as suspending itself. A sleep that
-//! lasts until its time is a switch, unless the thread was preempted for all of that time: so a
-//! thread that only the clock wakes makes no other system call, and such a preemption can hide one
-//! suspension, if no job has been long enough to be checked since.
+//! assumed to be one switch. It can be none, if the wake came while the thread was falling asleep.
+//! In rare cases a sleep takes more: the kernel made the thread wait for one of its locks, or a
+//! signal stopped the process during the sleep. Therefore the count is read [before a
+//! sleep](before_sleeping) after a number of wakes. A job that seems to have suspended itself did
+//! not, if its thread has had the CPU since before the start of the job. Otherwise the thread reads
+//! the count after every sleep from then on: at most one job of a thread is wrongly reported as
+//! suspending itself. A sleep that lasts until its time is a switch, unless the thread was
+//! preempted for all of that time: so a thread that only the clock wakes makes no other system
+//! call, and such a preemption can hide one suspension, if no job has been long enough to be
+//! checked since.
 //!
 //! The time off the CPU of such a job is its time from start to end minus the CPU time that the
 //! thread has used since the last reading. Other jobs incur no cost for it: the kernel returns the
